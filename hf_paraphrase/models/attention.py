@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+__all__ = ["AdditiveAttention"]
+
+
+class AdditiveAttention(nn.Module):
+    """Bahdanau attention: `softmax(v·tanh(W_q s + W_k h))` over the source states (Bahdanau et al. 2015, section 3.1).
+
+    The projected keys depend on the source alone; compute them once with `project_keys` and reuse them at every step.
+    """
+
+    def __init__(self, query_size: int, memory_size: int, attention_size: int):
+        super().__init__()
+        self.query = nn.Linear(query_size, attention_size)
+        self.key = nn.Linear(memory_size, attention_size, bias=False)
+        self.score = nn.Linear(attention_size, 1, bias=False)
+
+    def project_keys(self, memory: torch.Tensor) -> torch.Tensor:
+        """Map source states `(batch, source_length, memory_size)` to keys `(batch, source_length, attention_size)`."""
+        return self.key(memory)
+
+    def forward(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        memory: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Attend from every query to every real source state at once.
+
+        Args:
+            queries: `(batch, target_length, query_size)`.
+            keys: `project_keys(memory)`.
+            memory: `(batch, source_length, memory_size)`.
+            attention_mask: `(batch, source_length)`, 1 for real source positions, 0 for padding.
+
+        Returns:
+            The contexts `(batch, target_length, memory_size)` and the weights `(batch, target_length, source_length)`.
+        """
+        energies = torch.tanh(self.query(queries).unsqueeze(2) + keys.unsqueeze(1))
+        scores = self.score(energies).squeeze(-1)
+        if attention_mask is not None:
+            scores = scores.masked_fill(attention_mask[:, None, :] == 0, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1)
+        return weights @ memory, weights

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+__all__ = ["LstmState", "RecurrentCache", "StackedLstm", "fit_width"]
+
+LstmState = tuple[torch.Tensor, torch.Tensor]
+"""The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
+
+
+class RecurrentCache:
+    """What a recurrent decoder remembers between two `generate()` steps, in place of transformers' key-value cache.
+
+    Args:
+        state: (h, c) of every decoder layer, each `(num_layers, batch, hidden_size)`.
+        attention_keys: Projected source states `(batch, source_length, attention_size)`, made once from the encoder.
+        attentional_state: Last attentional state `(batch, hidden_size)` of a decoder with input feeding.
+        seen_tokens: Number of decoder positions that the state covers.
+    """
+
+    # A recurrent state has one size whatever it covers; generate() must not compile against it as a static cache.
+    is_compileable = False
+
+    def __init__(
+        self,
+        state: LstmState,
+        attention_keys: torch.Tensor | None = None,
+        attentional_state: torch.Tensor | None = None,
+        seen_tokens: int = 0,
+    ):
+        self.state = state
+        self.attention_keys = attention_keys
+        self.attentional_state = attentional_state
+        self.seen_tokens = seen_tokens
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return the number of decoder positions seen; the same for every layer."""
+        return self.seen_tokens
+
+    def update(self, state: LstmState, attentional_state: torch.Tensor | None, new_tokens: int) -> None:
+        """Replace the state by the one that `new_tokens` more positions led to."""
+        self.state = state
+        self.attentional_state = attentional_state
+        self.seen_tokens += new_tokens
+
+    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+        """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
+        self.batch_select_indices(beam_idx)
+
+    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+        """Keep the rows `indices` of the batch, in that order."""
+        h, c = self.state
+        self.state = (h.index_select(1, indices), c.index_select(1, indices))
+        if self.attention_keys is not None:
+            self.attention_keys = self.attention_keys.index_select(0, indices)
+        if self.attentional_state is not None:
+            self.attentional_state = self.attentional_state.index_select(0, indices)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeat every row of the batch `repeats` times, next to each other."""
+        batch_size = self.state[0].shape[1]
+        rows = torch.arange(batch_size, device=self.state[0].device)
+        self.batch_select_indices(rows.repeat_interleave(repeats))
+
+
+def fit_width(x: torch.Tensor, width: int) -> torch.Tensor:
+    """Clip or zero-pad the last dimension of `x` to `width` (Prakash et al. 2016, section 2.3)."""
+    return nn.functional.pad(x, (0, width - x.shape[-1])) if x.shape[-1] != width else x
+
+
+class StackedLstm(nn.Module):
+    """Vertically stacked LSTM layers with a residual connection after every `residual_interval` layers.
+
+    `ĥ_t^(l) = f^l(h_t^(l-1), h_{t-1}^(l)) + x_{l-n}` (Prakash et al. 2016, section 2.3), x_{l-n} being the input of
+    the group of n layers that ends at l. The sum goes upward only, so each group is one ordinary, fused `nn.LSTM` with
+    one addition after it. Layers left over at the top, fewer than n, form a last group without an addition; with
+    `residual_interval=0` all layers are one group. Dropout follows every layer, before the addition.
+
+    Args:
+        input_size: Width of the inputs.
+        hidden_size: Units of every layer, in each direction.
+        num_layers: Number of layers.
+        residual_interval: Layers that a residual connection spans; 0 for none.
+        dropout: Probability of dropping a layer's output.
+        bidirectional: Run every layer in both directions; outputs are `2 * hidden_size` wide.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        residual_interval: int = 0,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ):
+        super().__init__()
+        self.output_size = 2 * hidden_size if bidirectional else hidden_size
+        self.residual_interval = residual_interval
+        self.gradient_checkpointing = False
+        self.groups = nn.ModuleList()
+        group_size = residual_interval or num_layers
+        for first_layer in range(0, num_layers, group_size):
+            layers = min(group_size, num_layers - first_layer)
+            self.groups.append(
+                nn.LSTM(
+                    input_size if first_layer == 0 else self.output_size,
+                    hidden_size,
+                    num_layers=layers,
+                    dropout=dropout if layers > 1 else 0.0,
+                    bidirectional=bidirectional,
+                    batch_first=True,
+                )
+            )
+        self.dropout = nn.Dropout(dropout)
+
+    # torch.compile cannot trace packed sequences, and has nothing to gain on a fused LSTM.
+    @torch.compiler.disable
+    def forward(
+        self,
+        inputs: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        state: LstmState | None = None,
+        output_hidden_states: bool = False,
+    ) -> tuple[torch.Tensor, LstmState, tuple[torch.Tensor, ...] | None]:
+        """Run all layers over whole sequences; positions that the mask leaves out change nothing and cost nothing.
+
+        Args:
+            inputs: `(batch, length, input_size)`.
+            attention_mask: `(batch, length)`, 1 for real positions, 0 for padding, which may stand anywhere.
+            state: (h, c) to start from, each `(num_layers * num_directions, batch, hidden_size)`; zeros by default.
+            output_hidden_states: Also return every layer's output. It runs the layers one by one, thus slower.
+
+        Returns:
+            The outputs `(batch, length, output_size)`, zero at padding; the final (h, c) after each row's last real
+            position; and, if asked for, a tuple of `num_layers` outputs shaped like the first.
+        """
+        real = _RealPositions.of(attention_mask)
+        if real is None:
+            outputs, state, layers = self._run(inputs, state, output_hidden_states)
+            return outputs, state, layers
+        packed, final_state, layers = self._run(real.pack(inputs), state, output_hidden_states)
+        if state is None:
+            state = tuple(torch.zeros_like(part) for part in final_state)
+        final_state = tuple(
+            torch.where(real.empty_rows, old, new) for old, new in zip(state, final_state, strict=True)
+        )
+        layers = None if layers is None else tuple(map(real.unpack, layers))
+        return real.unpack(packed), final_state, layers
+
+    def _run(self, inputs, state: LstmState | None, output_hidden_states: bool):
+        group_states, layer_outputs, x = [], [], inputs
+        for group, group_state in zip(self.groups, self._split(state), strict=True):
+            if output_hidden_states:
+                outputs, group_state, group_layers = self._run_layer_by_layer(group, x, group_state)
+                layer_outputs += group_layers
+            elif self.gradient_checkpointing and self.training:
+                outputs, group_state = self._gradient_checkpointing_func(group.__call__, x, group_state)
+                outputs = _apply(self.dropout, outputs)
+            else:
+                outputs, group_state = group(x, group_state)
+                outputs = _apply(self.dropout, outputs)
+            x = self._add_residual(group, x, outputs)
+            if output_hidden_states:
+                layer_outputs[-1] = x
+            group_states.append(group_state)
+        h, c = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*group_states, strict=True))
+        return x, (h, c), tuple(layer_outputs) if output_hidden_states else None
+
+    def _add_residual(self, group: nn.LSTM, x, outputs):
+        if group.num_layers != self.residual_interval:
+            return outputs
+        return _apply(lambda out, residual: out + fit_width(residual, self.output_size), outputs, x)
+
+    def _split(self, state: LstmState | None) -> Iterator[LstmState | None]:
+        if state is None:
+            yield from (None for _ in self.groups)
+            return
+        sizes = [group.num_layers * (2 if group.bidirectional else 1) for group in self.groups]
+        yield from zip(*(part.split(sizes) for part in state), strict=True)
+
+    def _run_layer_by_layer(self, group: nn.LSTM, x, state: LstmState | None):
+        outputs, finals, directions = [], [], 2 if group.bidirectional else 1
+        for layer in range(group.num_layers):
+            weights = {
+                name.replace(f"_l{layer}", "_l0"): weight
+                for name, weight in group.named_parameters()
+                if name.removesuffix("_reverse").endswith(f"_l{layer}")
+            }
+            single = nn.LSTM(
+                weights["weight_ih_l0"].shape[1],
+                group.hidden_size,
+                bidirectional=group.bidirectional,
+                batch_first=True,
+                device="meta",
+            )
+            rows = slice(layer * directions, (layer + 1) * directions)
+            layer_state = None if state is None else tuple(part[rows] for part in state)
+            x, final = torch.func.functional_call(single, weights, (x, layer_state))
+            x = _apply(self.dropout, x)
+            outputs.append(x)
+            finals.append(final)
+        h, c = (torch.cat(parts) for parts in zip(*finals, strict=True))
+        return x, (h, c), outputs
+
+
+def _apply(function, x, *others):
+    """Apply an element-wise function to tensors, or to the data of packed sequences of the same rows."""
+    if isinstance(x, PackedSequence):
+        return x._replace(data=function(x.data, *(other.data for other in others)))
+    return function(x, *others)
+
+
+class _RealPositions:
+    """Where the real positions of a padded batch stand, and the way to a packed sequence and back."""
+
+    def __init__(self, mask: torch.Tensor, lengths: torch.Tensor):
+        self.mask = mask
+        # A packed sequence needs one step a row: an empty row takes a step whose results are thrown away.
+        self.lengths = lengths.clamp(min=1)
+        self.empty_rows = ~mask.any(dim=1)[None, :, None]
+        self.order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True)
+
+    @classmethod
+    def of(cls, attention_mask: torch.Tensor | None) -> _RealPositions | None:
+        """Return None where every position is real, so that nothing need be packed."""
+        if attention_mask is None:
+            return None
+        mask = attention_mask.bool()
+        lengths = mask.sum(dim=1).cpu()
+        return None if bool((lengths == mask.shape[1]).all()) else cls(mask, lengths)
+
+    def pack(self, x: torch.Tensor) -> PackedSequence:
+        """Gather the real positions of `(batch, length, width)` row by row."""
+        aligned = x.gather(1, self.order.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+        return pack_padded_sequence(aligned, self.lengths, batch_first=True, enforce_sorted=False)
+
+    def unpack(self, packed: PackedSequence) -> torch.Tensor:
+        """Put the outputs back where their inputs stood, zeros elsewhere."""
+        aligned, _ = pad_packed_sequence(packed, batch_first=True, total_length=self.mask.shape[1])
+        inverse = self.order.argsort(dim=1)
+        x = aligned.gather(1, inverse.unsqueeze(-1).expand(-1, -1, aligned.shape[-1]))
+        return x.masked_fill(~self.mask.unsqueeze(-1), 0.0)

@@ -1,0 +1,202 @@
+"""Measure speed as ratios, both sides of each taken in turn in one run.
+
+    python scripts/benchmark.py                 # everything
+    python scripts/benchmark.py train generate  # some parts
+    python scripts/benchmark.py --device cuda --threads 8
+
+Each row prints ours, the yardstick and the median of their ratios. Sizes are those of the papers, not of a demo, so
+the whole takes some minutes on a CPU.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import torch
+import typer
+from torch import nn
+from transformers import BartConfig, BartForConditionalGeneration
+
+from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+
+# Target tokens/s in training and sentences/s in decoding (beam 5) of JoeyNMT 2.3 on two CPU cores, batch 64, about 10
+# words a sentence: BiLSTM 2x128 encoder, LSTM 2x256 decoder, additive attention, 10,000 words.
+JOEYNMT_TRAIN, JOEYNMT_DECODE = 2050, 149
+
+Row = tuple[str, str, str, str, str]
+
+
+class BareLstm(nn.Module):
+    """`nn.LSTM` encoder, `nn.LSTM` decoder and a softmax: the least that a model of the same shapes must do."""
+
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
+        sizes = {"num_layers": config.num_layers, "dropout": config.dropout, "batch_first": True}
+        self.encoder = nn.LSTM(config.embedding_size, config.hidden_size, **sizes)
+        self.decoder = nn.LSTM(config.embedding_size, config.hidden_size, **sizes)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
+
+    def forward(self, input_ids, labels):
+        _, state = self.encoder(self.embed_tokens(input_ids))
+        shifted = torch.cat((torch.ones_like(labels[:, :1]), labels[:, :-1]), dim=1)
+        outputs, _ = self.decoder(self.embed_tokens(shifted), state)
+        return nn.functional.cross_entropy(self.lm_head(outputs).flatten(0, 1), labels.flatten())
+
+
+def random_batch(rows: int, length: int, vocab_size: int, device: str) -> dict[str, torch.Tensor]:
+    ids = torch.randint(4, vocab_size, (2, rows, length), device=device)
+    return {"input_ids": ids[0], "labels": ids[1]}
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def in_turn(ours: Callable[[], object], theirs: Callable[[], object], repeats: int, device: str):
+    """Median seconds of both, and the median over the pairs of theirs / ours: how many times as fast we are."""
+    ours(), theirs()
+    pairs = [(seconds(ours, device), seconds(theirs, device)) for _ in range(repeats)]
+    ratio = statistics.median(their_time / our_time for our_time, their_time in pairs)
+    return *(statistics.median(times) for times in zip(*pairs, strict=True)), ratio
+
+
+def training_step(model: nn.Module, loss: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+
+    return step
+
+
+def benchmark_train(device: str, repeats: int) -> list[Row]:
+    """A training step of the 4-layer residual model at paper size against the bare LSTM of the same shapes."""
+    config = ResidualLstmConfig()
+    model, bare = ResidualLstmForConditionalGeneration(config).to(device).train(), BareLstm(config).to(device).train()
+    batch = random_batch(64, 12, config.vocab_size, device)
+    ours, theirs, ratio = in_turn(
+        training_step(model, lambda: model(**batch).loss), training_step(bare, lambda: bare(**batch)), repeats, device
+    )
+    tokens = batch["labels"].numel()
+    return [
+        ("training, paper size", "bare nn.LSTM", f"{tokens / ours:,.0f}", f"{tokens / theirs:,.0f}", f"{ratio:.2f}")
+    ]
+
+
+def decode(model, batch, length: int) -> Callable[[], object]:
+    options = {"num_beams": 5, "min_new_tokens": length, "max_new_tokens": length, "pad_token_id": 0}
+    return lambda: model.generate(batch["input_ids"], **options)
+
+
+def benchmark_generate(device: str, repeats: int) -> list[Row]:
+    """Beam-5 generation against transformers' BART with about as many parameters, same batch, same length."""
+    config = ResidualLstmConfig(share_embeddings=True, tie_word_embeddings=True)
+    model = ResidualLstmForConditionalGeneration(config).to(device).eval()
+    size = {"encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 8, "decoder_attention_heads": 8}
+    bart_config = BartConfig(
+        vocab_size=config.vocab_size,
+        d_model=512,
+        encoder_ffn_dim=2048,
+        decoder_ffn_dim=2048,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        bos_token_id=1,
+        decoder_start_token_id=1,
+        forced_eos_token_id=None,
+        **size,
+    )
+    bart = BartForConditionalGeneration(bart_config).to(device).eval()
+    batch = random_batch(32, 12, config.vocab_size, device)
+    ours, theirs, ratio = in_turn(decode(model, batch, 12), decode(bart, batch, 12), repeats, device)
+    names = (f"beam 5, {count / 1e6:.1f}M" for count in (model.num_parameters(), bart.num_parameters()))
+    rows = len(batch["input_ids"])
+    return [(next(names), f"BART, {next(names)}", f"{rows / ours:.1f}", f"{rows / theirs:.1f}", f"{ratio:.2f}")]
+
+
+def benchmark_peer(device: str, repeats: int) -> list[Row]:
+    """Training and decoding at JoeyNMT's sizes; its figures were taken on another run of a like machine."""
+    config = ResidualLstmConfig(
+        vocab_size=10_000,
+        embedding_size=256,
+        hidden_size=256,
+        num_layers=2,
+        bidirectional_encoder=True,
+        attention="additive",
+        residual_interval=0,
+        dropout=0.2,
+    )
+    model = ResidualLstmForConditionalGeneration(config).to(device).train()
+    batch = random_batch(64, 11, config.vocab_size, device)
+    step = training_step(model, lambda: model(**batch).loss)
+    step()
+    rate = batch["labels"].numel() / statistics.median(seconds(step, device) for _ in range(repeats))
+    rows = [
+        ("training, 2 layers, 256", "JoeyNMT 2.3", f"{rate:,.0f}", f"{JOEYNMT_TRAIN:,}", f"{rate / JOEYNMT_TRAIN:.2f}")
+    ]
+    model.eval()
+    run = decode(model, batch, 11)
+    run()
+    rate = len(batch["input_ids"]) / statistics.median(seconds(run, device) for _ in range(repeats))
+    rows.append(
+        ("beam 5, batch 64, 256", "JoeyNMT 2.3", f"{rate:.0f}", f"{JOEYNMT_DECODE}", f"{rate / JOEYNMT_DECODE:.2f}")
+    )
+    return rows
+
+
+def benchmark_import(device: str, repeats: int) -> list[Row]:
+    """`import hf_paraphrase` against the import that every user of transformers pays, each in a fresh process."""
+
+    def fresh(statement: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, "-c", statement], check=True)
+
+    baseline = "from transformers import AutoModelForSeq2SeqLM, pipeline"
+    ours, theirs, ratio = in_turn(fresh("import hf_paraphrase"), fresh(baseline), repeats, "cpu")
+    return [
+        ("import hf_paraphrase, s", "transformers", f"{ours:.2f}", f"{theirs:.2f}", f"{1 / ratio:.2f} of its time")
+    ]
+
+
+PARTS = {
+    "train": benchmark_train,
+    "generate": benchmark_generate,
+    "peer": benchmark_peer,
+    "import": benchmark_import,
+}
+
+
+def main(
+    parts: Annotated[
+        list[str] | None, typer.Argument(help=f"What to measure: {', '.join(PARTS)}; all by default.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="CPU threads.")] = torch.get_num_threads(),
+    repeats: Annotated[int, typer.Option(help="Pairs of runs; the median counts.")] = 5,
+) -> None:
+    """Print tokens/s, sentences/s and ratios as a table."""
+    for part in set(parts or ()) - PARTS.keys():
+        raise typer.BadParameter(f"no part {part}; there are {', '.join(PARTS)}")
+    torch.manual_seed(0)
+    torch.set_num_threads(threads)
+    print(f"torch {torch.__version__}, {device}, {threads} threads, medians of {repeats}")
+    print(f"{'ours':<28}{'against':<30}{'ours':>10}{'theirs':>10}  ratio")
+    for part in parts or PARTS:
+        for name, against, ours, theirs, ratio in PARTS[part](device, repeats):
+            print(f"{name:<28}{against:<30}{ours:>10}{theirs:>10}  {ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)
