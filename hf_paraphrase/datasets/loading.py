@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+import datasets
+
+from ..errors import InputError
+from .builder import CorpusBuilder
+
+__all__ = ["list_datasets", "load_dataset", "make_builder"]
+
+# Corpus name -> its module here and the builder in it.
+CORPORA = {
+    "mscoco": ("mscoco", "MscocoBuilder"),
+    "synthetic_questions": ("synthetic_questions", "SyntheticQuestionsBuilder"),
+}
+
+
+def list_datasets() -> list[str]:
+    """The names that `load_dataset` takes."""
+    return sorted(CORPORA)
+
+
+def load_dataset(
+    path: str,
+    name: str | None = None,
+    data_dir: str | os.PathLike | None = None,
+    split: str | None = None,
+    **builder_kwargs: Any,
+) -> datasets.DatasetDict | datasets.Dataset:
+    """Read a corpus from its published files, as `datasets.load_dataset` reads one from the Hub.
+
+    The rows are kept in the cache of datasets; they are made anew when the files, the arguments or this package's
+    reader change.
+
+    Args:
+        path: A corpus, one of `list_datasets()`.
+        name: A configuration of the corpus, where it has several.
+        data_dir: The folder with the corpus's files; not needed for `synthetic_questions`.
+        split: One split only, such as `train`, `test` or `train[:100]`.
+        builder_kwargs: Fields of the corpus's configuration, such as `seed`.
+
+    Returns:
+        All splits, or the one asked for.
+
+    Raises:
+        InputError: An argument that does not exist, with what exists; or damaged files, with what is wrong where.
+        FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
+    """
+    builder = make_builder(path, name, data_dir, **builder_kwargs)
+    # The expected splits are read off the builder's own rows: there is nothing to verify them against.
+    try:
+        builder.download_and_prepare(verification_mode="no_checks")
+    except datasets.exceptions.DatasetGenerationError as error:
+        if isinstance(error.__cause__, InputError):
+            raise error.__cause__ from None
+        raise
+    if split is None:
+        return datasets.DatasetDict({key: _read_split(builder, key) for key in builder.info.splits})
+    _check(split.partition("[")[0], builder.info.splits, f"{path} has no split", "`split`")
+    return _read_split(builder, split)
+
+
+def make_builder(
+    path: str, name: str | None = None, data_dir: str | os.PathLike | None = None, **builder_kwargs: Any
+) -> CorpusBuilder:
+    """Make a corpus's builder, whose `as_streaming_dataset` gives the rows without writing them anywhere.
+
+    The arguments are those of `load_dataset`.
+    """
+    _check(path, CORPORA, "there is no corpus", "`path`")
+    module, class_name = CORPORA[path]
+    builder_class = getattr(importlib.import_module(f".{module}", __package__), class_name)
+    if name is not None:
+        _check(name, builder_class.builder_configs, f"{path} has no configuration", "`name`")
+    known = {field.name for field in fields(builder_class.BUILDER_CONFIG_CLASS)} - {
+        "name",
+        "version",
+        "data_dir",
+        "data_files",
+        "description",
+    }
+    for argument in builder_kwargs:
+        _check(argument, known, f"{path} has no argument", "`builder_kwargs`")
+    return builder_class(
+        dataset_name=path,
+        config_name=name,
+        data_dir=None if data_dir is None else os.path.abspath(data_dir),
+        hash=builder_class.state_of(data_dir),
+        **builder_kwargs,
+    )
+
+
+def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:
+    rows = builder.as_dataset(split)
+    columns = builder.columns(split.partition("[")[0])
+    return rows if columns is None else rows.select_columns(columns)
+
+
+def _check(name: str, known: Iterable[str], problem: str, argument: str) -> None:
+    known = sorted(known)
+    if name not in known:
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise InputError(f"{argument}: {problem} {name!r}; {hint}there are: {', '.join(known)}")

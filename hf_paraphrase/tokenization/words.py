@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+from ..errors import InputError
+
+__all__ = ["train_word_tokenizer"]
+
+# Their order gives the ids 0 to 3.
+SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+
+# A run of letters, marks and digits, apostrophes inside it included (don't, dog's); any other visible character alone.
+WORD = r"[\p{L}\p{M}\p{N}_]+(?:['’][\p{L}\p{M}\p{N}_]+)*|[^\s\p{L}\p{M}\p{N}_]"
+NO_SPACE_BEFORE = r" (?=[.,!?;:%)\]}…])"
+NO_SPACE_AFTER = r"(?<=[(\[{$#]) "
+
+
+def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
+    """Train a tokenizer of whole words: the most frequent ones of `texts`, `<unk>` for all others.
+
+    Texts are normalised (NFC), split at white space and around punctuation, and encoded as `words </s>`; decoders
+    start from `<s>`. Decoded text has its punctuation joined to the words again. The strings `<s>`, `</s>` and so on
+    in a text are punctuation like any other, never control tokens. Words of equal frequency are taken in alphabetical
+    order, so the same texts give the same vocabulary.
+
+    Args:
+        texts: Texts to count words in; read once, one after the other.
+        vocab_size: Most words, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
+        lowercase: Whether to lower-case everything.
+
+    Returns:
+        A fast tokenizer. What it saves is loaded by `AutoTokenizer` without this package.
+
+    Raises:
+        InputError: A text is not a string, there is no word at all, or `vocab_size` has no room for one.
+    """
+    if vocab_size <= len(SPECIAL_TOKENS):
+        raise InputError(
+            f"`vocab_size` is {vocab_size}, but {len(SPECIAL_TOKENS)} of them are special tokens; give it room for words"
+        )
+    steps = [normalizers.NFC()] + ([normalizers.Lowercase()] if lowercase else [])
+    tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS.values()), show_progress=False
+    )
+    tokenizer.train_from_iterator(_checked(texts), trainer)
+    if tokenizer.get_vocab_size() == len(SPECIAL_TOKENS):
+        raise InputError("`texts` hold no word to make a vocabulary of")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
+    )
+    tokenizer.decoder = _make_decoder()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+        split_special_tokens=True,
+        **SPECIAL_TOKENS,
+    )
+
+
+def _checked(texts: Iterable[str]) -> Iterator[str]:
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"`texts` must be strings, but item {index} is {text!r}")
+        yield text
+
+
+def _make_decoder() -> decoders.Decoder:
+    # The word-piece decoder puts a space before every token without its prefix. Words never start with NUL, which the
+    # splitting leaves alone, so that is all it does here.
+    return decoders.Sequence(
+        [
+            decoders.WordPiece(prefix="\0\0", cleanup=False),
+            decoders.Fuse(),
+            decoders.Replace(Regex(NO_SPACE_BEFORE), ""),
+            decoders.Replace(Regex(NO_SPACE_AFTER), ""),
+        ]
+    )

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from transformers import AutoTokenizer
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.tokenization import train_word_tokenizer
+
+CAPTIONS = [
+    "A man's dog doesn't run, but (really) it does not bark!",
+    "Two dogs: one is 20% white; the other costs $5.",
+    "How do I get to Zürich, by train or by bus?",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_word_tokenizer(CAPTIONS, vocab_size=100)
+
+
+def test_special_tokens_have_their_ids(tokenizer):
+    assert tokenizer.convert_tokens_to_ids(["<pad>", "<s>", "</s>", "<unk>"]) == [0, 1, 2, 3]
+    assert (tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id) == (0, 1, 2)
+    assert tokenizer.unk_token_id == 3
+
+
+def test_words_then_end_mark(tokenizer):
+    encoded = tokenizer("A dog, unheard-of")
+    assert set(encoded) == {"input_ids", "attention_mask"}
+    assert tokenizer.convert_ids_to_tokens(encoded.input_ids) == ["a", "dog", ",", "<unk>", "<unk>", "<unk>", "</s>"]
+
+
+@pytest.mark.parametrize("text", CAPTIONS)
+def test_decoding_reads_naturally(tokenizer, text):
+    assert tokenizer.decode(tokenizer(text).input_ids, skip_special_tokens=True) == text.lower()
+
+
+def test_case_is_kept_on_request():
+    tokenizer = train_word_tokenizer(CAPTIONS, vocab_size=100, lowercase=False)
+    assert tokenizer.decode(tokenizer(CAPTIONS[2]).input_ids, skip_special_tokens=True) == CAPTIONS[2]
+
+
+def test_vocabulary_is_cut_by_frequency_then_alphabet():
+    texts = ["b a c", "c b d", "c e"]
+    tokenizer = train_word_tokenizer(texts, vocab_size=7)
+    assert len(tokenizer) == 7
+    assert tokenizer.convert_ids_to_tokens([4, 5, 6]) == ["c", "b", "a"]
+    shuffled = list(texts)
+    random.Random(1).shuffle(shuffled)
+    assert train_word_tokenizer(shuffled, vocab_size=7).get_vocab() == tokenizer.get_vocab()
+
+
+def test_control_tokens_cannot_be_typed(tokenizer):
+    ids = tokenizer("<s> a dog </s> <pad>").input_ids
+    assert ids.count(2) == 1 and ids[-1] == 2 and 0 not in ids and 1 not in ids
+
+
+def test_composed_and_decomposed_letters_are_one_word():
+    tokenizer = train_word_tokenizer(["caf\u00e9"], vocab_size=5)
+    assert tokenizer("cafe\u0301").input_ids == [4, 2] == tokenizer("CAF\u00c9").input_ids
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   \n\t", "\u200b", "\x00", "😀👩‍👩‍👧", "שלום עולם", "a\u0301\u0301", "\ud7ff\uffff", "x" * 10_000]
+)
+def test_odd_text_is_read(tokenizer, text):
+    ids = tokenizer(text).input_ids
+    assert ids[-1] == 2
+    assert isinstance(tokenizer.decode(ids, skip_special_tokens=True), str)
+
+
+def test_padding_and_truncation(tokenizer):
+    batch = tokenizer(["a dog", "a"], padding=True)
+    assert batch.input_ids[1][-1] == 0 and batch.attention_mask[1] == [1, 1, 0]
+    left = tokenizer(["a dog", "a"], padding=True, padding_side="left")
+    assert left.input_ids[1][0] == 0 and left.attention_mask[1] == [0, 1, 1]
+    cut = tokenizer("how do i get to zürich", truncation=True, max_length=3).input_ids
+    assert tokenizer.convert_ids_to_tokens(cut) == ["how", "do", "</s>"]
+
+
+def test_loads_without_this_package(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    code = (
+        "import sys, json; sys.modules['hf_paraphrase'] = None\n"
+        "from transformers import AutoTokenizer\n"
+        f"t = AutoTokenizer.from_pretrained({str(tmp_path)!r})\n"
+        "ids = t(json.loads(sys.argv[1])).input_ids\n"
+        "print(json.dumps([ids, t.batch_decode(ids, skip_special_tokens=True)]))"
+    )
+    texts = [*CAPTIONS, "<s> unheard 😀 </s>", ""]
+    result = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(texts)], capture_output=True, text=True, check=True
+    )
+    ids = tokenizer(texts).input_ids
+    assert json.loads(result.stdout) == [ids, tokenizer.batch_decode(ids, skip_special_tokens=True)]
+    assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
+
+
+def test_texts_are_streamed():
+    read = []
+
+    def stream():
+        for number in range(5000):
+            read.append(number)
+            yield f"word{number % 7}"
+
+    assert len(train_word_tokenizer(stream(), vocab_size=100)) == 4 + 7
+    assert len(read) == 5000
+
+
+@pytest.mark.parametrize(
+    ("texts", "vocab_size", "message"),
+    [
+        (["a"], 4, "`vocab_size` is 4"),
+        ([], 10, "no word"),
+        (["", "  "], 10, "no word"),
+        (["a", None], 10, "item 1 is None"),
+        (["a", "b", 3], 10, "item 2 is 3"),
+    ],
+)
+def test_bad_input_is_named(texts, vocab_size, message):
+    with pytest.raises(InputError, match=message):
+        train_word_tokenizer(texts, vocab_size=vocab_size)
