@@ -1,13 +1,14 @@
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
-from transformers import PreTrainedConfig
+
+from .portable import PortableConfig
 
 __all__ = ["ResidualLstmConfig"]
 
 
 @strict
-class ResidualLstmConfig(PreTrainedConfig):
+class ResidualLstmConfig(PortableConfig):
     r"""Configuration of the LSTM encoder-decoders of Prakash et al. 2016, section 2.
 
     One class describes the four models of the paper's Table 2: sequence to sequence (`residual_interval=0`), with

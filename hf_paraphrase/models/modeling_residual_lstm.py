@@ -11,6 +11,7 @@ from transformers.utils import can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
+from .portable import PortableModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
@@ -317,7 +318,7 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
         )
 
 
-class ResidualLstmForConditionalGeneration(ResidualLstmPreTrainedModel, GenerationMixin):
+class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrainedModel, GenerationMixin):
     """The encoder-decoder of Prakash et al. 2016 with a softmax over the vocabulary, for training and `generate()`."""
 
     def __init__(self, config: ResidualLstmConfig):

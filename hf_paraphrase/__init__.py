@@ -1,0 +1,61 @@
+"""Research models of paraphrasing as first-class citizens of the Hugging Face ecosystem.
+
+Importing this package registers its models with transformers' Auto classes and brings the `text2text-generation`
+pipeline back. Its public names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .registration import register
+
+if TYPE_CHECKING:
+    from .datasets import list_datasets, load_dataset
+    from .metrics import list_metrics, load_metric
+    from .models.configuration_residual_lstm import ResidualLstmConfig
+    from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
+    from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .tokenization import train_word_tokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ResidualLstmConfig",
+    "ResidualLstmForConditionalGeneration",
+    "ResidualLstmModel",
+    "Text2TextGenerationPipeline",
+    "list_datasets",
+    "list_metrics",
+    "load_dataset",
+    "load_metric",
+    "register",
+    "train_word_tokenizer",
+]
+
+# The module of every public name that is loaded on demand.
+MODULES = {
+    "ResidualLstmConfig": "models.configuration_residual_lstm",
+    "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
+    "ResidualLstmModel": "models.modeling_residual_lstm",
+    "Text2TextGenerationPipeline": "models.pipeline_text2text",
+    "list_datasets": "datasets",
+    "list_metrics": "metrics",
+    "load_dataset": "datasets",
+    "load_metric": "metrics",
+    "train_word_tokenizer": "tokenization",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+register()

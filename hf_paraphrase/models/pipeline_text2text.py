@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
+from transformers.pipelines.pt_utils import KeyDataset
+
+__all__ = ["Text2TextGenerationPipeline"]
+
+
+class Text2TextGenerationPipeline(Pipeline):
+    """Generate text from text with an encoder-decoder, as the pipeline of this name in transformers 4 did.
+
+    ```python
+    pipe = pipeline("text2text-generation", model=path)
+    pipe("How do I learn faster?")                           # [{"generated_text": …}]
+    pipe("How do I learn faster?", num_return_sequences=3)   # three such dicts
+    pipe(["How do I learn faster?", "Why is it so?"], batch_size=8)
+    ```
+
+    It works with any model of `AutoModelForSeq2SeqLM`. Where neither the call nor the model's generation config says
+    otherwise, it generates at most 256 tokens with 4 beams; a `generation_config` in the call is used as it is. A
+    prefix in the model's config (`prefix`, or that of the task in `task_specific_params`) is put before every text.
+
+    A text without words (empty, or white space alone) gives an empty text and is not shown to the model, so that one
+    blank line does not end a long run. A text longer than the tokenizer's `model_max_length` is passed on whole, with
+    the tokenizer's warning; `truncation=True` cuts it.
+
+    Args:
+        model: An encoder-decoder that can generate.
+        tokenizer: Its tokenizer.
+        kwargs: Arguments of every pipeline (`batch_size`, `device` …) and those of `__call__`, which then apply to
+            every call that does not give its own.
+
+    Raises:
+        ValueError: The model is no encoder-decoder, or there is no tokenizer for it.
+    """
+
+    # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
+    _load_tokenizer = None
+    _load_processor = False
+    _load_image_processor = False
+    _load_video_processor = False
+    _load_feature_extractor = False
+
+    # The base class offers to merge generation parameters too, but how it does has changed between releases, and this
+    # file travels with checkpoints to machines with any of them.
+    default_parameters = {"max_new_tokens": 256, "num_beams": 4}
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        task: str = "text2text-generation",
+        **kwargs: Any,
+    ):
+        check_model(model)
+        check_tokenizer(tokenizer, model)
+        super().__init__(model=model, tokenizer=tokenizer, task=task, **kwargs)
+        # transformers 5 reads neither field any more, but the configs of older checkpoints have them.
+        parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
+        self.prefix = parameters.pop("prefix", None) or getattr(model.config, "prefix", None) or ""
+        self.task_parameters = parameters
+
+    def __call__(self, inputs: str | Sequence[str] | Dataset | Iterator[str], **kwargs: Any) -> list | Iterable:
+        """Generate text from one or several texts.
+
+        Args:
+            inputs: A text, a list (or column) of texts, a torch dataset of texts such as `KeyDataset(data, "source")`,
+                or a generator of texts.
+            batch_size: Texts that the model reads at a time. The results do not depend on it.
+            truncation: Cut texts longer than the tokenizer's `model_max_length`, as its `truncation` argument does.
+            return_text: Return texts, the default.
+            return_tensors: Return token ids instead.
+            clean_up_tokenization_spaces: Join punctuation to words; by default as the tokenizer is set.
+            stop_sequence: Stop a text where its tokens end in those of this one, which stays in the text.
+            kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
+                `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
+
+        Returns:
+            For one text, a list with a dict for each returned sequence: `{"generated_text": str}`, or
+            `{"generated_token_ids": LongTensor}` of shape `(length,)`, padded to the longest of its batch, with
+            `return_tensors=True`. For a list, one such list a text, flattened to one dict a text where each has one
+            sequence. For a dataset or a generator, an iterator over one list a text, which works as it is read.
+
+        Raises:
+            ValueError: An input is not a text; the message says which.
+        """
+        if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+            return self._call_on_list(list(inputs), **kwargs)
+        if isinstance(inputs, KeyDataset) and len(inputs) == 0:
+            return iter(())
+        return super().__call__(inputs, **kwargs)
+
+    def _call_on_list(self, texts: list[str], **kwargs: Any) -> list:
+        for index, text in enumerate(texts):
+            check_text(text, f"input {index} of the list")
+        if not texts:
+            return []
+        records = super().__call__(texts, **kwargs)
+        return [record for (record,) in records] if all(len(group) == 1 for group in records) else records
+
+    def _sanitize_parameters(
+        self,
+        truncation: bool | str | None = None,
+        return_text: bool | None = None,
+        return_tensors: bool | None = None,
+        clean_up_tokenization_spaces: bool | None = None,
+        stop_sequence: str | None = None,
+        **generate_kwargs: Any,
+    ) -> tuple[dict, dict, dict]:
+        if return_text and return_tensors:
+            raise ValueError("ask for either `return_text` or `return_tensors`, not both")
+        preprocess, postprocess = {}, {}
+        if truncation is not None:
+            preprocess["truncation"] = truncation
+        if return_text or return_tensors is not None:
+            postprocess["return_tensors"] = bool(return_tensors)
+        if clean_up_tokenization_spaces is not None:
+            postprocess["clean_up_tokenization_spaces"] = clean_up_tokenization_spaces
+        if stop_sequence is not None:
+            criteria = generate_kwargs.get("stopping_criteria") or ()
+            generate_kwargs["stopping_criteria"] = StoppingCriteriaList(
+                [*criteria, EndsWith(stop_sequence, self.tokenizer)]
+            )
+        return preprocess, generate_kwargs, postprocess
+
+    def preprocess(self, text: str, truncation: bool | str = False) -> dict[str, torch.Tensor]:
+        check_text(text, "an input of the pipeline")
+        inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt"))
+        # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
+        inputs.pop("token_type_ids", None)
+        blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
+        if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
+            inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
+        return {**inputs, "blank": torch.tensor([blank])}
+
+    def _forward(self, model_inputs: dict[str, torch.Tensor], **generate_kwargs: Any) -> dict[str, torch.Tensor]:
+        worded = ~model_inputs.pop("blank")
+        generate_kwargs = self._with_defaults(generate_kwargs)
+        if worded.any():
+            outputs = self.model.generate(
+                **{name: tensor[worded] for name, tensor in model_inputs.items()}, **generate_kwargs
+            )
+            sequences = outputs if isinstance(outputs, torch.Tensor) else outputs.sequences
+            sequences = sequences.unflatten(0, (int(worded.sum()), -1))
+        else:
+            sequences = self._generate_nothing(generate_kwargs)
+        _, returned, length = sequences.shape
+        output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
+        output_ids[worded.to(sequences.device)] = sequences
+        return {"output_ids": output_ids}
+
+    def postprocess(
+        self,
+        model_outputs: dict[str, torch.Tensor],
+        return_tensors: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+    ) -> list[dict[str, Any]]:
+        (sequences,) = model_outputs["output_ids"]
+        if return_tensors:
+            return [{"generated_token_ids": ids} for ids in sequences]
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": clean_up_tokenization_spaces}
+        return [{"generated_text": self.tokenizer.decode(ids, **options)} for ids in sequences]
+
+    def _with_defaults(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Add what neither the caller nor the model decides; a `generation_config` of the caller decides all."""
+        if generate_kwargs.get("generation_config") is not None:
+            return generate_kwargs
+        generate_kwargs = {**self.task_parameters, **generate_kwargs}
+        decided = {**self.model.generation_config.to_diff_dict(), **generate_kwargs}
+        defaults = {**self.default_parameters, "pad_token_id": self.tokenizer.pad_token_id}
+        if "max_length" in decided:
+            del defaults["max_new_tokens"]
+        return {**{name: value for name, value in defaults.items() if name not in decided}, **generate_kwargs}
+
+    def _generate_nothing(self, generate_kwargs: dict[str, Any]) -> torch.Tensor:
+        """Stand in for `generate()` where a batch has no text to read: `(0, sequences a text, 2)`."""
+        if (streamer := generate_kwargs.get("streamer")) is not None:
+            streamer.end()  # whoever reads the stream is waiting for it
+        config = generate_kwargs.get("generation_config") or self.model.generation_config
+        returned = generate_kwargs.get("num_return_sequences") or config.num_return_sequences or 1
+        return torch.empty(0, returned, 2, dtype=torch.long)
+
+    def _empty_text(self, length: int) -> torch.Tensor:
+        """Return `(length,)` ids as a model would generate them for an empty text: start, end, padding."""
+        config, tokenizer = self.model.generation_config, self.tokenizer
+        start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        ids = [token for token in (start, tokenizer.eos_token_id) if token is not None]
+        return torch.tensor((ids + [pad] * length)[:length])
+
+
+class EndsWith(StoppingCriteria):
+    """Stop a sequence that ends in the tokens of a text.
+
+    `generate()` has `stop_strings` for that, but it does not take word-level tokenizers (transformers 5.23).
+    """
+
+    def __init__(self, text: str, tokenizer: PreTrainedTokenizerBase):
+        self.ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"][0]
+        if not len(self.ids):
+            raise ValueError(f"`stop_sequence` must have at least one token, but {text!r} has none")
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: Any) -> torch.BoolTensor:
+        length = len(self.ids)
+        if input_ids.shape[1] < length:
+            return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+        return (input_ids[:, -length:] == self.ids.to(input_ids.device)).all(dim=1)
+
+
+def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether there is any token but those that frame and fill a text; an unknown word is a word."""
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+    frame = {getattr(tokenizer, name) for name in names}
+    return not frame.issuperset(input_ids.flatten().tolist())
+
+
+def check_text(text: Any, name: str) -> None:
+    """Raise ValueError unless `text` is a string."""
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{name} is of type {type(text).__name__}, not a string; pass a string, a list of strings, "
+            "a `KeyDataset(dataset, column)` or a generator of strings"
+        )
+
+
+def check_model(model: PreTrainedModel) -> None:
+    """Raise ValueError unless the model is an encoder-decoder that can generate."""
+    if not (model.config.is_encoder_decoder and model.can_generate()):
+        raise ValueError(
+            f"text2text-generation needs an encoder-decoder model such as T5 or BART, but {type(model).__name__} is "
+            'none; for a decoder-only model use `pipeline("text-generation")`'
+        )
+
+
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase | None, model: PreTrainedModel) -> None:
+    """Raise ValueError where there is no tokenizer, or one that `AutoTokenizer` made up for a folder without any."""
+    mend = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
+    if tokenizer is None:
+        raise ValueError(
+            f"no tokenizer could be loaded from '{model.name_or_path}': {mend}. "
+            "If there is one, `AutoTokenizer.from_pretrained` tells why it does not load"
+        )
+    # For an architecture that it knows, transformers 5 makes one with special tokens alone: every word is unknown.
+    folder = Path(tokenizer.name_or_path or "not loaded from a folder")
+    files = {"tokenizer_config.json", *tokenizer.vocab_files_names.values()}
+    if folder.is_dir() and not any((folder / name).is_file() for name in files):
+        raise ValueError(f"'{folder}' has no tokenizer: {mend}")

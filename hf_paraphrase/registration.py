@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, pipelines
+
+from .errors import InputError
+from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
+from .models.pipeline_text2text import Text2TextGenerationPipeline
+
+__all__ = ["ARCHITECTURES", "register"]
+
+# Every architecture's configuration, with the model class that each Auto class loads for it.
+ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] = {
+    ResidualLstmConfig: {
+        AutoModel: ResidualLstmModel,
+        AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
+    },
+}
+
+
+class NoDefaultModel(dict):
+    """Stands where `pipeline()` looks up a task's default model, and says that this task has none."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise InputError("text2text-generation has no default model: pass `model=` a folder or a Hub repository")
+
+
+def register() -> None:
+    """Make transformers' Auto classes and `pipeline("text2text-generation")` find what this package has.
+
+    Importing the package calls it; calling it again changes nothing.
+    """
+    for config_class, model_classes in ARCHITECTURES.items():
+        AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+        config_class.register_for_auto_class()
+        for auto_class, model_class in model_classes.items():
+            auto_class.register(config_class, model_class, exist_ok=True)
+            # Saving then puts the code beside the weights, for `trust_remote_code=True`.
+            model_class.register_for_auto_class(auto_class)
+    register_pipeline()
+
+
+def register_pipeline() -> None:
+    """Bring back the task that transformers 5 dropped; where it exists, as in transformers 4, leave it alone."""
+    tasks = pipelines.PIPELINE_REGISTRY.supported_tasks
+    if "text2text-generation" in tasks:
+        return
+    # As a built-in task is: after `PIPELINE_REGISTRY.register_pipeline`, saving the pipeline of any T5 would copy our
+    # code beside it, and make `pipeline()` ask for `trust_remote_code=True` to load it again.
+    tasks["text2text-generation"] = {
+        "impl": Text2TextGenerationPipeline,
+        "pt": (AutoModelForSeq2SeqLM,),
+        "default": NoDefaultModel(model=None),
+        "type": "text",
+    }
+    # `pipeline()` refuses these before it asks the registry; early releases of transformers 5 have no such list.
+    getattr(pipelines, "REMOVED_TASKS", {}).pop("text2text-generation", None)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import json
+import logging
+
+import datasets
+import pytest
+import torch
+from transformers import GenerationConfig, PreTrainedTokenizerFast, TextIteratorStreamer, TextStreamer, pipeline
+from transformers.pipelines.pt_utils import KeyDataset
+
+import hf_paraphrase
+from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
+
+TASK = "text2text-generation"
+TEXTS = ["the cat", "a dog sat on the mat", "how do i learn faster ?", "unheard cat", "z"]
+SHORT = {"max_new_tokens": 6}
+
+
+@pytest.fixture(scope="module", params=[tiny_bart, tiny_t5])
+def folder(request, tmp_path_factory) -> str:
+    return save(request.param(), tmp_path_factory.mktemp(request.param.__name__))
+
+
+@pytest.fixture
+def pipe(folder):
+    return pipeline(TASK, model=folder, device="cpu")
+
+
+def text2text(model, tokenizer: PreTrainedTokenizerFast | None = None, **kwargs):
+    tokenizer = tokenizer or word_tokenizer()
+    return hf_paraphrase.Text2TextGenerationPipeline(model=model, tokenizer=tokenizer, device="cpu", **kwargs)
+
+
+def spy_on_generate(pipe, monkeypatch) -> list[dict]:
+    calls = []
+    generate = pipe.model.generate
+    monkeypatch.setattr(pipe.model, "generate", lambda **kwargs: calls.append(kwargs) or generate(**kwargs))
+    return calls
+
+
+def test_one_text(pipe):
+    ids = pipe.model.generate(**pipe.tokenizer(TEXTS[0], return_tensors="pt"), num_beams=4, **SHORT)
+    expected = pipe.tokenizer.decode(ids[0], skip_special_tokens=True)
+    assert expected
+    assert pipe(TEXTS[0], **SHORT) == [{"generated_text": expected}]
+
+
+def test_a_list_of_texts_gives_a_flat_list(pipe):
+    expected = [pipe(text, **SHORT)[0] for text in TEXTS]
+    assert len({record["generated_text"] for record in expected}) > 2
+    assert pipe(TEXTS, **SHORT) == pipe(tuple(TEXTS), **SHORT) == expected
+    assert pipe(datasets.Dataset.from_dict({"source": TEXTS})["source"], **SHORT) == expected
+    assert pipe(TEXTS[:1], **SHORT) == expected[:1]
+
+
+def test_several_sequences_give_a_list_for_each_text(pipe):
+    many = pipe(TEXTS, num_return_sequences=3, **SHORT)
+    assert many == [pipe(text, num_return_sequences=3, **SHORT) for text in TEXTS]
+    assert [len(records) for records in many] == [3] * len(TEXTS)
+    assert many[0][0] == pipe(TEXTS[0], **SHORT)[0] != many[0][1]
+
+
+@pytest.mark.parametrize("returned", [1, 3])
+@pytest.mark.parametrize("batch_size", [1, 2, 4, None])
+def test_batches_change_nothing(pipe, batch_size, returned):
+    texts = [*TEXTS, "", "a"]
+    alone = [pipe(text, num_return_sequences=returned, **SHORT) for text in texts]
+    batched = pipe((text for text in texts), num_return_sequences=returned, batch_size=batch_size, **SHORT)
+    assert list(batched) == alone
+
+
+def test_datasets_and_generators_are_streamed(pipe):
+    expected = [pipe(text, **SHORT) for text in TEXTS]
+    data = [{"source": text} for text in TEXTS]
+    assert list(pipe(KeyDataset(data, "source"), batch_size=2, **SHORT)) == expected
+    read = []
+    stream = iter(pipe((read.append(text) or text for text in TEXTS), **SHORT))
+    assert next(stream) == expected[0]
+    assert len(read) < len(TEXTS)
+    assert list(stream) == expected[1:]
+
+
+def test_nothing_to_do(pipe):
+    assert pipe([]) == pipe(()) == list(pipe(KeyDataset([], "source"))) == list(pipe(text for text in ())) == []
+
+
+def test_tensors_instead_of_text(pipe):
+    records = pipe(TEXTS, return_tensors=True, num_return_sequences=2, batch_size=3, **SHORT)
+    for record in sum(records, []):
+        assert list(record) == ["generated_token_ids"]
+        assert record["generated_token_ids"].dtype == torch.long
+        assert record["generated_token_ids"].dim() == 1
+    (record,) = pipe(TEXTS[0], return_tensors=True, **SHORT)
+    text = pipe.tokenizer.decode(record["generated_token_ids"], skip_special_tokens=True)
+    assert [{"generated_text": text}] == pipe(TEXTS[0], return_text=True, **SHORT)
+    with pytest.raises(ValueError, match="`return_text` or `return_tensors`"):
+        pipe(TEXTS[0], return_text=True, return_tensors=True)
+
+
+def test_arguments_of_the_constructor_are_defaults_of_the_call(folder, monkeypatch):
+    pipe = pipeline(TASK, model=folder, device="cpu", num_beams=2, max_new_tokens=3, return_tensors=True)
+    calls = spy_on_generate(pipe, monkeypatch)
+    assert "generated_token_ids" in pipe("the cat")[0]
+    assert "generated_text" in pipe("the cat", num_beams=1, return_text=True)[0]
+    assert [(call["num_beams"], call["max_new_tokens"]) for call in calls] == [(2, 3), (1, 3)]
+
+
+def test_what_nobody_decides(pipe, monkeypatch):
+    calls = spy_on_generate(pipe, monkeypatch)
+    pipe("the cat")
+    assert (calls[-1]["max_new_tokens"], calls[-1]["num_beams"]) == (256, 4)
+    assert len(pipe("the cat", max_length=4, return_tensors=True)[0]["generated_token_ids"]) <= 4
+    pipe.model.generation_config.update(num_beams=2, max_length=5)
+    pipe("the cat")
+    assert not {"max_new_tokens", "num_beams"} & calls[-1].keys()
+    config = GenerationConfig(max_new_tokens=2, num_return_sequences=2, num_beams=2)
+    assert len(pipe("the cat", generation_config=config)) == len(pipe("", generation_config=config)) == 2
+    assert "num_beams" not in calls[-1]
+
+
+def test_sampling_and_dictionaries_of_generate(pipe):
+    sample = {"do_sample": True, "num_beams": 1, "top_k": 5, **SHORT}
+    torch.manual_seed(1)
+    expected = pipe(TEXTS, **sample)
+    torch.manual_seed(1)
+    assert pipe(TEXTS, return_dict_in_generate=True, output_scores=True, **sample) == expected
+
+
+def test_streamer(pipe, capsys):
+    (record,) = pipe("the cat", streamer=TextStreamer(pipe.tokenizer, skip_special_tokens=True), num_beams=1, **SHORT)
+    assert capsys.readouterr().out == record["generated_text"] + "\n"
+    streamer = TextIteratorStreamer(pipe.tokenizer, timeout=1)
+    pipe(" ", streamer=streamer)
+    assert "".join(streamer) == ""
+
+
+def test_stop_sequence(pipe):
+    (record,) = pipe("the cat", num_beams=1, **SHORT)
+    words = record["generated_text"].split()
+    end = words.index(words[2])
+    (stopped,) = pipe("the cat", num_beams=1, stop_sequence=words[2], **SHORT)
+    assert stopped["generated_text"].split() == words[: end + 1]
+    (stopped,) = pipe("the cat", num_beams=1, stop_sequence=" ".join(words[:2]), **SHORT)
+    assert stopped["generated_text"].split() == words[:2]
+    with pytest.raises(ValueError, match="`stop_sequence` must have"):
+        pipe("the cat", stop_sequence="")
+
+
+@pytest.mark.parametrize("blank", ["", " \n\t", "\u3000"])
+def test_a_text_without_words_gives_an_empty_text(pipe, blank, monkeypatch):
+    batch = pipe(["the cat", blank, "a"], batch_size=3, **SHORT)
+    assert batch == [*pipe("the cat", **SHORT), {"generated_text": ""}, *pipe("a", **SHORT)]
+    monkeypatch.setattr(pipe.model, "generate", None)
+    assert pipe(blank) == pipe([blank]) == [{"generated_text": ""}]
+    assert pipe([blank] * 3, num_return_sequences=2, batch_size=2) == [[{"generated_text": ""}] * 2] * 3
+
+
+def test_the_ids_of_an_empty_text(pipe):
+    start = pipe.model.generation_config.decoder_start_token_id
+    assert pipe("", return_tensors=True)[0]["generated_token_ids"].tolist() == [start, 2]
+    words, blank = pipe(["the cat", ""], batch_size=2, return_tensors=True, **SHORT)
+    length = len(words["generated_token_ids"])
+    assert blank["generated_token_ids"].tolist() == [start, 2, *[0] * (length - 2)]
+
+
+def test_blank_texts_without_any_token():
+    pipe = text2text(tiny_t5(), word_tokenizer(end="", padding_side="left"))
+    texts = ["", "the cat", "", "a dog sat"]
+    assert pipe(texts, batch_size=4, **SHORT) == [pipe(text, **SHORT)[0] for text in texts]
+
+
+def test_strange_texts_are_not_blank(pipe, monkeypatch):
+    calls = spy_on_generate(pipe, monkeypatch)
+    texts = ["😀", "שלום עולם", "unheard"]
+    assert len(pipe(texts, **SHORT)) == len(calls) == 3
+
+
+@pytest.mark.parametrize("fields", [{"prefix": "a dog "}, {"task_specific_params": {TASK: {"prefix": "a dog "}}}])
+def test_prefix_of_the_config(fields):
+    pipe = text2text(tiny_t5(**fields))
+    expected = text2text(tiny_t5())("a dog on mat", **SHORT)
+    assert pipe("on mat", **SHORT) == pipe(["on mat"], **SHORT) == expected
+    assert pipe(" ") == [{"generated_text": ""}]
+
+
+def test_task_specific_params_of_the_config(monkeypatch):
+    pipe = text2text(
+        tiny_t5(task_specific_params={TASK: {"num_beams": 2, "max_length": 4}, "other": {"num_beams": 9}})
+    )
+    calls = spy_on_generate(pipe, monkeypatch)
+    pipe("the cat")
+    pipe("the cat", num_beams=1)
+    assert [(call["num_beams"], call["max_length"]) for call in calls] == [(2, 4), (1, 4)]
+
+
+def test_truncation(folder, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    pipe = text2text(tiny_bart(), word_tokenizer(model_max_length=4))
+    calls = spy_on_generate(pipe, monkeypatch)
+    pipe("the cat sat on a mat", **SHORT)
+    assert "longer than the specified maximum" in caplog.text
+    assert calls[-1]["input_ids"].shape == (1, 7)
+    assert pipe("the cat sat on a mat", truncation=True, **SHORT) == pipe("the cat sat", **SHORT)
+    assert calls[-2]["input_ids"].shape == (1, 4)
+
+
+def test_token_type_ids_are_left_out():
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    pipe = text2text(tiny_bart(), word_tokenizer(model_input_names=names))
+    assert "token_type_ids" in pipe.tokenizer("the cat")
+    assert pipe(TEXTS, batch_size=2, **SHORT) == text2text(tiny_bart())(TEXTS, **SHORT)
+
+
+@pytest.mark.parametrize("inputs", [None, 3, {"source": "the cat"}, datasets.Dataset.from_dict({"source": TEXTS})])
+def test_an_input_that_is_no_text(pipe, inputs):
+    with pytest.raises(ValueError, match=rf"is of type {type(inputs).__name__}.*KeyDataset"):
+        pipe(inputs)
+
+
+@pytest.mark.parametrize("inputs", [["a", None], ["a", ["b", "c"]], [*TEXTS, 5]])
+def test_a_list_with_something_else(pipe, inputs, monkeypatch):
+    monkeypatch.setattr(pipe.model, "generate", None)
+    with pytest.raises(ValueError, match=f"input {len(inputs) - 1} of the list is of type"):
+        pipe(inputs)
+    with pytest.raises(ValueError, match="not a string"):
+        list(pipe(text for text in inputs[-1:]))
+
+
+def test_a_decoder_only_model(tmp_path):
+    with pytest.raises(ValueError, match="GPT2LMHeadModel is none"):
+        pipeline(TASK, model=save(tiny_gpt2(), tmp_path))
+
+
+@pytest.mark.parametrize("make", [tiny_bart, tiny_t5])
+def test_a_folder_without_tokenizer(make, tmp_path):
+    make().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="no tokenizer.*tokenizer.save_pretrained.*tokenizer="):
+        pipeline(TASK, model=str(tmp_path))
+    assert pipeline(TASK, model=str(tmp_path), tokenizer=word_tokenizer())("", device="cpu")
+
+
+def test_a_damaged_tokenizer(tmp_path):
+    folder = save(tiny_bart(), tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match="no tokenizer could be loaded from.*AutoTokenizer.from_pretrained"):
+        pipeline(TASK, model=folder)
+
+
+def test_saving_the_pipeline_of_a_model_that_is_not_ours(pipe, tmp_path):
+    pipe.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert not {"custom_pipelines", "auto_map"} & config.keys()
+    assert not list(tmp_path.glob("*.py"))
+    assert pipeline(TASK, model=str(tmp_path), device="cpu")(TEXTS, **SHORT) == pipe(TEXTS, **SHORT)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import pipeline
+
+import hf_paraphrase
+from hf_paraphrase.models.portable import PortableConfig
+from tests.models.tiny import WORDS, save
+
+TASK = "text2text-generation"
+TEXTS = ["the cat", "", "a dog sat on the mat"]
+
+# Loads a folder (the argument) as a machine does that has transformers alone, and saves it again.
+WITHOUT_THE_PACKAGE = """
+import json, sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "hf_paraphrase":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+from transformers import pipeline
+
+folder, task, texts = json.loads(sys.argv[1])
+try:
+    pipeline(task, model=folder, trust_remote_code=False)
+except ValueError as error:
+    refusal = str(error)
+first = pipeline(task, model=folder, trust_remote_code=True)
+first.save_pretrained("again")
+second = pipeline(model="again", trust_remote_code=True)
+print(json.dumps([refusal, *(pipe(texts, max_new_tokens=6, batch_size=2) for pipe in (first, second))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def model():
+    config = hf_paraphrase.ResidualLstmConfig(
+        vocab_size=len(WORDS),
+        embedding_size=8,
+        hidden_size=8,
+        num_layers=2,
+        attention="additive",
+        initializer_range=1.0,
+    )
+    return hf_paraphrase.ResidualLstmForConditionalGeneration(config).eval()
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory) -> str:
+    return save(model, tmp_path_factory.mktemp("checkpoint"))
+
+
+def read_config(folder) -> dict:
+    return json.loads(Path(folder, "config.json").read_text())
+
+
+def test_a_checkpoint_names_the_pipeline_and_brings_its_code(model, folder):
+    (entry,) = read_config(folder)["custom_pipelines"].values()
+    module, name = entry["impl"].split(".")
+    assert f"class {name}(" in Path(folder, f"{module}.py").read_text()
+    assert entry["pt"] == ["AutoModelForSeq2SeqLM"]
+    assert "custom_pipelines" not in model.config.to_dict()
+
+
+def test_the_installed_package_asks_for_no_trust(folder):
+    pipe = pipeline(TASK, model=folder)
+    assert type(pipe) is hf_paraphrase.Text2TextGenerationPipeline
+    assert type(pipe.model) is hf_paraphrase.ResidualLstmForConditionalGeneration
+    assert type(pipeline(TASK, model=folder, trust_remote_code=True)) is type(pipe)
+
+
+def test_saving_a_loaded_checkpoint_again_loses_nothing(folder, tmp_path):
+    pipeline(TASK, model=folder).save_pretrained(tmp_path)
+    assert read_config(tmp_path) == read_config(folder)
+    assert {file.name for file in tmp_path.iterdir()} == set(os.listdir(folder))
+
+
+def test_a_process_without_the_task_keeps_the_entry(folder, monkeypatch):
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    monkeypatch.delitem(PIPELINE_REGISTRY.supported_tasks, TASK)
+    assert TASK in PortableConfig.from_dict(read_config(folder)).custom_pipelines
+
+
+def test_without_the_package(folder, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", WITHOUT_THE_PACKAGE, json.dumps([folder, TASK, TEXTS])],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    refusal, first, second = json.loads(result.stdout)
+    assert "trust_remote_code=True" in refusal
+    assert first == second == pipeline(TASK, model=folder)(TEXTS, max_new_tokens=6)
+    assert read_config(tmp_path / "again") == read_config(folder)

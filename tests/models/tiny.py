@@ -1,0 +1,71 @@
+"""Small models with random weights, and a word-level tokenizer for them."""
+
+from __future__ import annotations
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+TEXT = "the a cat dog sat on mat how do i learn faster ? x y z"
+WORDS = ["<pad>", "<s>", "</s>", "<unk>", *TEXT.split()]
+SPECIAL_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+
+
+def word_tokenizer(end: str = "</s>", **kwargs) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of `WORDS` that ends every text in `end`, or in nothing."""
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if end:
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, 2)])
+    special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special, **kwargs)
+
+
+def tiny_bart(**overrides) -> BartForConditionalGeneration:
+    torch.manual_seed(0)
+    config = BartConfig(
+        vocab_size=len(WORDS),
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+        max_position_embeddings=300,
+        decoder_start_token_id=2,
+        forced_eos_token_id=None,
+        init_std=1.0,
+        **SPECIAL_IDS,
+        **overrides,
+    )
+    return BartForConditionalGeneration(config).eval()
+
+
+def tiny_t5(**overrides) -> T5ForConditionalGeneration:
+    torch.manual_seed(0)
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    config = T5Config(
+        vocab_size=len(WORDS), decoder_start_token_id=0, initializer_factor=4.0, **sizes, **SPECIAL_IDS, **overrides
+    )
+    return T5ForConditionalGeneration(config).eval()
+
+
+def tiny_gpt2() -> GPT2LMHeadModel:
+    return GPT2LMHeadModel(GPT2Config(vocab_size=len(WORDS), n_embd=8, n_layer=1, n_head=1, **SPECIAL_IDS))
+
+
+def save(model: PreTrainedModel, folder, tokenizer: PreTrainedTokenizerFast | None = None) -> str:
+    """Save a model with a tokenizer, and return the folder as `pipeline()` takes it."""
+    model.save_pretrained(folder)
+    (tokenizer or word_tokenizer()).save_pretrained(folder)
+    return str(folder)
