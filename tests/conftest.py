@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 import torch
@@ -8,6 +9,9 @@ import torch
 # Nothing in the suite may reach for the network; set before transformers and datasets read it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+# Nor may it fill, or be helped by, the caches of whoever runs it.
+CACHE = tempfile.TemporaryDirectory(prefix="hf_paraphrase-tests-")
+os.environ["HF_DATASETS_CACHE"] = CACHE.name
 
 
 @pytest.fixture(autouse=True)

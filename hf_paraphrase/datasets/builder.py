@@ -10,7 +10,20 @@ import datasets
 
 from ..errors import InputError
 
-__all__ = ["CorpusBuilder", "ParaphraseBuilder", "seeded"]
+__all__ = ["CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded"]
+
+
+class CorpusConfig(datasets.BuilderConfig):
+    """The arguments of a corpus."""
+
+    def check(self) -> None:
+        """Refuse values that make no sense.
+
+        A method, not `__post_init__`: builders set arguments on a copy of a named configuration.
+
+        Raises:
+            InputError: With the argument's name.
+        """
 
 
 class CorpusBuilder(datasets.GeneratorBasedBuilder):
@@ -24,7 +37,7 @@ class CorpusBuilder(datasets.GeneratorBasedBuilder):
 
     @classmethod
     def columns(cls, split: str) -> list[str] | None:
-        """The columns of a split, where splits differ: a builder of datasets has one set of columns for all of them."""
+        """The columns of a split, where splits differ; a builder of datasets has the same ones for all."""
         return None
 
     @property

@@ -60,9 +60,11 @@ def load_dataset(
         if isinstance(error.__cause__, InputError):
             raise error.__cause__ from None
         raise
+    # datasets refuses to read a split without rows, such as one whose size was set to 0.
+    splits = [key for key, info in builder.info.splits.items() if info.num_examples]
     if split is None:
-        return datasets.DatasetDict({key: _read_split(builder, key) for key in builder.info.splits})
-    _check(split.partition("[")[0], builder.info.splits, f"{path} has no split", "`split`")
+        return datasets.DatasetDict({key: _read_split(builder, key) for key in splits})
+    _check(split.partition("[")[0], splits, f"{path} has no split", "`split`")
     return _read_split(builder, split)
 
 
@@ -87,13 +89,15 @@ def make_builder(
     }
     for argument in builder_kwargs:
         _check(argument, known, f"{path} has no argument", "`builder_kwargs`")
-    return builder_class(
+    builder = builder_class(
         dataset_name=path,
         config_name=name,
         data_dir=None if data_dir is None else os.path.abspath(data_dir),
         hash=builder_class.state_of(data_dir),
         **builder_kwargs,
     )
+    builder.config.check()
+    return builder
 
 
 def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:

@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 
 from ..errors import InputError
-from .builder import ParaphraseBuilder, seeded
+from .builder import CorpusConfig, ParaphraseBuilder, seeded
 
 __all__ = ["MscocoBuilder", "MscocoConfig"]
 
@@ -23,7 +23,7 @@ Captions = dict[int, list[str]]
 
 
 @dataclass
-class MscocoConfig(datasets.BuilderConfig):
+class MscocoConfig(CorpusConfig):
     """How captions become pairs.
 
     Args:
@@ -42,8 +42,7 @@ class MscocoConfig(datasets.BuilderConfig):
     validation_size: int = 1000
     test_size: int = 20_000
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check(self) -> None:
         for name, least in (("max_words", 1), ("validation_size", 0), ("test_size", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"`{name}` must be at least {least}, not {getattr(self, name)}")

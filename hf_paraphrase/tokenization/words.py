@@ -39,7 +39,7 @@ def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool 
     """
     if vocab_size <= len(SPECIAL_TOKENS):
         raise InputError(
-            f"`vocab_size` is {vocab_size}, but {len(SPECIAL_TOKENS)} of them are special tokens; give it room for words"
+            f"`vocab_size` is {vocab_size}, of which {len(SPECIAL_TOKENS)} are special tokens; give it room for words"
         )
     steps = [normalizers.NFC()] + ([normalizers.Lowercase()] if lowercase else [])
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))

@@ -1,0 +1,277 @@
+"""The command `hf-paraphrase`. What is heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from . import __version__
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .training.arguments import TrainingConfig
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    # Every option may be written with underscores, as in transformers, or with dashes.
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 119,
+        "token_normalize_func": lambda name: name.replace("_", "-"),
+    },
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        args: Arguments without the program's name; None for those of the process.
+
+    Exits with 2 and one line on standard error for mistakes that the user can mend, and with 128 + the signal's
+    number where training was interrupted.
+    """
+    from .training.signals import TrainingInterrupted
+
+    try:
+        app(args, prog_name="hf-paraphrase")
+    except (InputError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except TrainingInterrupted as interruption:
+        print(interruption, file=sys.stderr)
+        sys.exit(interruption.exit_code)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hf-paraphrase {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train, evaluate and use paraphrase models.
+
+    \b
+    hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/first
+    hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    """
+
+
+class _TrainCommand(TyperCommand):
+    """Adds the recipe's fields to `--help`."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
+        from .training.arguments import TrainingConfig
+
+        super().format_help(ctx, formatter)
+        types = get_type_hints(TrainingConfig)
+        options = {parameter.name for parameter in self.params}
+        others = [field for field in fields(TrainingConfig) if field.name not in options]
+        with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
+            formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
+
+
+def _describe_field(field: Field, kind: Any) -> str:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
+    notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
+    return f"{field.metadata['help']}  [{'; '.join(notes)}]"
+
+
+@app.command(cls=_TrainCommand, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def train(
+    ctx: typer.Context,
+    recipe: Annotated[Path, typer.Option(help="Folder with config.json, generation_config.json and training.yaml.")],
+    output_dir: Annotated[Path, typer.Option(help="Where the model, the checkpoints and the logs go.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+) -> None:
+    """Train a model as a recipe says.
+
+    \b
+    hf-paraphrase train --recipe hub_configs/residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
+    hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
+    accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
+
+    Any field of the recipe can be overridden: --field value.
+    """
+    from .training.loop import train as run_training
+    from .training.recipe import load_recipe
+
+    chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
+    ] = None,
+    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")] = None,
+    dataset_kwargs: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
+    max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")] = None,
+    num_beams: Annotated[
+        list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
+    ] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
+    output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
+) -> None:
+    """Paraphrase a split and score it: BLEU, perplexity, baselines, and the paper's row beside them.
+
+    \b
+    hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
+    """
+    from .datasets import load_dataset
+    from .evaluation import evaluate_paraphraser, format_results
+
+    kwargs = _parse_pairs("--dataset-kwargs", dataset_kwargs or [])
+    if dataset is None:
+        trained_on = _read_training_config(model)
+        dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
+        data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
+    rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
+    if max_samples is not None:
+        rows = rows.select(range(min(max_samples, len(rows))))
+    results = evaluate_paraphraser(
+        model,
+        None,
+        rows,
+        num_beams=num_beams or [5, 10],
+        batch_size=batch_size,
+        output_dir=output_dir,
+        split=split,
+        data={"path": dataset, "name": dataset_name, "kwargs": kwargs, "max_samples": max_samples},
+        **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
+    )
+    typer.echo(format_results(results))
+
+
+@app.command()
+def paraphrase(
+    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    num_return_sequences: Annotated[int, typer.Option(min=1, help="Paraphrases of each text.")] = 1,
+    num_beams: Annotated[
+        int | None, typer.Option(min=1, help="Beam width; by default the model's, widened to what is asked for.")
+    ] = None,
+    do_sample: Annotated[bool, typer.Option("--do-sample", help="Sample in place of searching.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
+) -> None:
+    """Paraphrase texts: one output a line, in the order of the input.
+
+    \b
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    hf-paraphrase paraphrase runs/first --do-sample --temperature 0.8 --json < questions.txt > paraphrases.jsonl
+
+    With several paraphrases of each text, an empty line stands between the texts.
+    """
+    from transformers import pipeline
+
+    from .inference import load_paraphraser
+
+    loaded, tokenizer = load_paraphraser(model)
+    pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
+    if num_beams is None:
+        usual = loaded.generation_config.num_beams or pipe.default_parameters["num_beams"]
+        num_beams = 1 if do_sample else max(usual, num_return_sequences)
+    if num_beams < num_return_sequences and not do_sample:
+        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
+    generate_kwargs = {
+        "num_return_sequences": num_return_sequences,
+        "num_beams": num_beams,
+        "do_sample": do_sample,
+        "temperature": temperature,
+        "max_new_tokens": max_new_tokens,
+    }
+    generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
+    sources = texts or [line.rstrip("\n") for line in sys.stdin]
+    outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
+    for source, output in zip(sources, outputs, strict=True):
+        paraphrases = [entry["generated_text"] for entry in output]
+        if as_json:
+            typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
+        else:
+            typer.echo("\n".join(paraphrases) + ("\n" if num_return_sequences > 1 else ""))
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[Path], typer.Argument(help="Output folders of `train`.")],
+    output: Annotated[Path, typer.Option(help="The picture to write, for instance curves.png.")],
+) -> None:
+    """Draw the learning curves of one or several runs: train and validation perplexity by epoch.
+
+    \b
+    hf-paraphrase curves runs/plain runs/residual --output curves.png
+    """
+    from .training.curves import plot_learning_curves
+
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("curves needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
+    plot_learning_curves({str(run): run for run in runs}, output)
+
+
+def _parse_overrides(args: list[str]) -> dict[str, str]:
+    """`["--learning-rate", "0.5", "--optim=sgd"]` -> `{"learning_rate": "0.5", "optim": "sgd"}`."""
+    overrides, rest = {}, iter(args)
+    for argument in rest:
+        if not argument.startswith("--"):
+            raise InputError(f"unexpected argument {argument!r}; override a field of the recipe with --field value")
+        name, has_value, value = argument[2:].partition("=")
+        if not has_value:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise InputError(f"--{name} needs a value, for instance --{name} true")
+        overrides[name.replace("-", "_")] = value
+    return overrides
+
+
+def _read_training_config(model: str) -> TrainingConfig:
+    from .training.recipe import load_recipe
+
+    if not (Path(model) / "recipe").is_dir():
+        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+    return load_recipe(Path(model) / "recipe").training
+
+
+def _parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
+    from .training.fields import parse_scalar
+
+    parsed = {}
+    for pair in pairs:
+        key, has_value, value = pair.partition("=")
+        if not has_value:
+            raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
+        parsed[key] = parse_scalar(value)
+    return parsed

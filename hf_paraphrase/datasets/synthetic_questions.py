@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import datasets
+
+from ..errors import InputError
+from .builder import CorpusConfig, ParaphraseBuilder
+from .synthetic_forms import FORMS
+from .synthetic_grammar import FRAMES, SYMMETRIC
+from .synthetic_words import PHRASES, SLOTS
+
+__all__ = ["SyntheticQuestionsBuilder", "SyntheticQuestionsConfig"]
+
+Choose = Callable[[Sequence[str]], str]
+# A frame and the word in each of its fields.
+Meaning = tuple[str, dict[str, str]]
+
+FIELD = re.compile(r"\{(\w+)(?::(\w+))?\}")
+CHOICE = re.compile(r"\[([^\]]*)\]")
+# So many draws in a row without a new row, and the grammar is taken to be used up.
+PATIENCE = 50_000
+NAMES = list(FRAMES)
+
+
+@dataclass
+class SyntheticQuestionsConfig(CorpusConfig):
+    """How many questions to make.
+
+    Args:
+        seed: Decides everything that is drawn.
+        train_size: Pairs to train on, all different.
+        validation_size: Pairs to validate on.
+        test_size: Questions to test on, each with its references.
+    """
+
+    seed: int = 42
+    train_size: int = 60_000
+    validation_size: int = 1000
+    test_size: int = 1000
+
+    def check(self) -> None:
+        for name in ("train_size", "validation_size", "test_size"):
+            if getattr(self, name) < 0:
+                raise InputError(f"`{name}` must be at least 0, not {getattr(self, name)}")
+
+
+class SyntheticQuestionsBuilder(ParaphraseBuilder):
+    """Questions and their paraphrases from a small grammar of this package; needs no file.
+
+    Source: the modules `synthetic_grammar` and `synthetic_words`. Licence: Apache-2.0, as this package.
+
+    A meaning is something to ask, such as how to learn something quickly, with words in its slots, such as Spanish. A
+    hash of the meaning decides its split, so nothing in `validation` or `test` is asked in `train` in any wording. Of
+    two wordings of a meaning, always from different templates, `train` (60,000 different pairs) and `validation`
+    (1,000) have one as the `source` and the other as the `target`; `test` (1,000 meanings) has one as the `source` and
+    four to six others as `references`. The same seed gives the same rows everywhere.
+    """
+
+    BUILDER_CONFIG_CLASS = SyntheticQuestionsConfig
+    BUILDER_CONFIGS = [SyntheticQuestionsConfig(name="default", description="60,000 pairs to train on.")]
+    DEFAULT_CONFIG_NAME = "default"
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split})
+            for split in ("train", "validation", "test")
+        ]
+
+    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        size = getattr(self.config, f"{split}_size")
+        seed = self.config.seed
+        choose = _chooser(f"{seed} {split}")
+        make_row = _test_row if split == "test" else _pair
+        seen: set[Any] = set()
+        failures = 0
+        while len(seen) < size:
+            meaning = _draw_meaning(choose)
+            key, row = make_row(meaning, choose) if split_of(meaning, seed) == split else (None, None)
+            if row is None or key in seen:
+                failures += 1
+                if failures == PATIENCE:
+                    raise InputError(f"`{split}_size` is {size}, but the grammar has about {len(seen)} different rows")
+                continue
+            failures = 0
+            yield len(seen), row
+            seen.add(key)
+
+
+def split_of(meaning: Meaning, seed: int) -> str:
+    """The split that a meaning belongs to: `test` and `validation` get a tenth each, `train` the rest."""
+    frame, words = meaning
+    digest = hashlib.sha256("\0".join([str(seed), frame, *words.values()]).encode()).digest()
+    return {0: "test", 1: "validation"}.get(int.from_bytes(digest[:4]) % 10, "train")
+
+
+def word_meaning(meaning: Meaning, template: str, choose: Choose) -> str:
+    """Ask for a meaning by one of its templates, each choice in it left to `choose`."""
+    words = meaning[1]
+    text = CHOICE.sub(lambda match: choose(_alternatives(match[1])), template)
+    text = FIELD.sub(lambda match: FORMS[match[2]](choose(words[match[1]].split("|"))), text)
+    return text[0].upper() + text[1:]
+
+
+def _draw_meaning(choose: Choose) -> Meaning:
+    frame = choose(NAMES)
+    words = {}
+    for kind, fields in _fields(frame).items():
+        drawn: list[str] = []
+        while len(drawn) < len(fields):
+            word = choose(SLOTS[kind])
+            if word not in drawn:
+                drawn.append(word)
+        words.update(zip(fields, sorted(drawn) if frame in SYMMETRIC else drawn, strict=True))
+    return frame, words
+
+
+def _pair(meaning: Meaning, choose: Choose) -> tuple[frozenset[str], dict[str, Any]]:
+    templates = FRAMES[meaning[0]]
+    first = choose(templates)
+    second = choose([template for template in templates if template is not first])
+    source, target = (word_meaning(meaning, template, choose) for template in (first, second))
+    return frozenset((source, target)), {"source": source, "target": target, "references": None}
+
+
+def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
+    templates = FRAMES[meaning[0]]
+    first = choose(templates)
+    source = word_meaning(meaning, first, choose)
+    others = [word_meaning(meaning, template, choose) for template in templates if template is not first]
+    return repr(meaning), {"source": source, "target": None, "references": others}
+
+
+def _chooser(seed: str) -> Choose:
+    # Of all of a generator's methods, only `random` promises the same numbers in every version of Python.
+    uniform = random.Random(seed).random
+    return lambda items: items[int(uniform() * len(items))]
+
+
+@cache
+def _fields(frame: str) -> dict[str, list[str]]:
+    fields = sorted({match[1] for template in FRAMES[frame] for match in FIELD.finditer(template)})
+    kinds: dict[str, list[str]] = {}
+    for field in fields:
+        kinds.setdefault(field.rstrip("12"), []).append(field)
+    return kinds
+
+
+@cache
+def _alternatives(choice: str) -> list[str]:
+    return (choice if "|" in choice else PHRASES[choice]).split("|")

@@ -1,0 +1,154 @@
+"""Running a trained model over many texts: loading, generating in batches, perplexity."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm.auto import tqdm
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.tokenization_utils_base import LARGE_INTEGER
+
+from .errors import InputError
+
+__all__ = ["compute_perplexity", "generate_paraphrases", "load_paraphraser"]
+
+
+def load_paraphraser(
+    path: str | os.PathLike, device: str | torch.device | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a sequence-to-sequence model and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or the name of a Hub repository.
+        device: Where to put the model; None for the GPU where there is one.
+
+    Raises:
+        InputError: The folder holds no model or no tokenizer.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    try:
+        model = AutoModelForSeq2SeqLM.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        if Path(path).is_dir():
+            raise InputError(f"{path} holds no model that can be loaded: {error}") from error
+        raise FileNotFoundError(f"{path} is neither a checkpoint folder nor a Hub repository within reach") from error
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(path)
+
+
+def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
+    message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise InputError(message) from error
+    # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise InputError(message)
+    return tokenizer
+
+
+def generate_paraphrases(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    *,
+    batch_size: int = 64,
+    **generate_kwargs: Any,
+) -> list[str]:
+    """One output for each source, in their order; sources of like length share a batch.
+
+    A source that is empty or white space gets an empty output without asking the model.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        sources: Texts; what exceeds `tokenizer.model_max_length` is cut.
+        batch_size: Sources at once.
+        generate_kwargs: Handed to `model.generate`.
+    """
+    outputs = [""] * len(sources)
+    rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    with _inference(model):
+        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
+            inputs = _encode(tokenizer, [sources[row] for row in rows]).to(model.device)
+            ids = model.generate(**inputs, **generate_kwargs)
+            for row, text in zip(rows, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+                outputs[row] = text.strip()
+    return outputs
+
+
+def compute_perplexity(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    batch_size: int = 64,
+) -> dict[str, float]:
+    """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
+
+    Args:
+        model: Any sequence-to-sequence model whose `loss` is the mean over the labels of a batch.
+        tokenizer: Its tokenizer; perplexities compare between models with one tokenizer only.
+        sources: Texts.
+        targets: One text for each source. Rows where either is empty are left out.
+        batch_size: Rows at once.
+
+    Returns:
+        `perplexity`, and `tokens`: how many target tokens, end marks included, it is the mean over.
+
+    Raises:
+        InputError: No row has text on both sides.
+    """
+    rows_with_text = [
+        row for row, pair in enumerate(zip(sources, targets, strict=True)) if all(text.strip() for text in pair)
+    ]
+    if not rows_with_text:
+        raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
+    total, tokens = 0.0, 0
+    with _inference(model):
+        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
+            inputs = _encode(tokenizer, [sources[row] for row in rows])
+            encoded = _encode(tokenizer, text_target=[targets[row] for row in rows])
+            labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
+            loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
+            count = int((labels != -100).sum())
+            total, tokens = total + loss.item() * count, tokens + count
+    return {"perplexity": math.exp(total / tokens), "tokens": tokens}
+
+
+def _batches(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str
+) -> Iterator[list[int]]:
+    """Rows of like length together, the longest first: what does not fit into memory fails at once."""
+    encoded = tokenizer([texts[row] for row in rows])["input_ids"] if rows else []
+    lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
+    rows = sorted(rows, key=lengths.__getitem__, reverse=True)
+    with tqdm(total=len(rows), desc=description, unit="sentence", disable=None) as progress:
+        for start in range(0, len(rows), batch_size):
+            batch = rows[start : start + batch_size]
+            yield batch
+            progress.update(len(batch))
+
+
+def _encode(tokenizer: PreTrainedTokenizerBase, texts: list[str] | None = None, **kwargs: Any) -> BatchEncoding:
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    encoded = tokenizer(texts, padding=True, truncation=limited, return_tensors="pt", **kwargs)
+    return BatchEncoding({name: encoded[name] for name in ("input_ids", "attention_mask")})
+
+
+@contextmanager
+def _inference(model: PreTrainedModel) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any
+
+from sacrebleu.metrics import BLEU
+
+from ...errors import InputError
+from ..inputs import check_texts
+
+__all__ = ["bleu"]
+
+
+def bleu(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    *,
+    max_order: int = 4,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    n_bootstrap: int | None = None,
+    seed: int = 12345,
+) -> dict[str, Any]:
+    """Corpus BLEU by sacrebleu, with its signature and, on request, a 95% confidence interval.
+
+    Args:
+        predictions: One detokenised text each.
+        references: For each prediction one text or a non-empty list of texts; the lists may differ in length. Matches
+            are clipped by the largest count in any reference, and the reference length is that of the closest one.
+        max_order: The longest n-gram that counts.
+        tokenize: A tokenizer of sacrebleu; `13a` is that of WMT's mteval-v13a script.
+        lowercase: Whether to lower-case both sides first.
+        n_bootstrap: How many times to resample the corpus, at least 2, for the confidence interval; None for none.
+        seed: Seed of the resampling; the default is sacrebleu's own.
+
+    Returns:
+        `score` (0 to 100), `precisions`, `counts` and `totals` for each order, `bp` (brevity penalty), `sys_len` and
+        `ref_len` (in tokens), `max_order`, `signature`; with `n_bootstrap` also `bootstrap_mean` and
+        `confidence_interval`, the bounds around that mean.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Papineni et al. 2002, section 2; Post 2018 for the signature; Koehn 2004 for the resampling.
+    """
+    predictions, references = check_texts(predictions, references)
+    _check_options(max_order, tokenize, n_bootstrap)
+    metric = BLEU(max_ngram_order=max_order, tokenize=tokenize, lowercase=lowercase, force=True)
+    # sacrebleu wants the first reference of all rows, then the second, ...; None where a row has no further one.
+    streams = list(zip_longest(*references))
+    with _sacrebleu_seed(seed):
+        score = metric.corpus_score(predictions, streams, n_bootstrap=n_bootstrap or 1)
+    signature = metric.get_signature().format()
+    result = {
+        "score": score.score,
+        "precisions": score.precisions,
+        "counts": score.counts,
+        "totals": score.totals,
+        "bp": score.bp,
+        "sys_len": score.sys_len,
+        "ref_len": score.ref_len,
+        "max_order": max_order,
+        "signature": signature,
+    }
+    if n_bootstrap:
+        summary = json.loads(score.format(width=6, signature=signature, is_json=True))
+        # sacrebleu leaves both out where no sample scored anything.
+        mean, half_width = summary.get("confidence_mean", 0.0), summary.get("confidence_var", 0.0)
+        result |= {"bootstrap_mean": mean, "confidence_interval": [mean - half_width, mean + half_width]}
+    return result
+
+
+def _check_options(max_order: int, tokenize: str, n_bootstrap: int | None) -> None:
+    if max_order < 1:
+        raise InputError(f"max_order must be at least 1, got {max_order}")
+    if tokenize not in BLEU.TOKENIZERS:
+        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    if n_bootstrap is not None and n_bootstrap < 2:
+        raise InputError(f"n_bootstrap must be at least 2, or None for no interval; got {n_bootstrap}")
+
+
+@contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """sacrebleu takes the seed of its resampling from the environment alone."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, get_type_hints
+
+from ..errors import InputError
+from .fields import check_known, check_type
+
+__all__ = ["TrainingConfig"]
+
+
+def _option(help: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
+    return field(default=default, default_factory=factory, metadata={"help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How to train: the fields of `training.yaml`, spelt as `transformers.TrainingArguments` spells those it has.
+
+    The `metadata["help"]` of each field says what it does.
+
+    Raises:
+        InputError: For a value of the wrong type or outside its range, with the field's name.
+    """
+
+    dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")
+    dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
+    dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
+    data_dir: str | None = _option("Folder with the corpus's published files.", None)
+    tokenizer: str | None = _option("Pretrained tokenizer; if null, train one of words on the train split.", None)
+    lowercase: bool = _option("Lower-case the words of a tokenizer trained here.", True)
+    max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
+    max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)
+    max_train_samples: int | None = _option("Train on the first so many pairs only.", None)
+    max_eval_samples: int | None = _option("Validate on the first so many pairs only.", None)
+
+    num_train_epochs: float = _option("Passes over the training pairs.", 10)
+    max_steps: int = _option("Optimizer steps; if positive, it replaces `num_train_epochs`.", -1)
+    max_train_time: float | None = _option("Minutes after which training ends early, in good order.", None)
+    train_batch_size: int | None = _option("Most pairs in a batch, over all processes.", 64)
+    max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
+    gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
+
+    optim: Literal["sgd", "adamw"] = _option("Optimizer.", "adamw")
+    learning_rate: float = _option("Highest learning rate.", 1e-3)
+    weight_decay: float = _option("Weight decay of matrices; vectors (biases, norms) have none.", 0.0)
+    adam_beta1: float = _option("AdamW's decay of the first moment.", 0.9)
+    adam_beta2: float = _option("AdamW's decay of the second moment.", 0.999)
+    max_grad_norm: float | None = _option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)
+    label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
+    lr_scheduler_type: Literal[
+        "step_halving",
+        "constant",
+        "constant_with_warmup",
+        "linear",
+        "cosine",
+        "cosine_with_restarts",
+        "polynomial",
+        "inverse_sqrt",
+    ] = _option("How the learning rate changes: `step_halving`, or a schedule of transformers.", "linear")
+    warmup_steps: int = _option("Steps in which the learning rate rises from zero.", 0)
+    halving_start_epoch: float = _option("`step_halving`: epochs until the learning rate is first halved.", 3)
+    halving_interval_epochs: float = _option("`step_halving`: epochs from one halving to the next.", 3)
+    mixed_precision: Literal["no", "fp16", "bf16"] | None = _option("Null: what `accelerate launch` says.", None)
+    seed: int = _option("Seed of the weights, the batches and dropout.", 42)
+
+    eval_strategy: Literal["epoch", "steps"] = _option("Validate after each epoch or each `eval_steps`.", "epoch")
+    eval_steps: int | None = _option("Steps from one validation to the next, for `eval_strategy: steps`.", None)
+    early_stopping_patience: int | None = _option("End after so many validations without a new best.", None)
+    save_steps: int | None = _option("Steps between checkpoints, beside the one after each validation.", None)
+    logging_steps: int = _option("Steps between entries of the log.", 50)
+    report_to: list[str] = _option("Accelerate's trackers that get the log, such as tensorboard.", factory=list)
+    disable_tqdm: bool = _option("Show no progress bar.", False)
+
+    def __post_init__(self):
+        for name, expected in get_type_hints(type(self)).items():
+            check_type(name, getattr(self, name), expected)
+        self._check_ranges()
+        if self.train_batch_size is None and self.max_tokens_per_batch is None:
+            raise InputError("`train_batch_size` and `max_tokens_per_batch` are both null: nothing bounds a batch")
+        if self.eval_strategy == "steps" and self.eval_steps is None:
+            raise InputError("`eval_strategy: steps` needs `eval_steps`")
+        if self.warmup_steps and self.lr_scheduler_type in ("step_halving", "constant"):
+            raise InputError(f"`lr_scheduler_type: {self.lr_scheduler_type}` has no warm-up; set `warmup_steps` to 0")
+
+    def _check_ranges(self):
+        at_least_one = (
+            "max_source_length",
+            "max_target_length",
+            "max_train_samples",
+            "max_eval_samples",
+            "train_batch_size",
+            "max_tokens_per_batch",
+            "gradient_accumulation_steps",
+            "eval_steps",
+            "early_stopping_patience",
+            "save_steps",
+            "logging_steps",
+        )
+        for name in at_least_one:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"`{name}` must be at least 1, not {value}")
+        positive = ("num_train_epochs", "max_train_time", "learning_rate", "max_grad_norm", "halving_interval_epochs")
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"`{name}` must be greater than 0, not {value}")
+        for name in ("weight_decay", "warmup_steps", "halving_start_epoch", "seed"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"`{name}` must not be negative, as {getattr(self, name)} is")
+        for name in ("adam_beta1", "adam_beta2", "label_smoothing_factor"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str) -> TrainingConfig:
+        """Take over the fields of a recipe.
+
+        Args:
+            values: Field names and values.
+            source: The file they come from, for messages.
+
+        Raises:
+            InputError: For a field that is unknown, missing or of a wrong value.
+        """
+        check_known(values, (option.name for option in fields(cls)), source)
+        if "dataset" not in values:
+            raise InputError(f"{source}: the field `dataset` is missing; name the corpus to train on")
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from datasets import Dataset
+
+__all__ = ["LengthBatches", "PairCollator", "share_batches"]
+
+
+class LengthBatches:
+    """Rows of like lengths in one batch, and batches in an order that only seed and epoch decide.
+
+    Rows are sorted by source and target length and cut where a batch is full. An epoch's permutation decides which
+    of the rows of equal lengths share a batch, and the order of the batches: padding stays small and every epoch has
+    the same number of batches. Batches that make one optimizer step together are neighbours in length, so that two
+    accumulated batches of 32 are one of 64.
+
+    Args:
+        source_lengths: Tokens of each row's source.
+        target_lengths: Tokens of each row's target.
+        max_rows: Most rows in a batch.
+        max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A row that is longer
+            than that has a batch of its own.
+        accumulation: Batches that make one optimizer step.
+        seed: Seed of the permutations.
+    """
+
+    def __init__(
+        self,
+        source_lengths: np.ndarray,
+        target_lengths: np.ndarray,
+        max_rows: int | None = None,
+        max_tokens: int | None = None,
+        accumulation: int = 1,
+        seed: int = 0,
+    ):
+        self.accumulation, self.seed = accumulation, seed
+        # Target lengths turn back and forth, so that they do not jump where the source length changes.
+        self._keys = (np.where(source_lengths % 2, -target_lengths, target_lengths), source_lengths)
+        order = np.lexsort(self._keys)
+        self._starts = _cut(source_lengths[order], target_lengths[order], max_rows, max_tokens)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self._starts) // self.accumulation)
+
+    def in_order(self) -> list[np.ndarray]:
+        """The row numbers of each batch, the shortest first, for validation."""
+        return np.split(np.lexsort(self._keys), self._starts[1:])
+
+    def epoch(self, epoch: int) -> list[list[np.ndarray]]:
+        """The row numbers of each batch of each optimizer step.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+        """
+        random = np.random.default_rng((self.seed, epoch))
+        ties = random.permutation(len(self._keys[0]))
+        batches = np.split(np.lexsort((ties, *self._keys)), self._starts[1:])
+        steps = [batches[start : start + self.accumulation] for start in range(0, len(batches), self.accumulation)]
+        return [steps[number] for number in random.permutation(len(steps))]
+
+
+def _cut(sources: np.ndarray, targets: np.ndarray, max_rows: int | None, max_tokens: int | None) -> list[int]:
+    """The positions in the sorted lengths where batches start."""
+    if max_tokens is None:
+        return list(range(0, len(sources), max_rows or len(sources)))
+    starts, longest_target = [0], 0
+    for position, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        rows, longest_target = position - starts[-1], max(longest_target, target)
+        # The sources ascend, so this row's is the longest.
+        if rows and (rows == max_rows or (rows + 1) * (source + longest_target) > max_tokens):
+            starts.append(position)
+            longest_target = target
+    return starts
+
+
+class PairCollator:
+    """Makes tensors of source and target ids of several lengths.
+
+    Args:
+        pad_token_id: Fills `input_ids`; `labels` are filled with -100, which losses ignore.
+    """
+
+    def __init__(self, pad_token_id: int):
+        self.pad_token_id = pad_token_id
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        """Pad on the right.
+
+        Args:
+            features: Rows of `input_ids` and `labels`.
+
+        Returns:
+            `input_ids` and `attention_mask` of shape `(batch, source_length)`, `labels` `(batch, target_length)`.
+        """
+        sources = [feature["input_ids"] for feature in features]
+        return {
+            "input_ids": _pad(sources, self.pad_token_id),
+            "attention_mask": _pad([[1] * len(source) for source in sources], 0),
+            "labels": _pad([feature["labels"] for feature in features], -100),
+        }
+
+
+def _pad(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)
+
+
+def share_batches(
+    encoded: Dataset, batches: Iterable[np.ndarray], collator: PairCollator, accelerator: Accelerator
+) -> Iterator[tuple[dict[str, torch.Tensor], bool]]:
+    """Make the tensors of this process's share of each batch.
+
+    Args:
+        encoded: Rows of token ids.
+        batches: Row numbers, the same on every process.
+        collator: Makes tensors of rows.
+        accelerator: Knows this process's number and device.
+
+    Yields:
+        The tensors, and whether they count. A process without a row gets the batch's first one, which does not:
+        its model has to run all the same, for the processes to meet when gradients are averaged.
+    """
+    for rows in batches:
+        share = rows[accelerator.process_index :: accelerator.num_processes]
+        counts = len(share) > 0
+        batch = collator(encoded.__getitems__((share if counts else rows[:1]).tolist()))
+        yield {name: tensor.to(accelerator.device) for name, tensor in batch.items()}, counts

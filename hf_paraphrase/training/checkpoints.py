@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from ..errors import InputError
+from .files import copy_file, write_directory
+
+__all__ = ["Checkpoints", "TrainingState", "get_random_state", "load_checkpoint", "set_random_state"]
+
+STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"
+
+
+@dataclass
+class TrainingState:
+    """Where a training run is; everything beside the tensors that a resumed run needs.
+
+    Args:
+        data_fingerprint: Tells whether a resumed run sees the same training pairs.
+        step: Optimizer steps taken.
+        best_step: The step with the lowest validation loss.
+        best_loss: That loss, in nats a token.
+        seconds: Time spent, all sessions together.
+        train_seconds: Of these, the time spent in optimizer steps.
+        train_tokens: Target tokens trained on.
+        loss_since_log: Training loss since the last entry of the log, summed over tokens.
+        tokens_since_log: The tokens of that sum.
+        loss_since_eval: The same since the last validation.
+        tokens_since_eval: The tokens of that sum.
+        history: Entries of the log: of training (`loss`) and of validation (`eval_loss`).
+    """
+
+    data_fingerprint: str
+    step: int = 0
+    best_step: int | None = None
+    best_loss: float | None = None
+    seconds: float = 0.0
+    train_seconds: float = 0.0
+    train_tokens: int = 0
+    loss_since_log: float = 0.0
+    tokens_since_log: int = 0
+    loss_since_eval: float = 0.0
+    tokens_since_eval: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def evaluations(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.history if "eval_loss" in entry]
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run: `last-STEP`, to resume from, and `best-STEP`, to use.
+
+    Both are complete pretrained folders. Each appears whole, by a rename, and what it replaces is removed afterwards:
+    whenever a run is killed, the newest `last-STEP` and the `best-STEP` that it names are there.
+
+    Args:
+        directory: The run's output folder.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = directory / "checkpoints"
+
+    def newest(self) -> Path | None:
+        """The checkpoint to resume from."""
+        # Steps have eight digits, so that names sort by step; unfinished folders start with a dot.
+        return max(self.directory.glob("last-*"), default=None)
+
+    def best(self, state: TrainingState) -> Path:
+        return self.directory / f"best-{state.best_step:08d}"
+
+    def save_best(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, state: TrainingState) -> None:
+        """Save the model as the best; `save_last` has to follow, and removes the one before."""
+        self._write(self.best(state), lambda directory: save_pretrained(model, tokenizer, directory))
+
+    def save_last(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        state: TrainingState,
+        tensors: dict[str, Any],
+    ) -> None:
+        """Save all that a resumed run needs, then remove older checkpoints.
+
+        A checkpoint of this very step is left as it is: a run that was resumed from it has lost nothing.
+
+        Args:
+            model: Without wrappers.
+            tokenizer: Saved beside it.
+            state: Where the run is.
+            tensors: States of optimizer, schedule and random generators: tensors and plain values, nested.
+        """
+
+        def write(directory: Path) -> None:
+            save_pretrained(model, tokenizer, directory)
+            (directory / STATE_FILE).write_text(json.dumps(asdict(state)), encoding="utf-8")
+            torch.save(tensors, directory / TENSOR_FILE)
+
+        last = self.directory / f"last-{state.step:08d}"
+        if last.exists():
+            return
+        self._write(last, write)
+        keep = {last} if state.best_step is None else {last, self.best(state)}
+        for pattern in ("last-*", "best-*", ".*.part"):
+            for old in set(self.directory.glob(pattern)) - keep:
+                shutil.rmtree(old)
+
+    def export_best(self, state: TrainingState) -> None:
+        """Copy the files of the best checkpoint to the run's output folder."""
+        for file in self.best(state).iterdir():
+            copy_file(file, self.directory.parent / file.name)
+
+    def _write(self, path: Path, write: Callable[[Path], None]) -> None:
+        try:
+            write_directory(path, write)
+        # On a full disk safetensors and torch raise their own errors.
+        except (OSError, RuntimeError, SafetensorError) as error:
+            free = shutil.disk_usage(self.directory.parent).free / 2**20
+            previous = self.newest()
+            kept = f"{previous} is whole; make room and resume from it" if previous else "no earlier one was saved"
+            raise OSError(
+                f"could not write {path}: is its disk full ({free:,.0f} MiB free)? {kept} ({error})"
+            ) from error
+
+
+def load_checkpoint(checkpoint: Path) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
+    """Read what `Checkpoints.save_last` wrote: the model, where the run is, and the tensors beside the weights.
+
+    Raises:
+        InputError: If it was damaged later.
+    """
+    try:
+        state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
+        tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
+        return AutoModelForSeq2SeqLM.from_pretrained(checkpoint), state, tensors
+    except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
+        raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
+
+
+def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Save a model as `from_pretrained` and `pipeline` load it; without a bar, which would break the training's."""
+    shows_bar = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
+    finally:
+        if shows_bar:
+            logging.enable_progress_bar()
+
+
+def get_random_state() -> dict[str, Any]:
+    """The state of this process's random generators, as tensors and plain values."""
+    numpy_state = np.random.get_state()
+    return {
+        "python": random.getstate(),
+        "numpy": [numpy_state[0], torch.from_numpy(numpy_state[1].astype(np.int64)), *numpy_state[2:]],
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+    }
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    """Put back what `get_random_state` returned."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    name, keys, *rest = state["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] is not None:
+        torch.cuda.set_rng_state(state["cuda"])

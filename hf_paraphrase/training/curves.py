@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+__all__ = ["plot_learning_curves"]
+
+
+def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
+    """Draw train and validation perplexity over the epochs, as Figure 4 of Prakash et al. 2016 does.
+
+    Args:
+        runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
+        path: The PNG file to write.
+
+    Raises:
+        FileNotFoundError: If a folder holds no `log_history.jsonl`.
+        InputError: If a run never validated.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name, run in runs.items():
+        evaluations = run["evaluations"] if isinstance(run, dict) else _read_evaluations(Path(run))
+        if not evaluations:
+            raise InputError(f"run {name} has no validation to draw")
+        epochs, train, validation = (
+            [entry[column] for entry in evaluations] for column in ("epoch", "train_perplexity", "eval_perplexity")
+        )
+        (line,) = axes.plot(epochs, validation, marker="o", markersize=3, label=f"{name} (V)")
+        axes.plot(epochs, train, linestyle="--", color=line.get_color(), label=f"{name} (T)")
+    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log")
+    axes.grid(True, which="both", alpha=0.3)
+    axes.legend()
+    temporary = Path(path).with_name(f".{Path(path).name}.part")
+    FigureCanvasAgg(figure).print_png(temporary)
+    os.replace(temporary, path)
+
+
+def _read_evaluations(directory: Path) -> list[dict[str, Any]]:
+    file = directory / "log_history.jsonl"
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} is missing; is {directory} the output folder of a training run?")
+    entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [entry for entry in entries if "eval_loss" in entry]

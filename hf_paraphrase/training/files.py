@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["copy_file", "write_directory", "write_text"]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all, whenever the process or the machine stops."""
+    temporary = _temporary(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Copy a file so that the copy is there whole or not at all."""
+    temporary = _temporary(path)
+    try:
+        shutil.copyfile(source, temporary)
+        _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_directory(path: Path, write: Callable[[Path], None]) -> None:
+    """Make a folder that is there whole or not at all.
+
+    Args:
+        path: The folder; its parent is made if missing, and a folder of its name is removed first.
+        write: Fills the empty folder that it is handed.
+    """
+    temporary = _temporary(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        write(temporary)
+        for file in temporary.rglob("*"):
+            _flush(file)
+        shutil.rmtree(path, ignore_errors=True)
+        _publish(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    # Without the flushes a power cut could leave a renamed file that is empty.
+    _flush(temporary)
+    os.replace(temporary, path)
+    _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    if os.name == "nt":  # which flushes neither folders nor files opened to read
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

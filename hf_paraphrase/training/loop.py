@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import ProjectConfiguration, set_seed
+from datasets import DatasetDict
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from ..errors import InputError
+from .checkpoints import Checkpoints, load_checkpoint
+from .curves import plot_learning_curves
+from .data import encode_pairs, load_pairs, make_tokenizer
+from .environment import describe_environment
+from .files import write_directory, write_text
+from .output import check_output, clear_output
+from .recipe import Recipe
+from .reporting import check_trackers
+from .run import TrainingRun
+from .signals import StopSignals
+
+__all__ = ["train"]
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    recipe: Recipe,
+    output_dir: str | os.PathLike,
+    *,
+    data_dir: str | os.PathLike | None = None,
+    dataset: DatasetDict | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> dict[str, Any]:
+    """Train a model by a recipe; the best one by validation loss ends in the output folder, ready to load.
+
+    Beside the model and its tokenizer, the folder gets `recipe/`, `checkpoints/`, `log_history.jsonl`,
+    `training_summary.json` and, where matplotlib is installed, `learning_curves.png`.
+
+    Args:
+        recipe: What is trained and how.
+        output_dir: Folder of the run.
+        data_dir: Folder with the corpus's files, in place of the recipe's.
+        dataset: Pairs already loaded, in place of the recipe's corpus: splits `train` and `validation`, columns
+            `source` and `target`.
+        overwrite: Remove an earlier run from `output_dir`.
+        resume: Go on with the run in `output_dir`, from its newest checkpoint.
+
+    Returns:
+        What `training_summary.json` holds.
+
+    Raises:
+        InputError: For anything in recipe, data or flags that the user has to mend; before training wherever possible.
+        FileExistsError: If `output_dir` is not empty, without `overwrite` or `resume`.
+        TrainingInterrupted: If SIGTERM or Ctrl-C stopped the training, after saving.
+        OSError: If a checkpoint cannot be written; the one before stays.
+    """
+    training, output_dir = recipe.training, Path(output_dir)
+    checkpoint = check_output(recipe, output_dir, overwrite, resume)
+    accelerator = _make_accelerator(recipe, output_dir)
+    set_seed(training.seed)
+    with accelerator.main_process_first():
+        pairs = load_pairs(training, data_dir, dataset)
+        if accelerator.is_main_process:
+            if not resume:
+                clear_output(output_dir)
+                tokenizer = make_tokenizer(training, pairs["train"], recipe.make_config().vocab_size)
+                write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
+            recipe.save(output_dir / "recipe")
+        tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
+        lengths = (training.max_source_length, training.max_target_length)
+        encoded = {split: encode_pairs(rows, tokenizer, *lengths) for split, rows in pairs.items()}
+
+    model, *resumed = load_checkpoint(checkpoint) if checkpoint else (_make_model(recipe, tokenizer),)
+    model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
+    run = TrainingRun(recipe, output_dir, accelerator, model, tokenizer, encoded, resumed or None)
+    with StopSignals() as signals:
+        run.fit(signals)
+    summary = _summarise(run)
+    if accelerator.is_main_process:
+        Checkpoints(output_dir).export_best(run.state)
+        write_text(output_dir / "training_summary.json", json.dumps(summary, indent=2) + "\n")
+        if importlib.util.find_spec("matplotlib"):
+            plot_learning_curves({recipe.name: summary}, output_dir / "learning_curves.png")
+    return summary
+
+
+def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
+    check_trackers(recipe.training.report_to)
+    try:
+        accelerator = Accelerator(
+            # Several processes without a GPU only find each other when told that the CPU is meant.
+            cpu=not torch.accelerator.is_available(),
+            mixed_precision=recipe.training.mixed_precision,
+            log_with=recipe.training.report_to or None,
+            project_config=ProjectConfiguration(str(output_dir), logging_dir=str(output_dir / "trackers")),
+        )
+    except ValueError as error:  # fp16 on a CPU, for one
+        raise InputError(f"`mixed_precision: {recipe.training.mixed_precision}`: {error}") from error
+    # `accelerate launch` sets the port for several processes. On the CPU it leaves starting them to MPI.
+    if "MASTER_PORT" in os.environ and "WORLD_SIZE" not in os.environ:
+        logger.warning(
+            "this is the only process. `accelerate launch --cpu` starts no others without MPI; for N processes on the "
+            "CPU, use `ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes N`"
+        )
+    return accelerator
+
+
+def _make_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    try:
+        return AutoModelForSeq2SeqLM.from_config(recipe.make_config(vocab_size=len(tokenizer)))
+    except ValueError as error:
+        raise InputError(f"`model_type: {recipe.model_config['model_type']}` does not learn pairs: {error}") from error
+
+
+def _make_generation_config(
+    recipe: Recipe, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase
+) -> GenerationConfig:
+    """Complete the recipe's generation config by the model's special tokens, which have to be the tokenizer's."""
+    generation_config = recipe.make_generation_config()
+    if tokenizer.pad_token_id is None:
+        raise InputError("`tokenizer`: it has no padding token, which batches need")
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
+        if getattr(generation_config, name) is None:
+            setattr(generation_config, name, getattr(config, name))
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        expected = getattr(tokenizer, name)
+        for part in (config, generation_config):
+            if expected is not None and getattr(part, name) not in (None, expected):
+                raise InputError(f"`{name}: {getattr(part, name)}`, but it is {expected} in the tokenizer; set it so")
+    return generation_config
+
+
+def _summarise(run: TrainingRun) -> dict[str, Any]:
+    state, evaluations = run.state, run.state.evaluations
+    return {
+        "recipe": asdict(run.recipe),
+        "model_type": run.model.config.model_type,
+        "num_parameters": run.model.num_parameters(),
+        "vocab_size": run.model.config.vocab_size,
+        "train_pairs": len(run.encoded["train"]),
+        "validation_pairs": len(run.encoded["validation"]),
+        "steps": state.step,
+        "epochs": run.epoch,
+        "best": next(entry for entry in evaluations if entry["step"] == state.best_step),
+        "last": evaluations[-1],
+        "target_tokens_per_second": state.train_tokens / state.train_seconds,
+        "train_seconds": state.train_seconds,
+        "seconds": state.seconds,
+        "seed": run.training.seed,
+        "processes": run.accelerator.num_processes,
+        "mixed_precision": run.accelerator.mixed_precision,
+        "environment": describe_environment(run.accelerator.device),
+        "evaluations": evaluations,
+    }

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from huggingface_hub.errors import StrictDataclassError
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
+
+from ..errors import InputError
+from .arguments import TrainingConfig
+from .fields import check_known, check_type, parse_scalar, read_yaml
+from .files import write_text
+
+__all__ = ["Recipe", "load_recipe"]
+
+MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
+# GenerationConfig takes any value for these, and the mistake would show after the training.
+COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained and how: the three files of a folder in `hub_configs/`.
+
+    Args:
+        name: Name of the folder.
+        model_config: Fields of `config.json`. Its `vocab_size` is the most words a tokenizer trained for it has.
+        generation_config: Fields of `generation_config.json`.
+        training: Fields of `training.yaml`.
+    """
+
+    name: str
+    model_config: dict[str, Any]
+    generation_config: dict[str, Any]
+    training: TrainingConfig
+
+    def override(self, values: Mapping[str, Any]) -> Recipe:
+        """Replace single fields, looked up in the training, then the model, then the generation configuration.
+
+        Args:
+            values: Fields and values; a string is read as YAML, as it comes from a command line.
+
+        Returns:
+            The changed recipe.
+
+        Raises:
+            InputError: For a field that the recipe cannot have, or a value that does not fit.
+        """
+        training, model, generation = asdict(self.training), dict(self.model_config), dict(self.generation_config)
+        model_fields, generation_fields = _model_fields(self.model_config), _generation_fields()
+        source = f"override of recipe {self.name}"
+        check_known(values, {*training, *model_fields, *generation_fields}, source)
+        for name, value in values.items():
+            part = training if name in training else model if name in model_fields else generation
+            part[name] = parse_scalar(value) if isinstance(value, str) else value
+        check_model_config(model, source)
+        check_generation_config(generation, source)
+        return Recipe(self.name, model, generation, TrainingConfig.from_dict(training, source))
+
+    def make_config(self, **values: Any) -> PreTrainedConfig:
+        """The model's configuration, with `values` in place of the recipe's."""
+        return AutoConfig.for_model(**self.model_config | values)
+
+    def make_generation_config(self) -> GenerationConfig:
+        """The generation configuration that trained models get."""
+        return GenerationConfig(**self.generation_config)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON has them."""
+        return asdict(self)
+
+    def save(self, directory: Path) -> None:
+        """Write the three files, from which `load_recipe` makes an equal recipe."""
+        directory.mkdir(parents=True, exist_ok=True)
+        write_text(directory / MODEL_FILE, json.dumps(self.model_config, indent=2) + "\n")
+        write_text(directory / GENERATION_FILE, json.dumps(self.generation_config, indent=2) + "\n")
+        write_text(directory / TRAINING_FILE, yaml.safe_dump(asdict(self.training), sort_keys=False))
+
+
+def load_recipe(path: str | os.PathLike) -> Recipe:
+    """Read a recipe and check every field.
+
+    Args:
+        path: A folder with `config.json`, `generation_config.json` and `training.yaml`.
+
+    Raises:
+        FileNotFoundError: If the folder or a file is missing; the message lists what there is.
+        InputError: For a field that is unknown or has a wrong value, with file, field and what it should be.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        there = sorted(file.parent.name for file in path.parent.glob(f"*/{TRAINING_FILE}"))
+        raise FileNotFoundError(f"no recipe {path}; {path.parent} has: {', '.join(there) or 'no recipes'}")
+    for name in (MODEL_FILE, GENERATION_FILE, TRAINING_FILE):
+        if not (path / name).is_file():
+            there = sorted(file.name for file in path.iterdir())
+            raise FileNotFoundError(f"recipe {path} lacks {name}; it has: {', '.join(there) or 'no files'}")
+    model = check_model_config(_read_json(path / MODEL_FILE), str(path / MODEL_FILE))
+    generation = check_generation_config(_read_json(path / GENERATION_FILE), str(path / GENERATION_FILE))
+    training = read_yaml(path / TRAINING_FILE)
+    if not isinstance(training, dict):
+        raise InputError(f"{path / TRAINING_FILE} must hold lines such as `dataset: mscoco`")
+    training = TrainingConfig.from_dict(training, str(path / TRAINING_FILE))
+    return Recipe(path.resolve().name, model, generation, training)
+
+
+def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
+    """Refuse what the configuration class of `values["model_type"]` would silently keep or stumble over."""
+    if "model_type" not in values:
+        raise InputError(f"{source}: the field `model_type` is missing; name the architecture, such as residual_lstm")
+    check_known([values["model_type"]], CONFIG_MAPPING.keys(), source, "model_type")
+    check_known(values, {"model_type", *_model_fields(values)}, source)
+    try:
+        AutoConfig.for_model(**values)
+    except StrictDataclassError as error:
+        raise InputError(f"{source}: {error.__cause__}") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{source}: {error}") from error
+    return values
+
+
+def check_generation_config(values: dict[str, Any], source: str) -> dict[str, Any]:
+    """Refuse what `GenerationConfig` does not know."""
+    check_known(values, _generation_fields(), source)
+    try:
+        for name in values.keys() & set(COUNTS):
+            check_type(name, values[name], int | None)
+        GenerationConfig(**values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{source}: {error}") from error
+    return values
+
+
+def _model_fields(values: dict[str, Any]) -> set[str]:
+    config_class = CONFIG_MAPPING[values["model_type"]]
+    return {field.name for field in fields(config_class)} | set(config_class.attribute_map)
+
+
+def _generation_fields() -> set[str]:
+    return {name for name in vars(GenerationConfig()) if not name.startswith("_")}
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold one JSON object, not {type(values).__name__}")
+    return values

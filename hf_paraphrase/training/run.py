@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object, set_seed
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from .batching import LengthBatches, PairCollator, share_batches
+from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state
+from .data import fingerprint, token_lengths
+from .objectives import cross_entropy_sums
+from .optimization import make_optimizer, make_scheduler
+from .recipe import Recipe
+from .reporting import Reporter, perplexity
+from .signals import StopSignals, TrainingInterrupted
+from .validation import mean_loss
+
+__all__ = ["TrainingDiverged", "TrainingRun"]
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingDiverged(InputError):
+    """The loss or its gradient is not finite: the optimizer's settings have to change."""
+
+
+class TrainingRun:
+    """The training of one model, from the first step or a checkpoint to the last.
+
+    A step takes the gradient of the mean loss over all tokens of its batches, on however many processes they lie.
+    Everything that decides the next step (weights, optimizer, schedule, random generators, the number of steps) is in
+    a checkpoint, and the order of the batches follows from seed and epoch, so that a resumed run takes the same steps.
+
+    Args:
+        recipe: What is trained and how.
+        directory: The output folder.
+        accelerator: Knows processes, device and precision.
+        model: Newly made, or that of the checkpoint to resume from.
+        tokenizer: Saved with the model.
+        encoded: Splits `train` and `validation` of token ids.
+        resumed: State and tensors of that checkpoint.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        directory: Path,
+        accelerator: Accelerator,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        encoded: Mapping[str, Dataset],
+        resumed: tuple[TrainingState, dict[str, Any]] | None = None,
+    ):
+        training = recipe.training
+        self.recipe, self.training, self.accelerator, self.tokenizer = recipe, training, accelerator, tokenizer
+        self.directory, self.checkpoints = directory, Checkpoints(directory)
+        self.encoded, self.collator = encoded, PairCollator(tokenizer.pad_token_id)
+
+        sources, self.target_lengths = token_lengths(encoded["train"])
+        bounds = {"max_rows": training.train_batch_size, "max_tokens": training.max_tokens_per_batch}
+        self.batches = LengthBatches(
+            sources,
+            self.target_lengths,
+            **bounds,
+            accumulation=training.gradient_accumulation_steps,
+            seed=training.seed,
+        )
+        self.validation_batches = LengthBatches(*token_lengths(encoded["validation"]), **bounds).in_order()
+        self.total_steps = training.max_steps
+        if training.max_steps < 1:
+            self.total_steps = math.ceil(training.num_train_epochs * self.batches.steps_per_epoch)
+
+        optimizer = make_optimizer(model, training)
+        self.scheduler = make_scheduler(optimizer, training, self.batches.steps_per_epoch, self.total_steps)
+        self.model = model
+        self.wrapped, self.optimizer = accelerator.prepare(model, optimizer)
+        self.state = TrainingState(data_fingerprint=fingerprint(encoded["train"]))
+        set_seed(training.seed, device_specific=True)
+        if resumed is not None:
+            self._restore(*resumed)
+        self._epoch: tuple[int, list[list[np.ndarray]]] = (-1, [])
+        self._interrupted = False
+        self._out_of_time = self._exceeds_time(self.state.seconds)
+
+    def fit(self, signals: StopSignals) -> None:
+        """Train to the end, and validate, log and save on the way.
+
+        Args:
+            signals: Asked after every step whether to stop.
+
+        Raises:
+            TrainingInterrupted: If a signal stopped it, after saving.
+            TrainingDiverged: If the loss is no longer finite.
+            OSError: If a checkpoint cannot be written.
+        """
+        self.signals, self._started = signals, time.perf_counter() - self.state.seconds
+        self.reporter = Reporter(
+            self.accelerator, self.recipe, self.directory, self.state.history, self.state.step, self.total_steps
+        )
+        self.wrapped.train()
+        try:
+            while True:
+                done = self._out_of_time or self.state.step >= self.total_steps
+                if (done or self._is_due(self._evaluation_interval)) and not self._is_evaluated:
+                    self._evaluate()
+                elif self._is_due(self.training.save_steps):
+                    self._save()
+                if self._interrupted:
+                    self._save()
+                    raise self._interruption()
+                if done or self._is_out_of_patience:
+                    return
+                self._step()
+        finally:
+            self.reporter.close()
+
+    @property
+    def epoch(self) -> float:
+        """Passes over the training pairs so far."""
+        return self.state.step / self.batches.steps_per_epoch
+
+    @property
+    def _evaluation_interval(self) -> int:
+        return self.batches.steps_per_epoch if self.training.eval_strategy == "epoch" else self.training.eval_steps
+
+    @property
+    def _is_evaluated(self) -> bool:
+        return any(entry["step"] == self.state.step for entry in self.state.evaluations)
+
+    @property
+    def _is_out_of_patience(self) -> bool:
+        patience = self.training.early_stopping_patience
+        return patience is not None and patience <= sum(
+            entry["step"] > self.state.best_step for entry in self.state.evaluations
+        )
+
+    def _is_due(self, interval: int | None) -> bool:
+        return interval is not None and self.state.step > 0 and self.state.step % interval == 0
+
+    def _exceeds_time(self, seconds: float) -> bool:
+        return self.training.max_train_time is not None and seconds > 60 * self.training.max_train_time
+
+    def _step(self) -> None:
+        began = time.perf_counter()
+        batches = self._next_batches()
+        tokens = int(sum(self.target_lengths[rows].sum() for rows in batches))
+        loss = self._backward(batches, tokens)
+        learning_rate = self.scheduler.get_last_lr()[0]
+        norm = self._clip_gradient()
+        # The scaler of fp16 expects infinite gradients now and then, and leaves such steps out.
+        if not math.isfinite(loss) or (self.accelerator.scaler is None and not math.isfinite(norm)):
+            raise self._divergence(loss, norm, learning_rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.scheduler.step()
+
+        state = self.state
+        state.step += 1
+        state.train_tokens += tokens
+        state.train_seconds += time.perf_counter() - began
+        state.loss_since_log += loss * tokens
+        state.tokens_since_log += tokens
+        state.loss_since_eval += loss * tokens
+        state.tokens_since_eval += tokens
+        recent_loss = state.loss_since_log / state.tokens_since_log
+        self.reporter.advance(recent_loss, learning_rate, state.train_tokens / state.train_seconds)
+        if self._is_due(self.training.logging_steps):
+            self._log(learning_rate, norm)
+
+    def _next_batches(self) -> list[np.ndarray]:
+        epoch, position = divmod(self.state.step, self.batches.steps_per_epoch)
+        if self._epoch[0] != epoch:
+            self._epoch = (epoch, self.batches.epoch(epoch))
+        return self._epoch[1][position]
+
+    def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
+        """Accumulate the gradient of the mean loss over a step's tokens; return that mean, of all processes."""
+        likelihood = torch.zeros((), dtype=torch.float64, device=self.accelerator.device)
+        shares = share_batches(self.encoded["train"], batches, self.collator, self.accelerator)
+        for number, (batch, counts) in enumerate(shares, 1):
+            is_last = number == len(batches)
+            with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
+                loss, nll = cross_entropy_sums(self.wrapped, batch, self.training.label_smoothing_factor)
+                # Gradients are averaged over the processes, so that their number has to be multiplied in.
+                self.accelerator.backward(loss * (counts * self.accelerator.num_processes / tokens))
+            likelihood += nll * counts
+        return self._agree(likelihood / tokens)
+
+    def _clip_gradient(self) -> float:
+        """Bound the gradient's norm; return what it was."""
+        self.accelerator.unscale_gradients()
+        parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+        if self.training.max_grad_norm is not None and norm > self.training.max_grad_norm:
+            torch.nn.utils.clip_grads_with_norm_(parameters, self.training.max_grad_norm, norm)
+        return float(norm)
+
+    def _agree(self, loss: torch.Tensor) -> float:
+        """Add up the processes' parts of the loss, and let all know if one of them was stopped or is out of time."""
+        elapsed = time.perf_counter() - self._started
+        flags = loss.new_tensor([self.signals.received is not None, self._exceeds_time(elapsed)])
+        loss, interrupted, out_of_time = self.accelerator.reduce(torch.cat([loss[None], flags]), "sum").tolist()
+        self._interrupted = interrupted > 0
+        self._out_of_time = out_of_time > 0
+        return loss
+
+    def _log(self, learning_rate: float, norm: float) -> None:
+        state = self.state
+        loss = state.loss_since_log / state.tokens_since_log
+        state.loss_since_log, state.tokens_since_log = 0.0, 0
+        self.reporter.log(
+            {
+                "step": state.step,
+                "epoch": self.epoch,
+                "loss": loss,
+                "perplexity": perplexity(loss),
+                "learning_rate": learning_rate,
+                "grad_norm": norm if math.isfinite(norm) else None,
+                "target_tokens_per_second": state.train_tokens / state.train_seconds,
+            }
+        )
+
+    def _evaluate(self) -> None:
+        """Validate, and save; or, where a signal comes, leave both for the resumed run."""
+
+        def is_stopped() -> bool:
+            self._agree(torch.zeros((), dtype=torch.float64, device=self.accelerator.device))
+            return self._interrupted
+
+        loss = mean_loss(
+            self.model,
+            self.encoded["validation"],
+            self.validation_batches,
+            self.collator,
+            self.accelerator,
+            is_stopped,
+        )
+        if loss is None:
+            return
+        state = self.state
+        if not math.isfinite(loss):
+            raise self._divergence(loss, math.nan, self.scheduler.get_last_lr()[0])
+        train_loss = state.loss_since_eval / state.tokens_since_eval
+        state.loss_since_eval, state.tokens_since_eval = 0.0, 0
+        is_best = state.best_loss is None or loss < state.best_loss
+        if is_best:
+            state.best_step, state.best_loss = state.step, loss
+        self.reporter.log(
+            {
+                "step": state.step,
+                "epoch": self.epoch,
+                "train_loss": train_loss,
+                "train_perplexity": perplexity(train_loss),
+                "eval_loss": loss,
+                "eval_perplexity": perplexity(loss),
+                "seconds": time.perf_counter() - self._started,
+            }
+        )
+        self.reporter.say(
+            f"epoch {self.epoch:.2f}, step {state.step}: perplexity {perplexity(train_loss):.2f} in training, "
+            f"{perplexity(loss):.2f} in validation{' (best)' if is_best else ''}"
+        )
+        self._save(is_best)
+
+    def _save(self, is_best: bool = False) -> None:
+        self.state.seconds = time.perf_counter() - self._started
+        tensors = {
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "scaler": self.accelerator.scaler.state_dict() if self.accelerator.scaler else None,
+            "random": gather_object([get_random_state()]),
+        }
+        if self.accelerator.is_main_process:
+            if is_best:
+                self.checkpoints.save_best(self.model, self.tokenizer, self.state)
+            self.checkpoints.save_last(self.model, self.tokenizer, self.state, tensors)
+        self.accelerator.wait_for_everyone()
+
+    def _restore(self, state: TrainingState, tensors: dict[str, Any]) -> None:
+        if state.data_fingerprint != self.state.data_fingerprint:
+            raise InputError("--resume: the training pairs are not those that the run began with; give the same data")
+        self.state = state
+        self.optimizer.load_state_dict(tensors["optimizer"])
+        self.scheduler.load_state_dict(tensors["scheduler"])
+        if self.accelerator.scaler:
+            self.accelerator.scaler.load_state_dict(tensors["scaler"])
+        if len(tensors["random"]) == self.accelerator.num_processes:
+            set_random_state(tensors["random"][self.accelerator.process_index])
+        else:
+            logger.warning(
+                "the run was saved by %d processes, not %d: dropout will differ from that of a run never stopped",
+                len(tensors["random"]),
+                self.accelerator.num_processes,
+            )
+
+    def _interruption(self) -> TrainingInterrupted:
+        number = max(gather_object([self.signals.received or 0]))
+        return TrainingInterrupted(
+            number,
+            f"stopped by {signal.Signals(number).name} after step {self.state.step} of {self.total_steps}; "
+            f"saved {self.checkpoints.newest()}, from which --resume goes on",
+        )
+
+    def _divergence(self, loss: float, norm: float, learning_rate: float) -> TrainingDiverged:
+        kept = self.checkpoints.newest()
+        return TrainingDiverged(
+            f"training diverged at step {self.state.step + 1}: the loss is {loss}, its gradient's norm {norm}, the "
+            f"learning rate {learning_rate:g}. Try a lower `learning_rate`, a lower `max_grad_norm` or more "
+            f"`warmup_steps`; {f'the last good checkpoint is {kept}' if kept else 'no checkpoint was saved yet'}"
+        )

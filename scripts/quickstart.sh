@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# From nothing to paraphrases: makes .venv if need be, trains a small residual LSTM on questions that a built-in
+# grammar writes, evaluates it, and paraphrases with it. A finished training is kept for the next time.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/environment.sh
+prepare_environment
+export PATH="$PWD/.venv/bin:$PATH"
+
+recipe=hub_configs/residual-lstm-synthetic
+run=runs/quickstart
+
+show() {
+    printf '\n$'
+    printf ' %q' "$@"
+    printf '\n'
+    "$@"
+}
+
+# Trained by this very recipe, or by an older one?
+state=$(cat "$recipe"/* | cksum)
+if [ "$(cat "$run.recipe" 2>/dev/null)" != "$state" ]; then
+    rm -rf "$run"
+    mkdir -p runs
+    echo "$state" >"$run.recipe"
+fi
+
+if [ -f "$run/training_summary.json" ]; then
+    echo "==> $run is trained already; remove it to train anew"
+elif compgen -G "$run/checkpoints/last-*" >/dev/null; then
+    show hf-paraphrase train --recipe "$recipe" --output-dir "$run" --resume
+else
+    show hf-paraphrase train --recipe "$recipe" --output-dir "$run" --overwrite
+fi
+if [ -f "$run/evaluation/results-test.json" ]; then
+    echo "==> it is evaluated already: $run/evaluation/results-test.json"
+else
+    show hf-paraphrase evaluate "$run" --num-beams 5 --output-dir "$run/evaluation"
+fi
+show hf-paraphrase paraphrase "$run" --num-return-sequences 3 \
+    "How can I learn to cook quickly?" \
+    "What is the best way to save money?" \
+    "Why do people move to Canada?"

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.recipe import load_recipe
+
+from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return make_pairs()
+
+
+def read_log(output_dir) -> list[dict]:
+    return [json.loads(line) for line in (output_dir / "log_history.jsonl").read_text().splitlines()]
+
+
+def test_run_leaves_a_usable_model_and_says_how_it_was_made(tmp_path, pairs):
+    recipe = make_recipe(eval_strategy="steps", eval_steps=3)
+    summary = train(recipe, tmp_path, dataset=pairs)
+    assert summary == json.loads((tmp_path / "training_summary.json").read_text())
+    assert (summary["steps"], summary["epochs"], summary["seed"], summary["processes"]) == (12, 2.0, 42, 1)
+    assert (summary["train_pairs"], summary["validation_pairs"]) == (50, 11)
+    assert summary["recipe"]["training"]["learning_rate"] == 0.02
+    assert load_recipe(tmp_path / "recipe").training == recipe.training
+
+    log = read_log(tmp_path)
+    evaluations = [entry for entry in log if "eval_loss" in entry]
+    assert summary["evaluations"] == evaluations
+    assert [entry["step"] for entry in evaluations] == [3, 6, 9, 12]
+    assert [entry["step"] for entry in log if "loss" in entry] == [2, 4, 6, 8, 10, 12]
+    assert summary["best"] == min(evaluations, key=lambda entry: entry["eval_loss"])
+
+    tokenizer, model = AutoTokenizer.from_pretrained(tmp_path), AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    assert model.config.vocab_size == len(tokenizer) == summary["vocab_size"] == 16
+    assert (model.generation_config.num_beams, model.generation_config.decoder_start_token_id) == (2, 1)
+    assert summary["num_parameters"] == model.num_parameters()
+    assert model.generate(**tokenizer("w1 w2", return_tensors="pt")).shape[0] == 1
+    best = tmp_path / "checkpoints" / f"best-{summary['best']['step']:08d}"
+    assert_equal(load_file(best / "model.safetensors"), load_file(tmp_path / "model.safetensors"))
+
+
+def test_validation_loss_is_the_mean_over_all_tokens(tmp_path, pairs):
+    summary = train(make_recipe(max_steps=2), tmp_path, dataset=pairs)
+    tokenizer, model = AutoTokenizer.from_pretrained(tmp_path), AutoModelForSeq2SeqLM.from_pretrained(tmp_path).eval()
+    loss, tokens = 0.0, 0
+    for row in pairs["validation"]:
+        labels = tokenizer(row["target"], return_tensors="pt")["input_ids"]
+        loss += model(**tokenizer(row["source"], return_tensors="pt"), labels=labels).loss.item() * labels.numel()
+        tokens += labels.numel()
+    assert summary["last"]["eval_loss"] == pytest.approx(loss / tokens, rel=1e-5)
+    assert summary["last"]["eval_perplexity"] == pytest.approx(torch.tensor(loss / tokens).exp().item(), rel=1e-5)
+
+
+def test_losses_follow_a_known_path(tmp_path, pairs):
+    """A change in order, loss, clipping, schedule or optimizer shows here."""
+    recipe = make_recipe(dropout=0.0, logging_steps=3, warmup_steps=2, weight_decay=0.01, num_train_epochs=4)
+    train(recipe, tmp_path, dataset=pairs)
+    losses = [entry["loss"] for entry in read_log(tmp_path) if "loss" in entry]
+    path = [2.77547, 2.74323, 2.68704, 2.61822, 2.51585, 2.57744, 2.55241, 2.44972]
+    assert losses == pytest.approx(path, rel=1e-3)
+
+
+def test_the_task_is_learnt(tmp_path, pairs):
+    model = {"dropout": 0.0, "hidden_size": 32, "embedding_size": 32, "attention": "additive"}
+    recipe = make_recipe(**model, num_train_epochs=40, eval_strategy="steps", eval_steps=120)
+    summary = train(recipe, tmp_path, dataset=pairs)
+    before, after = (entry["train_perplexity"] for entry in summary["evaluations"])
+    assert after < 2 < before
+
+
+@pytest.mark.parametrize("optim", ["sgd", "adamw"])
+def test_accumulated_batches_train_as_one_larger(tmp_path, pairs, optim):
+    fields = {"dropout": 0.0, "optim": optim, "label_smoothing_factor": 0.1}
+    train(make_recipe(train_batch_size=8, **fields), tmp_path / "whole", dataset=pairs)
+    accumulated = make_recipe(train_batch_size=4, gradient_accumulation_steps=2, **fields)
+    train(accumulated, tmp_path / "parts", dataset=pairs)
+    parts = last_weights(tmp_path / "parts")
+    for name, tensor in last_weights(tmp_path / "whole").items():
+        torch.testing.assert_close(parts[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+def test_validating_does_not_change_the_training(tmp_path, pairs):
+    train(make_recipe(max_steps=4), tmp_path / "seldom", dataset=pairs)
+    train(make_recipe(max_steps=4, eval_strategy="steps", eval_steps=1), tmp_path / "often", dataset=pairs)
+    assert_equal(last_weights(tmp_path / "seldom"), last_weights(tmp_path / "often"))
+
+
+def test_seed_decides(tmp_path, pairs):
+    for name, seed in (("one", 1), ("again", 1), ("two", 2)):
+        train(make_recipe(seed=seed, max_steps=2), tmp_path / name, dataset=pairs)
+    one, again, two = (last_weights(tmp_path / name) for name in ("one", "again", "two"))
+    assert_equal(one, again)
+    assert not torch.equal(one["lm_head.weight"], two["lm_head.weight"])
+
+
+def test_batches_keep_the_token_budget(tmp_path, pairs):
+    summary = train(make_recipe(train_batch_size=None, max_tokens_per_batch=60, max_steps=3), tmp_path, dataset=pairs)
+    assert summary["steps"] == 3
+    assert summary["epochs"] < 0.3
+
+
+def test_out_of_time_ends_in_good_order(tmp_path, pairs):
+    summary = train(make_recipe(max_train_time=1e-9), tmp_path, dataset=pairs)
+    assert summary["steps"] == 1
+    assert summary["last"]["step"] == 1
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+
+
+def test_patience_ends_a_run_that_gets_no_better(tmp_path, pairs):
+    # At this rate the first validation stays the best.
+    recipe = make_recipe(
+        learning_rate=5.0, early_stopping_patience=2, eval_strategy="steps", eval_steps=1, max_steps=50
+    )
+    summary = train(recipe, tmp_path, dataset=pairs)
+    assert summary["steps"] == summary["best"]["step"] + 2 < 50
+
+
+def test_any_sequence_to_sequence_model_trains(tmp_path, pairs):
+    recipe = make_recipe()
+    bart = {
+        "model_type": "bart",
+        "vocab_size": 20,
+        "d_model": 8,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 8,
+        "decoder_ffn_dim": 8,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "decoder_start_token_id": 1,
+    }
+    recipe = type(recipe)("bart", bart, recipe.generation_config, recipe.training)
+    assert train(recipe, tmp_path, dataset=pairs)["model_type"] == "bart"
+
+
+def test_trackers_get_the_log(tmp_path, pairs):
+    pytest.importorskip("tensorboard")
+    train(make_recipe(report_to="[tensorboard]", max_steps=2), tmp_path, dataset=pairs)
+    assert list((tmp_path / "trackers").rglob("events.out.tfevents.*"))
+
+
+def test_missing_tracker_is_an_error(tmp_path, pairs):
+    with pytest.raises(InputError, match="`report_to`: the tracker tensorbord is not installed"):
+        train(make_recipe(report_to="[tensorbord]"), tmp_path, dataset=pairs)
+    assert not any(tmp_path.iterdir())
+
+
+def test_special_tokens_have_to_match(tmp_path, pairs):
+    with pytest.raises(InputError, match="`eos_token_id: 3`, but it is 2 in the tokenizer"):
+        train(make_recipe(eos_token_id=3), tmp_path, dataset=pairs)
+
+
+@pytest.mark.parametrize("fields", [{"optim": "sgd", "learning_rate": 1e30, "max_grad_norm": None}])
+def test_divergence_stops_and_keeps_the_last_checkpoint(tmp_path, pairs, fields):
+    recipe = make_recipe(lr_scheduler_type="constant", save_steps=1, **fields)
+    with pytest.raises(InputError, match=r"diverged at step \d: .*1e\+30.*lower `learning_rate`.*last-0000000\d"):
+        train(recipe, tmp_path, dataset=pairs)
+    assert all(tensor.isfinite().all() for tensor in last_weights(tmp_path).values())
+    assert not (tmp_path / "model.safetensors").exists()

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+import torch
+from accelerate.state import AcceleratorState
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.signals import TrainingInterrupted
+
+from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe, send_after
+
+FIELDS = {"train_batch_size": 5, "gradient_accumulation_steps": 2, "num_train_epochs": 2.5, "save_steps": 4}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return make_pairs()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(pairs, tmp_path_factory):
+    """Five steps an epoch, thirteen in all; validated after steps 5, 10 and 13."""
+    directory = tmp_path_factory.mktemp("uninterrupted")
+    summary = train(make_recipe(**FIELDS), directory, dataset=pairs)
+    return last_weights(directory), losses(summary)
+
+
+def losses(summary):
+    return [(entry["step"], entry["train_loss"], entry["eval_loss"]) for entry in summary["evaluations"]]
+
+
+def interrupt(monkeypatch, step, recipe, directory, pairs, resume=False, number=signal.SIGTERM):
+    with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted) as stopped:
+        send_after(patch, step, number)
+        train(recipe, directory, dataset=pairs, resume=resume)
+    return stopped.value
+
+
+@pytest.mark.parametrize(
+    "stops",
+    [
+        pytest.param([1], id="before anything was saved"),
+        pytest.param([3], id="in the first epoch, to a step saved anyway"),
+        pytest.param([4], id="into the validation after an epoch"),
+        pytest.param([5], id="after the validation"),
+        pytest.param([7], id="in the second epoch"),
+        pytest.param([12], id="into the last validation"),
+        pytest.param([2, 1, 3], id="several times"),
+    ],
+)
+def test_resumed_run_ends_as_one_never_stopped(tmp_path, monkeypatch, pairs, uninterrupted, stops):
+    recipe = make_recipe(**FIELDS)
+    for number, step in enumerate(stops):
+        interrupt(monkeypatch, step, recipe, tmp_path, pairs, resume=number > 0)
+    summary = train(recipe, tmp_path, dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path), uninterrupted[0])
+    assert losses(summary) == uninterrupted[1]
+    log = [json.loads(line)["step"] for line in (tmp_path / "log_history.jsonl").read_text().splitlines()]
+    assert log == [2, 4, 5, 6, 8, 10, 10, 12, 13]
+
+
+@pytest.fixture
+def other_precision():
+    """Accelerate lets a process choose its precision once."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_resumes_exactly(tmp_path, monkeypatch, pairs, other_precision, precision):
+    recipe = make_recipe(**FIELDS, mixed_precision=precision)
+    summary = train(recipe, tmp_path / "whole", dataset=pairs)
+    assert summary["mixed_precision"] == precision
+    interrupt(monkeypatch, 6, recipe, tmp_path / "parts", pairs)
+    train(recipe, tmp_path / "parts", dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path / "parts"), last_weights(tmp_path / "whole"))
+    assert {tensor.dtype for tensor in last_weights(tmp_path / "whole").values()} == {torch.float32}
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")])
+def test_signal_saves_and_says_how_to_go_on(tmp_path, monkeypatch, pairs, number, name):
+    stopped = interrupt(monkeypatch, 2, make_recipe(), tmp_path, pairs, number=number)
+    assert stopped.exit_code == 128 + number
+    assert f"stopped by {name} after step 3 of 12" in str(stopped)
+    assert "last-00000003, from which --resume goes on" in str(stopped)
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch, pairs, uninterrupted):
+    """The log has steps beyond the checkpoint; they are taken and logged again."""
+    recipe = make_recipe(**FIELDS)
+    interrupt(monkeypatch, 6, recipe, tmp_path, pairs)
+    with (tmp_path / "log_history.jsonl").open("a") as log:
+        log.write('{"step": 8, "loss": 1.0}\n{"step": 9, "lo')
+    summary = train(recipe, tmp_path, dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path), uninterrupted[0])
+    assert len((tmp_path / "log_history.jsonl").read_text().splitlines()) == 9
+    assert losses(summary) == uninterrupted[1]
+
+
+def test_finished_run_stays_as_it_is(tmp_path, pairs):
+    first = train(make_recipe(), tmp_path, dataset=pairs)
+    (tmp_path / "model.safetensors").unlink()
+    again = train(make_recipe(), tmp_path, dataset=pairs, resume=True)
+    assert again["evaluations"] == first["evaluations"]
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_run_can_be_made_longer_where_the_schedule_allows(tmp_path, pairs):
+    def recipe(epochs, schedule="step_halving"):
+        return make_recipe(num_train_epochs=epochs, lr_scheduler_type=schedule, halving_start_epoch=1)
+
+    train(recipe(1), tmp_path / "longer", dataset=pairs)
+    train(recipe(2), tmp_path / "longer", dataset=pairs, resume=True)
+    train(recipe(2), tmp_path / "whole", dataset=pairs)
+    assert_equal(last_weights(tmp_path / "longer"), last_weights(tmp_path / "whole"))
+    train(recipe(1, "linear"), tmp_path / "linear", dataset=pairs)
+    with pytest.raises(InputError, match="began with `num_train_epochs: 1`, not 2"):
+        train(recipe(2, "linear"), tmp_path / "linear", dataset=pairs, resume=True)
+
+
+def test_resuming_with_another_recipe_or_other_data_is_an_error(tmp_path, monkeypatch, pairs):
+    interrupt(monkeypatch, 2, make_recipe(), tmp_path, pairs)
+    with pytest.raises(InputError, match="began with `learning_rate: 0.02`, not 0.5"):
+        train(make_recipe(learning_rate=0.5), tmp_path, dataset=pairs, resume=True)
+    with pytest.raises(InputError, match="began with `hidden_size: 8`, not 16"):
+        train(make_recipe(hidden_size=16), tmp_path, dataset=pairs, resume=True)
+    with pytest.raises(InputError, match="training pairs are not those"):
+        train(make_recipe(), tmp_path, dataset=make_pairs(seed=1), resume=True)
+    train(make_recipe(logging_steps=3, save_steps=5), tmp_path, dataset=pairs, resume=True)
+
+
+def test_nothing_to_resume_is_an_error(tmp_path, pairs):
+    with pytest.raises(InputError, match="holds no checkpoint"):
+        train(make_recipe(), tmp_path / "new", dataset=pairs, resume=True)
+    with pytest.raises(InputError, match="exclude each other"):
+        train(make_recipe(), tmp_path, dataset=pairs, resume=True, overwrite=True)
+
+
+def test_folder_that_is_not_empty_needs_a_flag(tmp_path, pairs):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="is not empty.*--resume.*--overwrite"):
+        train(make_recipe(), tmp_path, dataset=pairs)
+    (tmp_path / "checkpoints" / "last-00000099").mkdir(parents=True)
+    train(make_recipe(max_steps=1), tmp_path, dataset=pairs, overwrite=True)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert not (tmp_path / "checkpoints" / "last-00000099").exists()
+    with pytest.raises(FileExistsError, match="notes.txt is a file"):
+        train(make_recipe(), tmp_path / "notes.txt", dataset=pairs, overwrite=True)
