@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import random
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,20 +11,40 @@ import datasets
 
 from ..errors import InputError
 
-__all__ = ["CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded"]
+__all__ = ["CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
 
 
 class CorpusConfig(datasets.BuilderConfig):
-    """The arguments of a corpus."""
+    """The arguments of a corpus: subclasses add them as fields whose defaults give their types."""
+
+    @classmethod
+    def arguments(cls) -> dict[str, Any]:
+        """The arguments of this corpus and their defaults."""
+        inherited = {field.name for field in fields(datasets.BuilderConfig)}
+        return {field.name: field.default for field in fields(cls) if field.name not in inherited}
 
     def check(self) -> None:
-        """Refuse values that make no sense.
+        """Refuse values of the wrong type or that make no sense.
 
         A method, not `__post_init__`: builders set arguments on a copy of a named configuration.
 
         Raises:
             InputError: With the argument's name.
         """
+        for name, default in self.arguments().items():
+            value = getattr(self, name)
+            if type(value) is not type(default):
+                raise InputError(f"`{name}` must be of type {type(default).__name__}, not {value!r}")
+
+    def at_least(self, least: int, *names: str) -> None:
+        """Refuse arguments below `least`.
+
+        Raises:
+            InputError: With the argument's name.
+        """
+        for name in names:
+            if getattr(self, name) < least:
+                raise InputError(f"`{name}` must be at least {least}, not {getattr(self, name)}")
 
 
 class CorpusBuilder(datasets.GeneratorBasedBuilder):
@@ -72,17 +93,15 @@ class CorpusBuilder(datasets.GeneratorBasedBuilder):
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({there} there); {self.layout()}")
 
     @classmethod
-    def state_of(cls, data_dir: str | Path | None) -> str:
-        """A digest of this builder's code and of the state of the files it reads, for the name of its cache."""
+    def state_of(cls, data_dir: Path | None) -> str:
+        """A digest of this package's readers and of what the corpus's files hold, for the name of its cache."""
+        paths = sorted(Path(__file__).parent.glob("*.py"))
+        if data_dir is not None:
+            paths += [data_dir / name for name in cls.files if (data_dir / name).is_file()]
         digest = hashlib.sha256()
-        for base in cls.__mro__:
-            if issubclass(base, CorpusBuilder):
-                digest.update(Path(inspect.getfile(base)).read_bytes())
-        for name in cls.files if data_dir is not None else ():
-            path = Path(data_dir) / name
-            if path.is_file():
-                status = path.stat()
-                digest.update(f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+        for path in paths:
+            with path.open("rb") as file:
+                digest.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
         return digest.hexdigest()[:32]
 
 
@@ -99,6 +118,6 @@ class ParaphraseBuilder(CorpusBuilder):
         return ["source", "references"] if split == "test" else ["source", "target"]
 
 
-def seeded(*parts: Any) -> random.Random:
-    """A random generator that depends on `parts` alone, the same on every machine."""
-    return random.Random("\0".join(map(str, parts)))
+def seeded_order(items: Iterable[Any], *seed: Any) -> list[Any]:
+    """Shuffle different items: the order depends on the seed and the items alone, on every machine and Python."""
+    return sorted(items, key=lambda item: hashlib.sha256("\0".join(map(str, (*seed, item))).encode()).digest())

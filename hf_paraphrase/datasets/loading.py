@@ -3,8 +3,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -53,13 +54,8 @@ def load_dataset(
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
     builder = make_builder(path, name, data_dir, **builder_kwargs)
-    # The expected splits are read off the builder's own rows: there is nothing to verify them against.
-    try:
-        builder.download_and_prepare(verification_mode="no_checks")
-    except datasets.exceptions.DatasetGenerationError as error:
-        if isinstance(error.__cause__, InputError):
-            raise error.__cause__ from None
-        raise
+    with _no_progress_bars():
+        _prepare(builder)
     # datasets refuses to read a split without rows, such as one whose size was set to 0.
     splits = [key for key, info in builder.info.splits.items() if info.num_examples]
     if split is None:
@@ -80,24 +76,39 @@ def make_builder(
     builder_class = getattr(importlib.import_module(f".{module}", __package__), class_name)
     if name is not None:
         _check(name, builder_class.builder_configs, f"{path} has no configuration", "`name`")
-    known = {field.name for field in fields(builder_class.BUILDER_CONFIG_CLASS)} - {
-        "name",
-        "version",
-        "data_dir",
-        "data_files",
-        "description",
-    }
     for argument in builder_kwargs:
-        _check(argument, known, f"{path} has no argument", "`builder_kwargs`")
+        _check(argument, builder_class.BUILDER_CONFIG_CLASS.arguments(), f"{path} has no argument", "`builder_kwargs`")
+    folder = None if data_dir is None else Path(data_dir).expanduser().absolute()
     builder = builder_class(
         dataset_name=path,
         config_name=name,
-        data_dir=None if data_dir is None else os.path.abspath(data_dir),
-        hash=builder_class.state_of(data_dir),
+        data_dir=None if folder is None else str(folder),
+        hash=builder_class.state_of(folder),
         **builder_kwargs,
     )
     builder.config.check()
     return builder
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
+
+
+def _prepare(builder: CorpusBuilder) -> None:
+    try:
+        # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
+        builder.download_and_prepare(verification_mode="no_checks")
+    except datasets.exceptions.DatasetGenerationError as error:
+        if isinstance(error.__cause__, (InputError, OSError)):
+            raise error.__cause__ from None
+        raise
 
 
 def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:
