@@ -159,17 +159,30 @@ class StackedLstm(nn.Module):
                 outputs, group_state, group_layers = self._run_layer_by_layer(group, x, group_state)
                 layer_outputs += group_layers
             elif self.gradient_checkpointing and self.training:
-                outputs, group_state = self._gradient_checkpointing_func(group.__call__, x, group_state)
-                outputs = _apply(self.dropout, outputs)
+                outputs, group_state = self._gradient_checkpointing_func(self._run_group, group, x, group_state)
             else:
-                outputs, group_state = group(x, group_state)
-                outputs = _apply(self.dropout, outputs)
+                outputs, group_state = self._run_group(group, x, group_state)
             x = self._add_residual(group, x, outputs)
             if output_hidden_states:
                 layer_outputs[-1] = x
             group_states.append(group_state)
         h, c = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in zip(*group_states, strict=True))
         return x, (h, c), tuple(layer_outputs) if output_hidden_states else None
+
+    def _run_group(self, group: nn.LSTM, x, state: LstmState | None):
+        if state is not None and _is_step_on_cpu(group, x):
+            return self._step(group, x, state)
+        outputs, state = group(x, state)
+        return _apply(self.dropout, outputs), state
+
+    def _step(self, group: nn.LSTM, x: torch.Tensor, state: LstmState):
+        """Run one position cell by cell: on a CPU, a fused call packs all weights anew, longer than the step takes."""
+        x, cells = x[:, 0], []
+        for weights, h, c in zip(group.all_weights, *state, strict=True):
+            cells.append(torch.lstm_cell(x, (h, c), *weights))
+            x = self.dropout(cells[-1][0])
+        h, c = (torch.stack(parts) for parts in zip(*cells, strict=True))
+        return x.unsqueeze(1), (h, c)
 
     def _add_residual(self, group: nn.LSTM, x, outputs):
         if group.num_layers != self.residual_interval:
@@ -206,6 +219,10 @@ class StackedLstm(nn.Module):
             finals.append(final)
         h, c = (torch.cat(parts) for parts in zip(*finals, strict=True))
         return x, (h, c), outputs
+
+
+def _is_step_on_cpu(group: nn.LSTM, x) -> bool:
+    return isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1 and not group.bidirectional
 
 
 def _apply(function, x, *others):

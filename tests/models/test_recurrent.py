@@ -49,6 +49,27 @@ def test_equals_the_equations_at_real_positions(name, with_state):
     assert not outputs[MASK == 0].any()
 
 
+@pytest.mark.parametrize("name", [name for name in STACKS if "bidirectional" not in name])
+def test_step_by_step_equals_whole(name):
+    stack = make_stack(name)
+    inputs = torch.randn(*MASK.shape, STACKS[name]["input_size"], dtype=torch.float64)
+    state = random_state(stack, len(MASK))
+    outputs, final, _ = stack(inputs, None, state)
+    for t in range(inputs.shape[1]):
+        step, state, _ = stack(inputs[:, t : t + 1], None, state)
+        torch.testing.assert_close(step[:, 0], outputs[:, t], rtol=0, atol=1e-12)
+    torch.testing.assert_close(state, final, rtol=0, atol=1e-12)
+
+
+def test_a_single_step_drops_outputs_between_layers_too():
+    stack = StackedLstm(4, 4, 2, dropout=0.999999).train()
+    state = random_state(stack, 3)
+    state = tuple(part.float() for part in state)
+    _, (h, _), _ = stack(torch.randn(3, 1, 4), None, state)
+    expected = torch.lstm_cell(torch.zeros(3, 4), (state[0][1], state[1][1]), *stack.groups[0].all_weights[1])[0]
+    torch.testing.assert_close(h[1], expected)
+
+
 @pytest.mark.parametrize("name", ["plain", "residual", "bidirectional residual"])
 def test_a_row_without_real_positions_keeps_its_state(name):
     stack = make_stack(name)
