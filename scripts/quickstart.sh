@@ -42,9 +42,9 @@ else
     show hf-paraphrase evaluate "$run" --num-beams 5 --output-dir "$run/evaluation"
 fi
 show hf-paraphrase paraphrase "$run" --num-return-sequences 3 \
-    "How can I learn to cook quickly?" \
-    "What is the best way to save money?" \
-    "Why do people move to Canada?"
+    "How can I learn Spanish quickly?" \
+    "Where can I buy a cheap keyboard in Stockholm?" \
+    "What is the salary of a nurse in Germany?"
 
 cat <<EOF
 The same in Python:
@@ -53,5 +53,5 @@ The same in Python:
     from transformers import pipeline
 
     paraphraser = pipeline("text2text-generation", model="$run")
-    paraphraser("How can I learn to cook quickly?", num_return_sequences=3)
+    paraphraser("How can I learn Spanish quickly?", num_return_sequences=3)
 EOF
