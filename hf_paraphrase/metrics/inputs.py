@@ -6,7 +6,15 @@ from typing import SupportsFloat
 
 from ..errors import InputError
 
-__all__ = ["check_lengths", "check_list", "check_numbers", "check_text_list", "check_text_lists", "check_texts"]
+__all__ = [
+    "check_lengths",
+    "check_list",
+    "check_losses",
+    "check_numbers",
+    "check_text_list",
+    "check_text_lists",
+    "check_texts",
+]
 
 
 def check_texts(
@@ -69,6 +77,18 @@ def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
         if not math.isfinite(number):
             raise InputError(f"{name}[{index}] is {number}; only finite numbers can be scored")
     return numbers
+
+
+def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> tuple[list[float], list[float]]:
+    """Summed losses and the counts they were summed over, none negative, or an InputError that names the index."""
+    losses, counts = check_numbers("losses", losses), check_numbers(name, counts)
+    check_lengths(**{"losses": losses, name: counts})
+    for index, count in enumerate(counts):
+        if count < 0:
+            raise InputError(f"{name}[{index}] is {count}; a count cannot be negative")
+    if not sum(counts):
+        raise InputError(f"{name} are all 0: there is nothing to score")
+    return losses, counts
 
 
 def check_lengths(**columns: Sequence) -> None:

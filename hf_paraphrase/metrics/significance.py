@@ -45,9 +45,7 @@ class BootstrapResult:
     confidence: float
 
 
-def bootstrap(
-    runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, seed: int = 12345
-) -> BootstrapResult:
+def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, seed: int = 12345) -> BootstrapResult:
     """Resample the test sentences with replacement: a percentile interval and the variance due to their selection.
 
     Args:
@@ -97,7 +95,9 @@ def paired_bootstrap(a: Runs, b: Runs, *, n_samples: int = 1000, seed: int = 123
     """
     a, b = _check_systems(a, b)
     _check_draws("n_samples", n_samples)
-    differences = _resampled_scores(a, n_samples, seed).mean(axis=0) - _resampled_scores(b, n_samples, seed).mean(axis=0)
+    differences = _resampled_scores(a, n_samples, seed).mean(axis=0) - _resampled_scores(b, n_samples, seed).mean(
+        axis=0
+    )
     return _p_value(differences - differences.mean(), _mean_score(a) - _mean_score(b))
 
 

@@ -88,7 +88,7 @@ def bleu_statistics(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, SufficientStatistics]:
-    """The statistics of `bleu_2` (where `max_order` reaches it) and `bleu_N`, for `hf_paraphrase.metrics.significance`.
+    """The statistics of `bleu_2` (where `max_order` reaches it) and `bleu_N`, for `metrics.significance`.
 
     Arguments and errors are those of `bleu`, and so are the scores.
     """
@@ -117,7 +117,7 @@ def _score_up_to(order: int, score: BLEUScore) -> float:
 
 
 def _score_of_sums(sums: np.ndarray, *, order: int, max_order: int) -> np.ndarray:
-    """sacrebleu's `compute_bleu` with `exp` smoothing, from sums `(..., 2 + 2 * max_order)`: lengths, matches, totals."""
+    """sacrebleu's `compute_bleu`, `exp` smoothing, from sums `(..., 2 + 2 * max_order)`: lengths, matches, totals."""
     sys_len, ref_len = sums[..., 0], sums[..., 1]
     correct, total = sums[..., 2 : 2 + order], sums[..., 2 + max_order : 2 + max_order + order]
     smoothed = np.where(correct == 0, 0.5 ** np.cumsum(correct == 0, axis=-1), correct)
