@@ -17,5 +17,6 @@ def require(module: str, package: str, metric: str) -> None:
     """
     if find_spec(module) is None:
         raise InputError(
-            f"{metric} needs {package}; install it with: pip install {package} (or pip install 'hf-paraphrase[metrics]')"
+            f"{metric} needs {package}; install it with: pip install {package}, or all that metrics need with: "
+            "pip install 'hf-paraphrase[metrics]'"
         )

@@ -123,7 +123,8 @@ def approximate_randomisation(a: Runs, b: Runs, *, n_trials: int = 10_000, seed:
     runs, rng = [*a, *b], np.random.default_rng(seed)
     differences = []
     for n_shuffles in _chunks(n_trials, len(runs) * len(runs[0].rows)):
-        scores = np.stack([run.score_of_sums(sums) for run, sums in zip(runs, _shuffled_sums(runs, n_shuffles, rng))])
+        shuffled = _shuffled_sums(runs, n_shuffles, rng)
+        scores = np.stack([run.score_of_sums(sums) for run, sums in zip(runs, shuffled, strict=True)])
         differences.append(scores[: len(a)].mean(axis=0) - scores[len(a) :].mean(axis=0))
     return _p_value(np.concatenate(differences), _mean_score(a) - _mean_score(b))
 

@@ -12,8 +12,8 @@ from hf_paraphrase.metrics.text_metric import CheckedMetric
 __all__ = ["Coherence"]
 
 _DESCRIPTION = """
-Coherence L: every sentence of an output is aligned to a sentence of the input by its verbs and nouns, and L is the mean
-difference between the distances of two sentences there and here. Lower is better.
+Coherence L: every sentence of an output is aligned to a sentence of the input by its verbs and nouns, and L is the
+mean difference between the distances of two sentences there and here. Lower is better.
 """
 
 _INPUTS = """

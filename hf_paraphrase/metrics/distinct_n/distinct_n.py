@@ -12,7 +12,8 @@ from hf_paraphrase.metrics.text_metric import CheckedMetric
 __all__ = ["DistinctN"]
 
 _DESCRIPTION = """
-Distinct-n: the number of different n-grams of all texts divided by the number of their n-grams. Higher is more diverse.
+Distinct-n: the number of different n-grams of all texts divided by the number of their n-grams. Higher is more
+diverse.
 """
 
 _INPUTS = """
@@ -27,7 +28,8 @@ Example:
 """
 
 _CITATION = """
-@inproceedings{li-etal-2016-diversity, title = {A diversity-promoting objective function for neural conversation models},
+@inproceedings{li-etal-2016-diversity,
+  title = {A diversity-promoting objective function for neural conversation models},
   author = {Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and Dolan, Bill}, booktitle = {NAACL},
   year = {2016}}
 """

@@ -15,7 +15,7 @@ from .word_vectors import WordVectors, load_word_vectors
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-__all__ = ["embedding_greedy", "embedding_statistics"]
+__all__ = ["embedding_greedy", "embedding_greedy_statistics"]
 
 _NAMES = ("embedding_greedy", "embedding_average", "embedding_extrema")
 # Numbers in the largest array of a batch of pairs.
@@ -56,7 +56,7 @@ def embedding_greedy(
     """
     predictions, references = check_texts(predictions, references)
     options = {"tokenize": tokenize, "lowercase": lowercase}
-    statistics = embedding_statistics(predictions, references, word_vectors=word_vectors, **options)
+    statistics = embedding_greedy_statistics(predictions, references, word_vectors=word_vectors, **options)
     greedy, average, extrema = (statistics[name] for name in _NAMES)
     return {
         "score": greedy.score,
@@ -66,7 +66,7 @@ def embedding_greedy(
     }
 
 
-def embedding_statistics(
+def embedding_greedy_statistics(
     predictions: Iterable[str],
     references: Iterable[str | Sequence[str]],
     *,
@@ -105,7 +105,7 @@ def embedding_statistics(
 
 
 def _encode(texts: list[list[str]], word_vectors: WordVectors | KeyedVectors) -> tuple[np.ndarray, list[list[int]]]:
-    """A table of the vectors that occur, with a row of zeros at the end, and the rows of the known words of each text."""
+    """A table of the vectors that occur, with a row of zeros at the end, and each text as rows of it."""
     rows: dict[int, int] = {}
     known = word_vectors.key_to_index
     encoded = [[rows.setdefault(known[word], len(rows)) for word in words if word in known] for words in texts]

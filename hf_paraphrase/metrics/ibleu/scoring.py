@@ -60,7 +60,7 @@ def ibleu_statistics(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, SufficientStatistics]:
-    """The statistics of `ibleu`, `bleu` and `source_bleu`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_texts(predictions, references)
     sources = check_text_list("sources", sources)
     check_lengths(predictions=predictions, sources=sources)

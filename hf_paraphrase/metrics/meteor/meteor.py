@@ -22,13 +22,14 @@ Args:
 Returns:
     score, variant, signature
 Example:
-    >>> load_metric("meteor").compute(predictions=["a b c d"], references=["a b c d"], stages=("exact", "stem"))["score"]
+    >>> metric = load_metric("meteor")
+    >>> metric.compute(predictions=["a b c d"], references=["a b c d"], stages=("exact", "stem"))["score"]
     99.21875
 """
 
 _CITATION = """
-@inproceedings{lavie-agarwal-2007-meteor, title = {{METEOR}: an automatic metric for {MT} evaluation with high levels of
-  correlation with human judgments}, author = {Lavie, Alon and Agarwal, Abhaya}, booktitle = {WMT}, year = {2007}}
+@inproceedings{lavie-agarwal-2007-meteor, title = {{METEOR}: an automatic metric for {MT} evaluation with high levels
+  of correlation with human judgments}, author = {Lavie, Alon and Agarwal, Abhaya}, booktitle = {WMT}, year = {2007}}
 @inproceedings{denkowski-lavie-2014-meteor, title = {Meteor universal: language specific translation evaluation for any
   target language}, author = {Denkowski, Michael and Lavie, Alon}, booktitle = {WMT}, year = {2014}}
 """

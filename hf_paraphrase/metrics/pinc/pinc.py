@@ -12,8 +12,8 @@ from hf_paraphrase.metrics.text_metric import CheckedMetric
 __all__ = ["Pinc"]
 
 _DESCRIPTION = """
-PINC: the share of a paraphrase's n-grams, n from 1 to 4, that its source does not have. Higher is newer; it says nothing
-about meaning.
+PINC: the share of a paraphrase's n-grams, n from 1 to 4, that its source does not have. Higher is newer; it says
+nothing about meaning.
 """
 
 _INPUTS = """

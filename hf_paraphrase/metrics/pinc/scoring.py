@@ -55,8 +55,8 @@ def pinc_statistics(
     check_lengths(predictions=predictions, sources=sources)
     if max_order < 1:
         raise InputError(f"max_order must be at least 1, got {max_order}")
-    pairs = zip(*(split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources)))
-    scores = [_score_pair(prediction, source, max_order) for prediction, source in pairs]
+    said, before = (split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources))
+    scores = [_score_pair(*pair, max_order) for pair in zip(said, before, strict=True)]
     signature = f"order:{max_order}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
     return {"pinc": SufficientStatistics.from_sentence_scores("pinc", scores, signature, scale=100)}
 

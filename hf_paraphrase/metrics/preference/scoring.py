@@ -25,8 +25,8 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
         choices: `win` where the rater preferred the first system, `tie`, or `loss`.
 
     Returns:
-        `wins`, `ties`, `losses` (numbers of judgements), `win_share`, `tie_share`, `loss_share` (0 to 1), `judgements`,
-        `items`, `raters`, `cohen_kappa` (mean over the pairs of raters who share items) and `fleiss_kappa`; a kappa is
+        `wins`, `ties`, `losses` (counts), `win_share`, `tie_share`, `loss_share` (0 to 1), `judgements`, `items`,
+        `raters`, `cohen_kappa` (mean over the pairs of raters who share items) and `fleiss_kappa`; a kappa is
         None where it is not defined.
 
     Raises:

@@ -43,7 +43,7 @@ def ranking_statistics(
 ) -> dict[str, SufficientStatistics]:
     """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_rankings(predictions, references)
-    rows = [_score_query(np.asarray(scores), np.asarray(labels)) for scores, labels in zip(predictions, references)]
+    rows = [_score_query(*map(np.asarray, query)) for query in zip(predictions, references, strict=True)]
     counted = [row is not None for row in rows]
     if not any(counted):
         raise InputError("no query has a right candidate: there is nothing to score")

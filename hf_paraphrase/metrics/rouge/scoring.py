@@ -37,8 +37,8 @@ def rouge(
             package's own evaluations used.
 
     Returns:
-        `rouge1`, `rouge2`, `rougeL` and `rougeW` (mean F of the sentences, 0 to 100), for each of them `NAME_precision`
-        and `NAME_recall` (the measure of the paper), `signature`.
+        `rouge1`, `rouge2`, `rougeL` and `rougeW` (mean F of the sentences, 0 to 100), for each of them
+        `NAME_precision` and `NAME_recall` (the measure of the paper), `signature`.
 
     Raises:
         InputError: Input that cannot be scored, or rouge-score is not installed.

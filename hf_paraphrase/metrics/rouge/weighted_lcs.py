@@ -6,12 +6,14 @@ import numpy as np
 
 __all__ = ["weighted_lcs"]
 
+Pair = tuple[Sequence[str], Sequence[str]]
+
 # Cells of one diagonal, over all pairs that are computed together.
 _CHUNK = 200_000
 
 
-def weighted_lcs(pairs: Sequence[tuple[Sequence[str], Sequence[str]]], weight: float) -> np.ndarray:
-    """Weighted longest common subsequence of each pair of token lists, in which a run of k tokens is worth `k**weight`.
+def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
+    """Weighted longest common subsequence of each pair of token lists; a run of k tokens is worth `k**weight`.
 
     The table of a pair is filled diagonal by diagonal, for many pairs at once. It follows the source to the letter: a
     match is always taken, also where leaving it out would score more.
@@ -46,9 +48,7 @@ def _chunks(lengths: np.ndarray) -> Iterator[np.ndarray]:
         start = stop
 
 
-def _fill_tables(
-    pairs: list[tuple[Sequence[str], Sequence[str]]], lengths: np.ndarray, gains: np.ndarray
-) -> np.ndarray:
+def _fill_tables(pairs: list[Pair], lengths: np.ndarray, gains: np.ndarray) -> np.ndarray:
     x, y = _encode(pairs, lengths)
     (m, n), rows, corners = lengths.max(axis=0), np.arange(len(pairs)), lengths.sum(axis=1)
     # Column i of a diagonal is the cell of i tokens of x; y runs backwards along it.
@@ -68,7 +68,7 @@ def _fill_tables(
     return values
 
 
-def _encode(pairs: list[tuple[Sequence[str], Sequence[str]]], lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _encode(pairs: list[Pair], lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Token ids, padded with numbers that match nothing."""
     ids: dict[str, int] = {}
     encoded = []
