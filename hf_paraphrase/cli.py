@@ -248,11 +248,11 @@ def curves(
 def score(
     predictions: Annotated[
         list[Path],
-        typer.Option(help="Outputs: text, one a line, or .jsonl of `evaluate`; repeat it for several runs."),
+        typer.Option(help="Outputs: one a line, or .jsonl of `evaluate`; repeat it for several runs."),
     ],
     references: Annotated[
         list[Path] | None,
-        typer.Option(help="References, one a line; repeatable. By default those in the .jsonl files."),
+        typer.Option(help="References, one a line; repeatable. By default those of the .jsonl files."),
     ] = None,
     sources: Annotated[Path | None, typer.Option(help="Sources, one a line, for pinc and ibleu.")] = None,
     metrics: Annotated[
@@ -261,9 +261,7 @@ def score(
     against: Annotated[
         list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
     ] = None,
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Ignore case (ter, rouge, meteor always do).")
-    ] = False,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case, as ter, rouge and meteor do.")] = False,
     tokenize: Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")] = "13a",
     word_vectors: Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")] = None,
     meteor_variant: Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")] = "nltk",
