@@ -57,7 +57,7 @@ def _find_jar(jar: str | os.PathLike | None) -> Path:
         if package is None:
             raise InputError(
                 'meteor with variant="1.5" needs meteor-1.5.jar; install the package that carries it with: '
-                "pip install pycocoevalcap, or give the path to it as jar="
+                "pip install 'hf-paraphrase[meteor]', or give the path to it as jar="
             )
         jar = Path(package.submodule_search_locations[0]) / "meteor" / "meteor-1.5.jar"
     if not Path(jar).is_file():
