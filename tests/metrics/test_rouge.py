@@ -46,9 +46,7 @@ def test_weighted_lcs_by_hand(weight: float, value: float) -> None:
 
 def test_weighted_lcs_of_a_batch() -> None:
     rng = random.Random(2)
-    pairs = [
-        tuple([rng.choice("abcd") for _ in range(rng.randint(0, 12))] for _ in range(2)) for _ in range(200)
-    ]
+    pairs = [tuple([rng.choice("abcd") for _ in range(rng.randint(0, 12))] for _ in range(2)) for _ in range(200)]
     assert weighted_lcs(pairs, 1.2) == pytest.approx([plain_weighted_lcs(*pair, 1.2) for pair in pairs])
     assert weighted_lcs([([], [])], 1.2).tolist() == [0]
 
@@ -56,7 +54,9 @@ def test_weighted_lcs_of_a_batch() -> None:
 @pytest.mark.parametrize("use_stemmer", [False, True])
 def test_the_same_as_rouge_score(use_stemmer: bool) -> None:
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=use_stemmer)
-    expected = [scorer.score_multi(texts, prediction) for prediction, texts in zip(PREDICTIONS, REFERENCES, strict=True)]
+    expected = [
+        scorer.score_multi(texts, prediction) for prediction, texts in zip(PREDICTIONS, REFERENCES, strict=True)
+    ]
     result = rouge(PREDICTIONS, REFERENCES, use_stemmer=use_stemmer)
     for kind in ("rouge1", "rouge2", "rougeL"):
         for name, part in ((kind, "fmeasure"), (f"{kind}_precision", "precision"), (f"{kind}_recall", "recall")):

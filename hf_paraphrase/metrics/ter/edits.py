@@ -1,4 +1,4 @@
-"""The edits of TER, shifts included: sacrebleu's figures, and so tercom's, without the work that cannot change them."""
+"""The edits of TER, shifts included: sacrebleu's figures and so tercom's, less the work that cannot change them."""
 
 from __future__ import annotations
 
