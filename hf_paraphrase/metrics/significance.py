@@ -57,7 +57,7 @@ def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, se
     Raises:
         InputError: Runs over different sentences or of different metrics, or an option out of range.
 
-    Source: Koehn 2004, section 3; Clark et al. 2011, section 4.1 (both variances).
+    Source: Koehn 2004; Clark et al. 2011 for both variances.
     """
     runs = _check_runs(runs)
     _check_draws("n_samples", n_samples)
@@ -91,7 +91,7 @@ def paired_bootstrap(a: Runs, b: Runs, *, n_samples: int = 1000, seed: int = 123
     Raises:
         InputError: Runs over different sentences or of different metrics, or too few samples.
 
-    Source: Koehn 2004, section 4; Riezler and Maxwell 2005, section 4, for the centring.
+    Source: Koehn 2004; Riezler and Maxwell 2005 for the centring.
     """
     a, b = _check_systems(a, b)
     _check_draws("n_samples", n_samples)
@@ -116,7 +116,7 @@ def approximate_randomisation(a: Runs, b: Runs, *, n_trials: int = 10_000, seed:
     Raises:
         InputError: Runs over different sentences or of different metrics, or too few trials.
 
-    Source: Clark et al. 2011, section 4.2; Riezler and Maxwell 2005, section 4.
+    Source: Clark et al. 2011; Riezler and Maxwell 2005.
     """
     a, b = _check_systems(a, b)
     _check_draws("n_trials", n_trials)

@@ -25,12 +25,9 @@ JAR_SCORES, JAR_CORPUS_SCORE = [0.1556568826170604, 0.39012536521249613], 0.2957
 @pytest.fixture
 def tiny_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Knows that dogs are hounds."""
-    synset = SimpleNamespace(
-        lemmas=lambda: [SimpleNamespace(name=lambda word=word: word) for word in ("dog", "hound")]
-    )
-    reader = SimpleNamespace(
-        ensure_loaded=lambda: None, synsets=lambda word: [synset] if word in ("dog", "hound") else []
-    )
+    words = ("dog", "hound")
+    synset = SimpleNamespace(lemmas=lambda: [SimpleNamespace(name=lambda word=word: word) for word in words])
+    reader = SimpleNamespace(ensure_loaded=lambda: None, synsets=lambda word: [synset] if word in words else [])
     monkeypatch.setattr(nltk_corpus, "wordnet", reader)
 
 

@@ -1,8 +1,8 @@
 """Our figures on the data that others published figures for.
 
-HF_PARAPHRASE_METRIC_DATA names a folder with `multeval/example` (MultEval's example), `nlg-eval` (that project's example)
-and `embedding` (300 questions, scored with the script that Prakash et al. used), HF_PARAPHRASE_WORD_VECTORS one with
-the GloVe files that the last was scored with.
+HF_PARAPHRASE_METRIC_DATA names a folder with `multeval/example` (MultEval's example), `nlg-eval` (that project's) and
+`embedding` (300 questions, scored with the script that Prakash et al. used), HF_PARAPHRASE_WORD_VECTORS one with the
+GloVe files that the last was scored with.
 """
 
 from __future__ import annotations

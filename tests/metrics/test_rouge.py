@@ -16,7 +16,7 @@ REFERENCES = [["police killed the gunman"], ["police kill the gunman", "x"], ["a
 
 
 def plain_weighted_lcs(x: list[str], y: list[str], weight: float) -> float:
-    """Lin 2004, figure 1, cell by cell."""
+    """Lin 2004, section 4, cell by cell."""
     scores = np.zeros((len(x) + 1, len(y) + 1))
     runs = np.zeros((len(x) + 1, len(y) + 1))
     for i in range(1, len(x) + 1):
@@ -31,7 +31,7 @@ def plain_weighted_lcs(x: list[str], y: list[str], weight: float) -> float:
 
 
 def test_weighted_lcs_of_the_paper() -> None:
-    """Lin 2004, section 3.3: with f(k) = k² the consecutive match scores 0.571, the scattered one 0.286."""
+    """Lin 2004, section 4: with f(k) = k² the consecutive match scores 0.571, the scattered one 0.286."""
     reference = ["a b c d e f g"] * 2
     result = rouge_statistics(["a b c d h i k", "a h b k c i d"], reference, weight=2)["rougeW"]
     assert result.rows[:, 0] == pytest.approx([4 / 7, 2 / 7])

@@ -27,7 +27,7 @@ def distinct_n(
     Raises:
         InputError: Input that cannot be scored; the message names the index.
 
-    Source: Li et al. 2016 (A diversity-promoting objective function), section 5.2.
+    Source: Li et al. 2016 (A diversity-promoting objective function).
     """
     predictions = check_text_list("predictions", predictions)
     if max_order < 1:

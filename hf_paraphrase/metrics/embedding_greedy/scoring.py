@@ -50,7 +50,7 @@ def embedding_greedy(
     Raises:
         InputError: Input that cannot be scored, or a file that holds no word vectors.
 
-    Source: Rus and Lintean 2012, section 3 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of
+    Source: Rus and Lintean 2012 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of
     the script that Prakash et al. 2016 used (hed-dlg-truncated) on vectors of unit length; that script takes plain dot
     products, and averages before it normalises, as we do.
     """

@@ -38,7 +38,7 @@ def ibleu(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
-    Source: Sun and Zhou 2012, equation 3; here at corpus level.
+    Source: Sun and Zhou 2012; here at corpus level.
     """
     options = {"alpha": alpha, "tokenize": tokenize, "lowercase": lowercase}
     statistics = ibleu_statistics(predictions, references, sources, **options)

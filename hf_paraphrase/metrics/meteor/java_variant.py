@@ -14,7 +14,7 @@ from ..sufficient_statistics import SufficientStatistics, divide
 __all__ = ["java_meteor"]
 
 # Alpha, beta, gamma and delta, and the weights of exact, stem, synonym and paraphrase matches, that the jar itself
-# takes for English (Denkowski and Lavie 2014, table 2).
+# takes for English (Denkowski and Lavie 2014).
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
 _FIELDS = 23
@@ -87,7 +87,7 @@ def _score_of_sums(sums: np.ndarray) -> np.ndarray:
     These are the lengths of both sides and their function words; for each kind of match the content and the function
     words, of both sides in turn; then chunks and matched words of both sides.
 
-    Source: Denkowski and Lavie 2014, section 2.
+    Source: Denkowski and Lavie 2014.
     """
     matches = sums[..., 4:20].reshape(*sums.shape[:-1], 4, 4)
     test, reference = (

@@ -47,7 +47,7 @@ def meteor(
         InputError: Input that cannot be scored, or something to install is missing; the message says which.
         FileNotFoundError: There is no jar at that path.
 
-    Source: Lavie and Agarwal 2007, section 2 (`nltk`); Denkowski and Lavie 2014, section 2 (`1.5`).
+    Source: Lavie and Agarwal 2007 (`nltk`); Denkowski and Lavie 2014 (`1.5`).
     """
     options = {"variant": variant, "stages": stages, "tokenize": tokenize, "jar": jar, "normalize": normalize}
     statistics = meteor_statistics(predictions, references, **options)["meteor"]

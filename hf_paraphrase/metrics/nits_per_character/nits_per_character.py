@@ -28,8 +28,8 @@ Example:
 """
 
 _CITATION = """
-@mastersthesis{traynor-2018, title = {Hierarchical language models and unsupervised paraphrasing},
-  author = {Traynor}, year = {2018}}
+@mastersthesis{traynor-2018, title = {Unsupervised paraphrase generation from hierarchical language models},
+  author = {Traynor, Michael}, school = {Dalhousie University}, year = {2018}}
 """
 
 _FEATURES = Features({"losses": Value("float64"), "characters": Value("int64")})

@@ -35,7 +35,7 @@ def pinc(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
-    Source: Chen and Dolan 2011, section 4.2.
+    Source: Chen and Dolan 2011.
     """
     options = {"max_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
     statistics = pinc_statistics(predictions, sources, **options)["pinc"]

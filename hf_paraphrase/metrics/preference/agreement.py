@@ -25,7 +25,7 @@ def cohen_kappa(first: Iterable[Hashable], second: Iterable[Hashable]) -> float 
     Raises:
         InputError: Different numbers of ratings, or none.
 
-    Source: Cohen 1960, equation 1.
+    Source: Cohen 1960.
     """
     first, second = check_list("first", first), check_list("second", second)
     check_lengths(first=first, second=second)
@@ -66,7 +66,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
     Returns:
         At most 1; 0 is chance. None where no item has two ratings, or all ratings are in one category.
 
-    Source: Fleiss 1971, equations 2 to 7.
+    Source: Fleiss 1971.
     """
     table = np.asarray(counts, dtype=float)
     table = table[table.sum(axis=1) >= 2] if table.size else table

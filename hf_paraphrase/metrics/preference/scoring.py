@@ -32,7 +32,7 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
     Raises:
         InputError: Judgements that cannot be counted; the message names the argument and the index.
 
-    Source: Kazemnejad et al. 2020, section 5.3 (preference with ties); Cohen 1960; Fleiss 1971.
+    Source: Kazemnejad et al. 2020, figure 5 (preference with ties); Cohen 1960; Fleiss 1971.
     """
     items, raters, choices = check_judgements(items, raters, choices)
     counts, total = Counter(choices), len(choices)

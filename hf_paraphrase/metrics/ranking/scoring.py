@@ -30,7 +30,7 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
     Raises:
         InputError: Input that cannot be scored, or no query with a right candidate; the message names the index.
 
-    Source: Manning, Raghavan and Schütze 2008, section 8.4. P@1 is the figure of Liu et al. 2016, table 5.
+    Source: Manning, Raghavan and Schütze 2008, section 8.4.
     """
     statistics = ranking_statistics(predictions, references)
     counted = int(statistics["map"].rows[:, 1].sum())

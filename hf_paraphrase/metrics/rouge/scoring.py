@@ -43,7 +43,7 @@ def rouge(
     Raises:
         InputError: Input that cannot be scored, or rouge-score is not installed.
 
-    Source: Lin 2004, equations 1, 2 to 4 and 13 to 15.
+    Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """
     statistics = rouge_statistics(predictions, references, use_stemmer=use_stemmer, weight=weight)
     scores = {name: entry.score for name, entry in statistics.items()}

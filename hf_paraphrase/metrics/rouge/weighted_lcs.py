@@ -25,7 +25,7 @@ def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
     Returns:
         Array `(pairs,)`.
 
-    Source: Lin 2004, section 3.3 (figure 1).
+    Source: Lin 2004, section 4.
     """
     lengths = np.array([(len(x), len(y)) for x, y in pairs]).reshape(len(pairs), 2)
     longest = int(lengths.max(initial=0))

@@ -27,7 +27,7 @@ def self_bleu(
     Raises:
         InputError: Input that cannot be scored; the message names the index.
 
-    Source: Zhu et al. 2018, section 4.1, within the candidates of a source as in Kazemnejad et al. 2020, appendix A.2.
+    Source: Zhu et al. 2018, within the candidates of a source as in Kazemnejad et al. 2020, appendix A.2.
     """
     predictions = check_text_lists("predictions", predictions, minimum=2)
     candidates = [candidate for texts in predictions for candidate in texts]

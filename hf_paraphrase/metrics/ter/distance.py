@@ -10,7 +10,7 @@ class EditDistance:
 
     Columns can be kept, so that a text with the same beginning starts from where the two part.
 
-    Source: Hyyrö 2003, figure 4 (after Myers 1999).
+    Source: Hyyrö 2003, after Myers 1999.
     """
 
     def __init__(self, reference: Sequence[str]):

@@ -41,7 +41,7 @@ def ter(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
-    Source: Snover et al. 2006, section 3; sacrebleu's TER, itself checked against tercom.
+    Source: Snover et al. 2006; sacrebleu's TER, itself checked against tercom.
     """
     statistics = ter_statistics(
         predictions,
