@@ -10,8 +10,8 @@ from hf_paraphrase.metrics.text_metric import TEXT_FEATURES, TextMetric
 __all__ = ["Rouge"]
 
 _DESCRIPTION = """
-ROUGE-1, 2 and L by rouge-score, and ROUGE-W, whose longest common subsequence favours unbroken runs of words:
-precision, recall and F against the reference with the best F.
+ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose longest common subsequence favours unbroken runs of
+words: precision, recall and F against the reference with the best F.
 """
 
 _INPUTS = """

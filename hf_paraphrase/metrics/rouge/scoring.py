@@ -11,12 +11,11 @@ from ...errors import InputError
 from ..extras import require
 from ..inputs import check_texts
 from ..sufficient_statistics import SufficientStatistics, divide
-from .weighted_lcs import weighted_lcs
+from .weighted_lcs import Pair, weighted_lcs
 
 __all__ = ["rouge", "rouge_statistics"]
 
-_LIBRARY_TYPES = ("rouge1", "rouge2", "rougeL")
-_PARTS = ("precision", "recall", "fmeasure")
+_LIBRARY_TYPES = ("rouge1", "rouge2")
 
 
 def rouge(
@@ -26,7 +25,9 @@ def rouge(
     use_stemmer: bool = False,
     weight: float = 1.2,
 ) -> dict[str, Any]:
-    """ROUGE-1, 2 and L by rouge-score, and ROUGE-W, the longest common subsequence that favours unbroken runs.
+    """ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose subsequences favour unbroken runs of words.
+
+    rouge-score counts words and pairs; the subsequences of both kinds are found by `weighted_lcs`, many at a time.
 
     Args:
         predictions: One text each; an empty text scores 0.
@@ -62,14 +63,20 @@ def rouge_statistics(
     if weight < 1:
         raise InputError(f"weight must be at least 1, got {weight}; 1 makes ROUGE-W the same as ROUGE-L")
     tokenizer = _make_tokenizer(use_stemmer)
+    counts = [len(texts) for texts in references]
+    pairs = [
+        (tokenizer.tokenize(text), tokenizer.tokenize(prediction))
+        for prediction, texts in zip(predictions, references, strict=True)
+        for text in texts
+    ]
     scores = {
         **_score_with_library(predictions, references, tokenizer),
-        "rougeW": _score_weighted(predictions, references, tokenizer, weight),
+        "rougeL": _score_subsequences(pairs, counts, 1),
+        "rougeW": _score_subsequences(pairs, counts, weight),
     }
-    counts = {len(texts) for texts in references}
     signature = "|".join(
         [
-            f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}",
+            f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
             "multi:best-f",
             f"stem:{'porter' if use_stemmer else 'no'}",
             f"w:{weight:g}",
@@ -96,20 +103,15 @@ def _score_with_library(predictions: list[str], references: list[list[str]], tok
     return {kind: array[:, index] for index, kind in enumerate(_LIBRARY_TYPES)}
 
 
-def _score_weighted(predictions: list[str], references: list[list[str]], tokenizer: Any, weight: float) -> np.ndarray:
-    pairs = [
-        (tokenizer.tokenize(text), tokenizer.tokenize(prediction))
-        for prediction, texts in zip(predictions, references, strict=True)
-        for text in texts
-    ]
+def _score_subsequences(pairs: list[Pair], counts: list[int], weight: float) -> np.ndarray:
+    """Array `(sentences, 3)` from pairs of reference and prediction, of which each sentence has its count."""
     matched = weighted_lcs(pairs, weight)
     recall_limit, precision_limit = (np.array([len(pair[side]) for pair in pairs]) ** weight for side in (0, 1))
     recall = divide(matched, recall_limit) ** (1 / weight)
     precision = divide(matched, precision_limit) ** (1 / weight)
     fmeasure = divide(2 * precision * recall, precision + recall)
     scores = np.stack([precision, recall, fmeasure], axis=1)
-    stops = np.cumsum([len(texts) for texts in references])
-    blocks = np.split(scores, stops[:-1])
+    blocks = np.split(scores, np.cumsum(counts)[:-1])
     return np.stack([block[block[:, 2].argmax()] for block in blocks])
 
 
@@ -118,7 +120,7 @@ def _fmeasure(score: Any) -> float:
 
 
 def _make_tokenizer(use_stemmer: bool) -> Any:
-    """rouge-score's tokenizer, which remembers stems, and the last texts: a prediction meets several references."""
+    """rouge-score's tokenizer, which remembers texts and stems: a prediction meets several references, twice."""
     require("rouge_score", "rouge-score", "rouge")
     from rouge_score.tokenize import tokenize
     from rouge_score.tokenizers import Tokenizer
@@ -126,7 +128,7 @@ def _make_tokenizer(use_stemmer: bool) -> Any:
     class Remembering(Tokenizer):
         def __init__(self):
             self._stemmer = _RememberingStemmer() if use_stemmer else None
-            self.tokenize = lru_cache(maxsize=2)(self.tokenize)
+            self.tokenize = lru_cache(maxsize=None)(self.tokenize)
 
         def tokenize(self, text: str) -> list[str]:
             return tokenize(text, self._stemmer)

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-__all__ = ["weighted_lcs"]
+__all__ = ["Pair", "weighted_lcs"]
 
+# Two lists of tokens.
 Pair = tuple[Sequence[str], Sequence[str]]
 
 # Cells of one diagonal, over all pairs that are computed together.
