@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -74,6 +75,7 @@ def _app(
     hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/first
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt
     """
 
 
@@ -240,6 +242,68 @@ def curves(
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("curves needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
     plot_learning_curves({str(run): run for run in runs}, output)
+
+
+@app.command()
+def score(
+    predictions: Annotated[
+        list[Path],
+        typer.Option(help="Outputs: one a line, or .jsonl of `evaluate`; repeat it for several runs."),
+    ],
+    references: Annotated[
+        list[Path] | None,
+        typer.Option(help="References, one a line; repeatable. By default those of the .jsonl files."),
+    ] = None,
+    sources: Annotated[Path | None, typer.Option(help="Sources, one a line, for pinc and ibleu.")] = None,
+    metrics: Annotated[
+        str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
+    ] = "bleu,ter,rouge",
+    against: Annotated[
+        list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
+    ] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case, as ter, rouge and meteor do.")] = False,
+    tokenize: Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")] = "13a",
+    word_vectors: Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")] = None,
+    meteor_variant: Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")] = "nltk",
+    meteor_stages: Annotated[str, typer.Option(help="What nltk's METEOR matches.")] = "exact,stem,wordnet",
+    n_samples: Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")] = 1000,
+    n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in place of the table.")] = False,
+) -> None:
+    """Score outputs with 95% intervals, and say whether they differ from another system's by more than chance.
+
+    \b
+    hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge
+    hf-paraphrase score --predictions ours.txt --references refs1.txt --references refs2.txt --against theirs.txt
+    """
+    from .metrics.score_files import read_scored_texts
+    from .metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
+
+    names = [name.strip() for name in metrics.split(",")]
+    if "embedding_greedy" in names and word_vectors is None:
+        raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
+    words = {"tokenize": tokenize, "lowercase": lowercase}
+    stages = tuple(meteor_stages.split(","))
+    options = {
+        **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
+        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
+        "embedding_greedy": {"word_vectors": word_vectors, **words},
+    }
+    rows = score_systems(
+        read_scored_texts(predictions, references or (), sources),
+        read_scored_texts(against, references or (), sources) if against else None,
+        metrics=names,
+        options=options,
+        n_samples=n_samples,
+        n_trials=n_trials,
+        seed=seed,
+    )
+    if as_json or as_csv:
+        typer.echo((format_as_json if as_json else format_as_csv)(rows))
+    else:
+        typer.echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
 
 
 def _parse_overrides(args: list[str]) -> dict[str, str]:

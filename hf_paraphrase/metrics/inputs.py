@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from typing import SupportsFloat
 
 from ..errors import InputError
 
-__all__ = ["check_texts"]
+__all__ = [
+    "check_lengths",
+    "check_list",
+    "check_losses",
+    "check_numbers",
+    "check_text_list",
+    "check_text_lists",
+    "check_texts",
+]
 
 
 def check_texts(
@@ -22,23 +32,77 @@ def check_texts(
     Raises:
         InputError: Nothing to score, different lengths, or an entry of another type; the message names the index.
     """
-    predictions, references = _as_list("predictions", predictions), _as_list("references", references)
+    predictions, references = check_text_list("predictions", predictions), check_list("references", references)
     if len(predictions) != len(references):
         raise InputError(
             f"{len(predictions)} predictions but {len(references)} references; give one entry of references for each "
             "prediction (a list where there are several)"
         )
-    if not predictions:
-        raise InputError("predictions is empty: there is nothing to score")
-    for index, text in enumerate(predictions):
-        _check_text(f"predictions[{index}]", text)
     return predictions, [_check_references(index, entry) for index, entry in enumerate(references)]
 
 
-def _as_list(name: str, texts: Iterable) -> list:
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise InputError(f"{name} must be a list, got {type(texts).__name__}")
-    return list(texts)
+def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
+    """A non-empty list of texts, or an InputError that names the index of what is no text."""
+    texts = check_list(name, texts)
+    if not texts:
+        raise InputError(f"{name} is empty: there is nothing to score")
+    for index, text in enumerate(texts):
+        _check_text(f"{name}[{index}]", text)
+    return texts
+
+
+def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int = 0) -> list[list[str]]:
+    """A non-empty list of lists of texts, each of at least `minimum` texts, or an InputError that names the index."""
+    lists = check_list(name, lists)
+    if not lists:
+        raise InputError(f"{name} is empty: there is nothing to score")
+    for index, texts in enumerate(lists):
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
+            raise InputError(f"{name}[{index}] must be a list of texts, got {type(texts).__name__}")
+        if len(texts) < minimum:
+            raise InputError(f"{name}[{index}] has {len(texts)} texts; give at least {minimum}")
+        for position, text in enumerate(texts):
+            _check_text(f"{name}[{index}][{position}]", text)
+    return [list(texts) for texts in lists]
+
+
+def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
+    """A non-empty list of finite numbers, or an InputError that names the index."""
+    numbers = check_list(name, numbers)
+    if not numbers:
+        raise InputError(f"{name} is empty: there is nothing to score")
+    for index, number in enumerate(numbers):
+        if isinstance(number, (str, bytes)) or not isinstance(number, SupportsFloat):
+            raise InputError(f"{name}[{index}] must be a number, got {type(number).__name__}")
+        if not math.isfinite(number):
+            raise InputError(f"{name}[{index}] is {number}; only finite numbers can be scored")
+    return numbers
+
+
+def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> tuple[list[float], list[float]]:
+    """Summed losses and the counts they were summed over, none negative, or an InputError that names the index."""
+    losses, counts = check_numbers("losses", losses), check_numbers(name, counts)
+    check_lengths(**{"losses": losses, name: counts})
+    for index, count in enumerate(counts):
+        if count < 0:
+            raise InputError(f"{name}[{index}] is {count}; a count cannot be negative")
+    if not sum(counts):
+        raise InputError(f"{name} are all 0: there is nothing to score")
+    return losses, counts
+
+
+def check_lengths(**columns: Sequence) -> None:
+    """Raise an InputError unless all columns have one length; it gives their names and lengths."""
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
+        raise InputError(f"{lengths}; give one entry of each for every row")
+
+
+def check_list(name: str, values: Iterable) -> list:
+    """The values as a list, or an InputError where they are a single text or no collection at all."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputError(f"{name} must be a list, got {type(values).__name__}")
+    return list(values)
 
 
 def _check_references(index: int, entry: str | Sequence[str]) -> list[str]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import evaluate
@@ -9,28 +8,40 @@ from datasets import Features, List, Value
 
 from .inputs import check_texts
 
-__all__ = ["TEXT_FEATURES", "TextMetric"]
+__all__ = ["TEXT_FEATURES", "CheckedMetric", "TextMetric"]
 
 TEXT_FEATURES = Features({"predictions": Value("string"), "references": List(Value("string"))})
 
 
-class TextMetric(evaluate.Metric, ABC):
-    """An `evaluate` metric over texts with one or several references for each, checked as they are added.
+class CheckedMetric(evaluate.Metric, ABC):
+    """An `evaluate` metric whose inputs are checked as they are added.
 
-    It is abstract so that `evaluate.load` passes over it and takes the subclass, which defines `_info` (with
-    `TEXT_FEATURES`) and `_compute`.
+    It is abstract so that `evaluate.load` passes over it and takes the subclass, which defines `_info`, `_check` and
+    `_compute`.
     """
 
-    def add_batch(
-        self, *, predictions: Sequence[str], references: Sequence[str | Sequence[str]], **kwargs: Any
-    ) -> None:
-        """Add predictions, each with a text or a list of texts as its references."""
-        predictions, references = check_texts(predictions, references)
-        super().add_batch(predictions=predictions, references=references, **kwargs)
+    def add_batch(self, **inputs: Any) -> None:
+        """Add rows: one list for each feature of the metric."""
+        super().add_batch(**self._check(**inputs))
 
-    def add(self, *, prediction: str, reference: str | Sequence[str], **kwargs: Any) -> None:
-        """Add one prediction with a text or a list of texts as its references."""
-        self.add_batch(predictions=[prediction], references=[reference], **kwargs)
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
+        """Add one row: `prediction` and `reference`, and other features by their own names."""
+        row = {"predictions": prediction, "references": reference, **inputs}
+        self.add_batch(**{name: [row[name]] for name in self._feature_names()})
+
+    @staticmethod
+    @abstractmethod
+    def _check(**inputs: Any) -> dict[str, list]:
+        """The inputs in the form of the features; raises an InputError that names what is wrong."""
 
     @abstractmethod
-    def _compute(self, *, predictions: list[str], references: list[list[str]], **kwargs: Any) -> dict[str, Any]: ...
+    def _compute(self, **inputs_and_options: Any) -> dict[str, Any]: ...
+
+
+class TextMetric(CheckedMetric):
+    """A metric over texts with one or several references for each; a subclass takes `TEXT_FEATURES`."""
+
+    @staticmethod
+    def _check(*, predictions: Any, references: Any) -> dict[str, list]:
+        predictions, references = check_texts(predictions, references)
+        return {"predictions": predictions, "references": references}

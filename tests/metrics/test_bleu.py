@@ -28,6 +28,13 @@ def test_hand_worked_precisions() -> None:
     assert result["score"] == pytest.approx(100 * 0.2**0.25)
 
 
+def test_every_order_in_one_result() -> None:
+    result = bleu(PREDICTIONS, REFERENCES)
+    for order in (1, 2, 3, 4):
+        assert result[f"bleu_{order}"] == pytest.approx(bleu(PREDICTIONS, REFERENCES, max_order=order)["score"])
+    assert result["bleu_4"] == result["score"]
+
+
 def test_a_count_is_clipped_by_the_largest_in_any_reference() -> None:
     result = bleu(["the the the the"], [["the cat", "the and the"]], max_order=1)
     assert result["counts"] == [2]

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.inputs import check_texts
+from hf_paraphrase.metrics.inputs import check_lengths, check_numbers, check_texts
 
 
 def test_single_references_become_lists_and_ragged_ones_stay() -> None:
@@ -28,3 +29,13 @@ def test_single_references_become_lists_and_ragged_ones_stay() -> None:
 def test_bad_input_is_named(predictions: object, references: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_texts(predictions, references)
+
+
+def test_numbers_of_any_kind() -> None:
+    assert check_numbers("losses", [1, 2.5, np.float32(0.5), np.int64(3), True]) == [1, 2.5, 0.5, 3, 1]
+
+
+def test_lengths_are_listed() -> None:
+    check_lengths(items=[1], raters=["a"])
+    with pytest.raises(InputError, match="1 items, 2 raters; give one entry of each for every row"):
+        check_lengths(items=[1], raters=["a", "b"])

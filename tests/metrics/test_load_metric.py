@@ -1,27 +1,63 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import evaluate
+import numpy as np
 import pytest
 
 import hf_paraphrase.metrics
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.embedding_greedy.word_vectors import WordVectors
 
+FOLDER = Path(hf_paraphrase.metrics.__file__).parent
 PREDICTIONS = ["a b c d e", ""]
 REFERENCES = [["a b c d f", "a b"], "x"]
+VECTORS = WordVectors({"a": 0, "b": 1, "x": 2}, np.eye(3))
+
+# For each metric: two rows of inputs, and options.
+EXAMPLES: dict[str, tuple[dict[str, list], dict[str, Any]]] = {
+    "bleu": ({"predictions": PREDICTIONS, "references": REFERENCES}, {"max_order": 2, "n_bootstrap": 20}),
+    "classification": ({"predictions": [0.2, 0.9], "references": [0, 1]}, {"threshold": 0.5}),
+    "coherence": (
+        {"predictions": [["cats sleep", "dogs run"], []], "references": [["dogs run", "cats sleep"], ["a cat"]]},
+        {"tagger": "content"},
+    ),
+    "distinct_n": ({"predictions": PREDICTIONS}, {"max_order": 3}),
+    "embedding_greedy": ({"predictions": PREDICTIONS, "references": REFERENCES}, {"word_vectors": VECTORS}),
+    "ibleu": ({"predictions": PREDICTIONS, "references": REFERENCES, "sources": ["a b", "c"]}, {"alpha": 0.9}),
+    "meteor": ({"predictions": PREDICTIONS, "references": REFERENCES}, {"stages": ("exact", "stem")}),
+    "nits_per_character": ({"losses": [1.5, 2.5], "characters": [3, 4]}, {}),
+    "perplexity": ({"losses": [1.5, 2.5], "tokens": [3, 4]}, {}),
+    "pinc": ({"predictions": PREDICTIONS, "sources": ["a b", "c"]}, {"max_order": 2}),
+    "preference": ({"items": ["1", "1"], "raters": ["ann", "bob"], "choices": ["win", "tie"]}, {}),
+    "ranking": ({"predictions": [[0.1, 0.7], [0.2, 0.1]], "references": [[0, 1], [0, 1]]}, {}),
+    "rouge": ({"predictions": PREDICTIONS, "references": REFERENCES}, {"use_stemmer": True}),
+    "self_bleu": ({"predictions": [["a b", "a c"], ["a", "b", "c"]]}, {"lowercase": True}),
+    "ter": ({"predictions": PREDICTIONS, "references": REFERENCES}, {"normalized": True}),
+}
 
 
-@pytest.fixture(scope="module")
-def metric():
-    return load_metric("bleu", keep_in_memory=True)
+@pytest.fixture(scope="module", params=EXAMPLES)
+def example(request: pytest.FixtureRequest) -> tuple[str, evaluate.EvaluationModule, dict[str, list], dict[str, Any]]:
+    pytest.importorskip("nltk")
+    pytest.importorskip("rouge_score")
+    return request.param, load_metric(request.param, keep_in_memory=True), *EXAMPLES[request.param]
 
 
-def test_every_metric_has_a_card() -> None:
-    assert "bleu" in list_metrics()
-    folder = Path(hf_paraphrase.metrics.__file__).parent
-    assert all((folder / name / "README.md").is_file() for name in list_metrics())
+def test_every_metric_is_whole() -> None:
+    assert list_metrics() == sorted(EXAMPLES)
+    for name in list_metrics():
+        card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+        assert card.startswith("---\ntitle: ")
+        assert f'load_metric("{name}")' in card
+        assert (FOLDER / name / "requirements.txt").read_text().strip()
 
 
 def test_unknown_metric() -> None:
@@ -29,26 +65,56 @@ def test_unknown_metric() -> None:
         load_metric("blue")
 
 
-def test_compute_is_the_plain_function(metric) -> None:
-    expected = bleu(PREDICTIONS, REFERENCES, max_order=2, n_bootstrap=20)
-    assert metric.compute(predictions=PREDICTIONS, references=REFERENCES, max_order=2, n_bootstrap=20) == expected
+def test_compute_is_the_plain_function(example) -> None:
+    name, metric, columns, options = example
+    function = getattr(import_module(f"hf_paraphrase.metrics.{name}.scoring"), name)
+    assert metric.compute(**columns, **options) == function(*columns.values(), **options)
 
 
-def test_add_and_add_batch_accumulate(metric) -> None:
-    metric.add(prediction=PREDICTIONS[0], reference=REFERENCES[0])
-    metric.add_batch(predictions=PREDICTIONS[1:], references=REFERENCES[1:])
-    assert metric.compute() == bleu(PREDICTIONS, REFERENCES)
+def test_add_and_add_batch_accumulate(example) -> None:
+    _, metric, columns, options = example
+    expected = metric.compute(**columns, **options)
+    singular = {"predictions": "prediction", "references": "reference"}
+    metric.add(**{singular.get(feature, feature): column[0] for feature, column in columns.items()})
+    metric.add_batch(**{feature: column[1:] for feature, column in columns.items()})
+    assert metric.compute(**options) == expected
+
+
+def test_bad_input_is_named(example) -> None:
+    _, metric, columns, _ = example
+    first = next(iter(columns))
+    with pytest.raises(InputError, match=rf"{first}\[1\]"):
+        metric.compute(**{**columns, first: [columns[first][0], None]})
+    with pytest.raises(InputError, match="nothing to score"):
+        metric.compute(**{feature: [] for feature in columns})
+
+
+def test_the_module_describes_itself(example) -> None:
+    _, metric, _, _ = example
+    assert metric.description.strip()
+    assert "load_metric(" in metric.inputs_description
+
+
+def test_evaluate_loads_it_by_its_path() -> None:
+    metric = evaluate.load(str(FOLDER / "bleu" / "bleu.py"), keep_in_memory=True)
+    assert metric.compute(predictions=PREDICTIONS, references=REFERENCES) == bleu(PREDICTIONS, REFERENCES)
 
 
 @pytest.mark.parametrize(
     ("predictions", "references", "message"),
     [
-        ([], [], "nothing to score"),
         (["a", "b"], ["x"], "2 predictions but 1 references"),
-        (["a", None], ["x", "y"], r"predictions\[1\]"),
         (["a"], [[]], r"references\[0\] is an empty list"),
     ],
 )
-def test_bad_input_is_named(metric, predictions: list, references: list, message: str) -> None:
+def test_bad_references_are_named(predictions: list, references: list, message: str) -> None:
+    metric = load_metric("bleu", keep_in_memory=True)
     with pytest.raises(ValueError, match=message):
         metric.compute(predictions=predictions, references=references)
+
+
+def test_the_functions_need_neither_evaluate_nor_nltk() -> None:
+    modules = [f"hf_paraphrase.metrics.{name}.scoring" for name in list_metrics()]
+    modules += ["hf_paraphrase.metrics.significance", "hf_paraphrase.metrics.score_table"]
+    code = f"import sys, {', '.join(modules)}; assert not {{'evaluate', 'nltk', 'rouge_score'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,8 +20,8 @@ Args:
     references: for each prediction a text or a list of texts, as many as there are
     max_order, tokenize, lowercase, n_bootstrap, seed: see `hf_paraphrase.metrics.bleu.scoring.bleu`
 Returns:
-    score, precisions, counts, totals, bp, sys_len, ref_len, max_order, signature; with n_bootstrap also
-    bootstrap_mean and confidence_interval
+    score, bleu_1 to bleu_N, precisions, counts, totals, bp, sys_len, ref_len, max_order, signature; with
+    n_bootstrap also bootstrap_mean and confidence_interval
 Example:
     >>> load_metric("bleu").compute(predictions=["a b c d e"], references=[["a b c d f", "e"]])["precisions"]
     [100.0, 75.0, 66.66666666666667, 50.0]

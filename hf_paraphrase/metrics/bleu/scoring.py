@@ -4,15 +4,19 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEUScore
 
 from ...errors import InputError
 from ..inputs import check_texts
+from ..sufficient_statistics import SufficientStatistics, divide
 
-__all__ = ["bleu"]
+__all__ = ["bleu", "bleu_statistics"]
 
 
 def bleu(
@@ -38,7 +42,8 @@ def bleu(
         seed: Seed of the resampling; the default is sacrebleu's own.
 
     Returns:
-        `score` (0 to 100), `precisions`, `counts` and `totals` for each order, `bp` (brevity penalty), `sys_len` and
+        `score` (0 to 100), `bleu_1` to `bleu_N` (the score with each order up to `max_order` as the longest; the last
+        is `score` again), `precisions`, `counts` and `totals` for each order, `bp` (brevity penalty), `sys_len` and
         `ref_len` (in tokens), `max_order`, `signature`; with `n_bootstrap` also `bootstrap_mean` and
         `confidence_interval`, the bounds around that mean.
 
@@ -57,6 +62,7 @@ def bleu(
     signature = metric.get_signature().format()
     result = {
         "score": score.score,
+        **{f"bleu_{order}": _score_up_to(order, score) for order in range(1, max_order + 1)},
         "precisions": score.precisions,
         "counts": score.counts,
         "totals": score.totals,
@@ -72,6 +78,53 @@ def bleu(
         mean, half_width = summary.get("confidence_mean", 0.0), summary.get("confidence_var", 0.0)
         result |= {"bootstrap_mean": mean, "confidence_interval": [mean - half_width, mean + half_width]}
     return result
+
+
+def bleu_statistics(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    *,
+    max_order: int = 4,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, SufficientStatistics]:
+    """The statistics of `bleu_2` (where `max_order` reaches it) and `bleu_N`, for `metrics.significance`.
+
+    Arguments and errors are those of `bleu`, and so are the scores.
+    """
+    predictions, references = check_texts(predictions, references)
+    _check_options(max_order, tokenize, None)
+    metric = BLEU(max_ngram_order=max_order, tokenize=tokenize, lowercase=lowercase, force=True)
+    rows = np.array(metric._extract_corpus_statistics(predictions, list(zip_longest(*references))), dtype=float)
+    signature = metric.get_signature().format()
+    return {
+        f"bleu_{order}": SufficientStatistics(
+            f"bleu_{order}", rows, partial(_score_of_sums, order=order, max_order=max_order), signature
+        )
+        for order in sorted({min(2, max_order), max_order})
+    }
+
+
+def _score_up_to(order: int, score: BLEUScore) -> float:
+    return BLEU.compute_bleu(
+        score.counts[:order],
+        score.totals[:order],
+        score.sys_len,
+        score.ref_len,
+        smooth_method="exp",
+        max_ngram_order=order,
+    ).score
+
+
+def _score_of_sums(sums: np.ndarray, *, order: int, max_order: int) -> np.ndarray:
+    """sacrebleu's `compute_bleu`, `exp` smoothing, from sums `(..., 2 + 2 * max_order)`: lengths, matches, totals."""
+    sys_len, ref_len = sums[..., 0], sums[..., 1]
+    correct, total = sums[..., 2 : 2 + order], sums[..., 2 + max_order : 2 + max_order + order]
+    smoothed = np.where(correct == 0, 0.5 ** np.cumsum(correct == 0, axis=-1), correct)
+    scored = correct.any(axis=-1) & (total > 0).all(axis=-1)
+    log_precision = np.log(divide(smoothed, total), out=np.zeros(total.shape), where=scored[..., None])
+    log_penalty = np.minimum(0, 1 - divide(ref_len, sys_len))
+    return np.where(scored, 100 * np.exp(log_penalty + log_precision.mean(axis=-1)), 0.0)
 
 
 def _check_options(max_order: int, tokenize: str, n_bootstrap: int | None) -> None:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..inputs import check_lengths, check_numbers
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["classification", "classification_statistics"]
+
+
+def classification(
+    predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
+) -> dict[str, Any]:
+    """Accuracy of labels; of scores for two classes also F1 and the largest F1 that any threshold gives.
+
+    Args:
+        predictions: One label each (whole numbers, any number of classes); or with `threshold` one score each, higher
+            for class 1.
+        references: The right label of each.
+        threshold: Scores from here on mean class 1; None says that the predictions are labels.
+
+    Returns:
+        `accuracy`; where all labels are 0 or 1 also `precision`, `recall` and `f1` of class 1; with `threshold` also
+        `max_f1` and `max_f1_threshold`, the largest threshold that reaches it. All scores are 0 to 1. Choose a
+        threshold on validation data; `max_f1` on a test set is a bound, not a result.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+    """
+    predictions, references = check_labels(predictions, references, threshold)
+    labels = predictions if threshold is None else (predictions >= threshold).astype(int)
+    result: dict[str, Any] = {"accuracy": float((labels == references).mean())}
+    if {*labels.tolist(), *references.tolist()} <= {0, 1}:
+        true = int((labels * references).sum())
+        precision, recall = _share(true, labels.sum()), _share(true, references.sum())
+        f1 = _share(2 * true, labels.sum() + references.sum())
+        result |= {"precision": precision, "recall": recall, "f1": f1}
+    if threshold is not None:
+        result["max_f1"], result["max_f1_threshold"] = _find_max_f1(predictions, references)
+    return result
+
+
+def classification_statistics(
+    predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
+) -> dict[str, SufficientStatistics]:
+    """The statistics of `accuracy`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, references = check_labels(predictions, references, threshold)
+    labels = predictions if threshold is None else predictions >= threshold
+    signature = "labels" if threshold is None else f"threshold:{threshold:g}"
+    return {"accuracy": SufficientStatistics.from_sentence_scores("accuracy", labels == references, signature)}
+
+
+def check_labels(
+    predictions: Iterable[float], references: Iterable[int], threshold: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Check labels, or scores and the labels 0 and 1."""
+    predictions, references = check_numbers("predictions", predictions), check_numbers("references", references)
+    check_lengths(predictions=predictions, references=references)
+    labels = (
+        {"references": references} if threshold is not None else {"predictions": predictions, "references": references}
+    )
+    for name, values in labels.items():
+        for index, value in enumerate(values):
+            if value != int(value):
+                raise InputError(f"{name}[{index}] is {value}, not a label; pass threshold for scores")
+            if threshold is not None and value not in (0, 1):
+                raise InputError(f"{name}[{index}] must be 0 or 1 where predictions are scores, got {value}")
+    return np.asarray(predictions), np.asarray(references)
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def _find_max_f1(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    order = np.argsort(-scores, kind="stable")
+    found = labels[order].cumsum()
+    f1 = 2 * found / (np.arange(1, len(scores) + 1) + max(1, labels.sum()))
+    # Equal scores fall on one side of any threshold.
+    last_of_equals = np.append(np.diff(scores[order]) != 0, True)
+    best = np.where(last_of_equals, f1, -1).argmax()
+    return float(f1[best]), float(scores[order][best])

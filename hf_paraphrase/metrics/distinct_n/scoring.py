@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...errors import InputError
+from ..inputs import check_text_list
+from ..words import ngrams, split_words
+
+__all__ = ["distinct_n"]
+
+
+def distinct_n(
+    predictions: Iterable[str], *, max_order: int = 2, tokenize: str = "13a", lowercase: bool = False
+) -> dict[str, Any]:
+    """Distinct-n: how many different n-grams all texts together have, divided by how many n-grams they have.
+
+    Args:
+        predictions: Texts; the figure falls as their number grows, so compare equal numbers of texts.
+        max_order: The longest n-gram.
+        tokenize: A tokenizer of sacrebleu; `none` for text that is tokenised already.
+        lowercase: Whether to lower-case the texts first.
+
+    Returns:
+        `distinct_1` to `distinct_N` (0 to 1; 0 where there are no n-grams), `signature`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the index.
+
+    Source: Li et al. 2016 (A diversity-promoting objective function).
+    """
+    predictions = check_text_list("predictions", predictions)
+    if max_order < 1:
+        raise InputError(f"max_order must be at least 1, got {max_order}")
+    texts = split_words(predictions, tokenize=tokenize, lowercase=lowercase)
+    result: dict[str, Any] = {}
+    for n in range(1, max_order + 1):
+        total = sum(max(0, len(words) - n + 1) for words in texts)
+        different = len({ngram for words in texts for ngram in ngrams(words, n)})
+        result[f"distinct_{n}"] = different / total if total else 0.0
+    return {**result, "signature": f"texts:{len(texts)}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"}

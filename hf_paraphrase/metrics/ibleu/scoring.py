@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..bleu.scoring import bleu_statistics
+from ..inputs import check_lengths, check_text_list, check_texts
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["ibleu", "ibleu_statistics"]
+
+
+def ibleu(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    sources: Iterable[str],
+    *,
+    alpha: float = 0.8,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """iBLEU: BLEU against the references, less BLEU against the source, so that copying does not pay.
+
+    Args:
+        predictions: One paraphrase each.
+        references: For each prediction one text or a non-empty list of texts; the lists may differ in length.
+        sources: The text that each prediction paraphrases.
+        alpha: Weight of the references; the source has `1 - alpha`. The paper advises 0.7 to 0.9.
+        tokenize: A tokenizer of sacrebleu; `none` for text that is tokenised already.
+        lowercase: Whether to lower-case all texts first.
+
+    Returns:
+        `score` (`alpha * bleu - (1 - alpha) * source_bleu`, at most 100), `bleu`, `source_bleu`, `alpha`, `signature`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Sun and Zhou 2012; here at corpus level.
+    """
+    options = {"alpha": alpha, "tokenize": tokenize, "lowercase": lowercase}
+    statistics = ibleu_statistics(predictions, references, sources, **options)
+    return {
+        "score": statistics["ibleu"].score,
+        "bleu": statistics["bleu"].score,
+        "source_bleu": statistics["source_bleu"].score,
+        "alpha": alpha,
+        "signature": statistics["ibleu"].signature,
+    }
+
+
+def ibleu_statistics(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    sources: Iterable[str],
+    *,
+    alpha: float = 0.8,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, SufficientStatistics]:
+    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, references = check_texts(predictions, references)
+    sources = check_text_list("sources", sources)
+    check_lengths(predictions=predictions, sources=sources)
+    if not 0 <= alpha <= 1:
+        raise InputError(f"alpha must lie between 0 and 1, got {alpha}")
+    options = {"tokenize": tokenize, "lowercase": lowercase}
+    against_references = bleu_statistics(predictions, references, **options)["bleu_4"]
+    against_source = bleu_statistics(predictions, sources, **options)["bleu_4"]
+    half = against_references.rows.shape[1]
+
+    def score_of_sums(sums: np.ndarray) -> np.ndarray:
+        first, second = against_references.score_of_sums, against_source.score_of_sums
+        return alpha * first(sums[..., :half]) - (1 - alpha) * second(sums[..., half:])
+
+    rows = np.hstack([against_references.rows, against_source.rows])
+    signature = f"alpha:{alpha:g}|{against_references.signature}"
+    ibleu_of_both = SufficientStatistics("ibleu", rows, score_of_sums, signature)
+    return {"ibleu": ibleu_of_both, "bleu": against_references, "source_bleu": against_source}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from sacrebleu.metrics import BLEU
+
+from ...errors import InputError
+from ..extras import require
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["STAGES", "nltk_meteor"]
+
+STAGES = ("exact", "stem", "wordnet")
+_PARAMETERS = {"alpha": 0.9, "beta": 3.0, "gamma": 0.5}
+
+
+def nltk_meteor(
+    predictions: list[str], references: list[list[str]], *, stages: Sequence[str], tokenize: str
+) -> SufficientStatistics:
+    """Statistics of nltk's METEOR: the mean over the sentences of the score with the best reference."""
+    if tuple(stages) not in {STAGES[:1], STAGES[:2], STAGES}:
+        raise InputError(f"stages must be a beginning of {STAGES}, got {tuple(stages)}")
+    require("nltk", "nltk", "meteor")
+    if tokenize not in BLEU.TOKENIZERS:
+        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    options = {"stemmer": _Stems("stem" in stages), "wordnet": _Synonyms("wordnet" in stages), **_PARAMETERS}
+    from nltk.translate.meteor_score import meteor_score
+
+    split = _Words(tokenize)
+    scores = [
+        meteor_score([split(text) for text in texts], split(prediction), **options)
+        for prediction, texts in zip(predictions, references, strict=True)
+    ]
+    counts = {len(texts) for texts in references}
+    signature = "|".join(
+        [
+            f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}",
+            "variant:nltk",
+            f"stages:{'+'.join(stages)}",
+            "case:lc",
+            f"tok:{tokenize}",
+            *(f"{name}:{value:g}" for name, value in _PARAMETERS.items()),
+            f"version:nltk-{version('nltk')}",
+        ]
+    )
+    return SufficientStatistics.from_sentence_scores("meteor", scores, signature, scale=100)
+
+
+class _Words:
+    def __init__(self, tokenize: str):
+        self._tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
+
+    def __call__(self, text: str) -> list[str]:
+        return self._tokenizer(text.rstrip()).split()
+
+
+class _Stems:
+    """What nltk calls a stemmer: Porter's, or none; it remembers, since the words of a corpus repeat."""
+
+    def __init__(self, wanted: bool):
+        from nltk.stem.porter import PorterStemmer
+
+        self.stem = lru_cache(maxsize=100_000)(PorterStemmer().stem) if wanted else str
+
+
+class _Synonyms:
+    """What nltk calls a WordNet reader: WordNet, or no synonyms at all; it remembers."""
+
+    def __init__(self, wanted: bool):
+        if wanted:
+            _load_wordnet()
+        self.synsets = lru_cache(maxsize=100_000)(self._look_up) if wanted else self._find_none
+
+    @staticmethod
+    def _look_up(word: str) -> list[Any]:
+        from nltk.corpus import wordnet
+
+        return wordnet.synsets(word)
+
+    @staticmethod
+    def _find_none(word: str) -> list[Any]:
+        return []
+
+
+def _load_wordnet() -> None:
+    from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        raise InputError(
+            "meteor's WordNet stage needs WordNet, which nltk does not find; get it with: python -m nltk.downloader "
+            'wordnet (or point NLTK_DATA at a folder that holds corpora/wordnet), or pass stages=("exact", "stem") '
+            "and say so beside the score"
+        ) from None

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ..inputs import check_texts
+from ..sufficient_statistics import SufficientStatistics
+from .java_variant import java_meteor
+from .nltk_variant import STAGES, nltk_meteor
+
+__all__ = ["meteor", "meteor_statistics"]
+
+VARIANTS = ("nltk", "1.5")
+
+
+def meteor(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    *,
+    variant: str = "nltk",
+    stages: Sequence[str] = STAGES,
+    tokenize: str = "13a",
+    jar: str | os.PathLike | None = None,
+    normalize: bool = True,
+) -> dict[str, Any]:
+    """METEOR, in one of two implementations that differ by up to ten points; the result names the one.
+
+    Args:
+        predictions: One text each; an empty text scores 0.
+        references: For each prediction one text or a non-empty list of texts; the lists may differ in length. Of
+            several the one with the best score counts.
+        variant: `nltk` is METEOR as of 2007, averaged over the sentences, as `evaluate` and most Python code have it.
+            `1.5` is the authors' Java program, with paraphrase matches, function words and English parameters, as
+            captioning and translation papers have it; its score is that of the corpus, not a mean.
+        stages: Of `nltk`: what counts as a match, a beginning of exact, stem, wordnet. Without WordNet the last one
+            raises an error, since leaving it out would give another metric.
+        tokenize: Of `nltk`: a tokenizer of sacrebleu, `none` for text that is tokenised already.
+        jar: Of `1.5`: path to meteor-1.5.jar, with data/paraphrase-en.gz beside it; None for the one in pycocoevalcap.
+        normalize: Of `1.5`: whether the program tokenises and lower-cases (its `-norm`) or only lower-cases.
+
+    Returns:
+        `score` (0 to 100), `variant`, `signature`.
+
+    Raises:
+        InputError: Input that cannot be scored, or something to install is missing; the message says which.
+        FileNotFoundError: There is no jar at that path.
+
+    Source: Lavie and Agarwal 2007 (`nltk`); Denkowski and Lavie 2014 (`1.5`).
+    """
+    options = {"variant": variant, "stages": stages, "tokenize": tokenize, "jar": jar, "normalize": normalize}
+    statistics = meteor_statistics(predictions, references, **options)["meteor"]
+    return {"score": statistics.score, "variant": variant, "signature": statistics.signature}
+
+
+def meteor_statistics(
+    predictions: Iterable[str],
+    references: Iterable[str | Sequence[str]],
+    *,
+    variant: str = "nltk",
+    stages: Sequence[str] = STAGES,
+    tokenize: str = "13a",
+    jar: str | os.PathLike | None = None,
+    normalize: bool = True,
+) -> dict[str, SufficientStatistics]:
+    """The statistics of `meteor`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, references = check_texts(predictions, references)
+    if variant not in VARIANTS:
+        raise InputError(f"unknown variant {variant!r}; available: {', '.join(VARIANTS)}")
+    if variant == "nltk":
+        return {"meteor": nltk_meteor(predictions, references, stages=stages, tokenize=tokenize)}
+    return {"meteor": java_meteor(predictions, references, jar=jar, normalize=normalize)}

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..inputs import check_losses
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["nits_per_character", "nits_per_character_statistics"]
+
+
+def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> dict[str, Any]:
+    """Nits per character: the negative log-likelihood of all texts, in nats, divided by their characters.
+
+    Args:
+        losses: For each text (or batch of texts) the summed, not averaged, negative log-likelihood, natural logarithm.
+        characters: For each of them how many characters it was summed over, end marks included if they were predicted.
+
+    Returns:
+        `nits_per_character`, `bits_per_character`, and the sums `loss` and `characters`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Traynor 2018, which reports costs in nits per character.
+    """
+    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
+    loss, count = statistics.rows.sum(axis=0)
+    return {
+        "nits_per_character": statistics.score,
+        "bits_per_character": statistics.score / math.log(2),
+        "loss": float(loss),
+        "characters": int(count),
+    }
+
+
+def nits_per_character_statistics(
+    losses: Iterable[float], characters: Iterable[int]
+) -> dict[str, SufficientStatistics]:
+    """The statistics of `nits_per_character`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    losses, characters = check_losses(losses, "characters", characters)
+    name = "nits_per_character"
+    return {name: SufficientStatistics.from_ratio(name, losses, characters, "unit:nats", higher_is_better=False)}

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..inputs import check_losses
+from ..sufficient_statistics import SufficientStatistics, divide
+
+__all__ = ["perplexity", "perplexity_statistics"]
+
+
+def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]:
+    """Perplexity: e to the power of the negative log-likelihood of all texts divided by their tokens.
+
+    Args:
+        losses: For each text (or batch of texts) the summed, not averaged, negative log-likelihood, natural logarithm.
+        tokens: For each of them how many tokens it was summed over, padding left out, end marks included.
+
+    Returns:
+        `perplexity` (infinite where no float can hold it), `loss_per_token`, and the sums `loss` and `tokens`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+    """
+    statistics = perplexity_statistics(losses, tokens)["perplexity"]
+    loss, count = statistics.rows.sum(axis=0)
+    return {
+        "perplexity": statistics.score,
+        "loss_per_token": float(loss / count),
+        "loss": float(loss),
+        "tokens": int(count),
+    }
+
+
+def perplexity_statistics(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, SufficientStatistics]:
+    """The statistics of `perplexity`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    losses, tokens = check_losses(losses, "tokens", tokens)
+    rows = np.stack([losses, tokens], axis=1).astype(float)
+    return {
+        "perplexity": SufficientStatistics("perplexity", rows, _score_of_sums, "unit:nats", higher_is_better=False)
+    }
+
+
+def _score_of_sums(sums: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.exp(divide(sums[..., 0], sums[..., 1]))

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...errors import InputError
+from ..inputs import check_lengths, check_text_list
+from ..sufficient_statistics import SufficientStatistics
+from ..words import ngrams, split_words
+
+__all__ = ["pinc", "pinc_statistics"]
+
+
+def pinc(
+    predictions: Iterable[str],
+    sources: Iterable[str],
+    *,
+    max_order: int = 4,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, Any]:
+    """PINC: the share of a paraphrase's n-grams that its source does not have; higher is newer.
+
+    Args:
+        predictions: One paraphrase each. Orders that are longer than the paraphrase are left out of its mean; an empty
+            paraphrase scores 0, since it says nothing new.
+        sources: The text that each of them paraphrases.
+        max_order: The longest n-gram that counts. Each n-gram counts once, however often it occurs.
+        tokenize: A tokenizer of sacrebleu; `none` for text that is tokenised already.
+        lowercase: Whether to lower-case both sides first.
+
+    Returns:
+        `score` (0 to 100), the mean over the sentences, and `signature`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Chen and Dolan 2011.
+    """
+    options = {"max_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
+    statistics = pinc_statistics(predictions, sources, **options)["pinc"]
+    return {"score": statistics.score, "signature": statistics.signature}
+
+
+def pinc_statistics(
+    predictions: Iterable[str],
+    sources: Iterable[str],
+    *,
+    max_order: int = 4,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+) -> dict[str, SufficientStatistics]:
+    """The statistics of `pinc`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, sources = check_text_list("predictions", predictions), check_text_list("sources", sources)
+    check_lengths(predictions=predictions, sources=sources)
+    if max_order < 1:
+        raise InputError(f"max_order must be at least 1, got {max_order}")
+    said, before = (split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources))
+    scores = [_score_pair(*pair, max_order) for pair in zip(said, before, strict=True)]
+    signature = f"order:{max_order}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
+    return {"pinc": SufficientStatistics.from_sentence_scores("pinc", scores, signature, scale=100)}
+
+
+def _score_pair(prediction: list[str], source: list[str], max_order: int) -> float:
+    new = []
+    for n in range(1, min(max_order, len(prediction)) + 1):
+        said = set(ngrams(prediction, n))
+        new.append(len(said.difference(ngrams(source, n))) / len(said))
+    return sum(new) / len(new) if new else 0.0

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ..inputs import check_lengths, check_text_list
+from .agreement import fleiss_kappa, mean_cohen_kappa
+
+__all__ = ["CHOICES", "preference", "read_judgements"]
+
+CHOICES = ("win", "tie", "loss")
+
+
+def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[str]) -> dict[str, Any]:
+    """How often people preferred one system to another, and how far they agreed.
+
+    Args:
+        items: What was judged in each judgement, for instance the number of the source.
+        raters: Who judged it.
+        choices: `win` where the rater preferred the first system, `tie`, or `loss`.
+
+    Returns:
+        `wins`, `ties`, `losses` (counts), `win_share`, `tie_share`, `loss_share` (0 to 1), `judgements`, `items`,
+        `raters`, `cohen_kappa` (mean over the pairs of raters who share items) and `fleiss_kappa`; a kappa is
+        None where it is not defined.
+
+    Raises:
+        InputError: Judgements that cannot be counted; the message names the argument and the index.
+
+    Source: Kazemnejad et al. 2020, figure 5 (preference with ties); Cohen 1960; Fleiss 1971.
+    """
+    items, raters, choices = check_judgements(items, raters, choices)
+    counts, total = Counter(choices), len(choices)
+    by_rater: dict[str, dict[str, str]] = defaultdict(dict)
+    by_item: dict[str, Counter[str]] = defaultdict(Counter)
+    for item, rater, choice in zip(items, raters, choices, strict=True):
+        by_rater[rater][item] = choice
+        by_item[item][choice] += 1
+    return {
+        "wins": counts["win"],
+        "ties": counts["tie"],
+        "losses": counts["loss"],
+        **{f"{choice}_share": counts[choice] / total for choice in CHOICES},
+        "judgements": total,
+        "items": len(by_item),
+        "raters": len(by_rater),
+        "cohen_kappa": mean_cohen_kappa(by_rater),
+        "fleiss_kappa": fleiss_kappa([[counter[choice] for choice in CHOICES] for counter in by_item.values()]),
+    }
+
+
+def read_judgements(path: str | os.PathLike) -> dict[str, list[str]]:
+    """Read judgements from a CSV file whose first line names the columns item, rater and choice.
+
+    Returns:
+        `items`, `raters` and `choices`, as `preference` takes them: `preference(**read_judgements(path))`.
+
+    Raises:
+        InputError: A missing column, an empty field or an unknown choice; the message names file and line.
+        FileNotFoundError: There is no such file.
+    """
+    columns = {"item": [], "rater": [], "choice": []}
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        missing = [name for name in columns if name not in (reader.fieldnames or [])]
+        if missing:
+            raise InputError(f"{path}, line 1: no column {', '.join(missing)}; needed are item, rater and choice")
+        for row in reader:
+            for name, values in columns.items():
+                value = (row[name] or "").strip()
+                if not value or (name == "choice" and value not in CHOICES):
+                    wanted = "one of " + ", ".join(CHOICES) if name == "choice" else "not empty"
+                    raise InputError(f"{path}, line {reader.line_num}: {name} must be {wanted}, got {value!r}")
+                values.append(value)
+    return {f"{name}s": values for name, values in columns.items()}
+
+
+def check_judgements(
+    items: Iterable[str], raters: Iterable[str], choices: Iterable[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """Check columns of judgements: of one length, known choices, and no rater twice on an item."""
+    columns = {"items": items, "raters": raters, "choices": choices}
+    columns = {name: check_text_list(name, column) for name, column in columns.items()}
+    check_lengths(**columns)
+    seen: dict[tuple[str, str], int] = {}
+    for index, (item, rater, choice) in enumerate(zip(*columns.values(), strict=True)):
+        if choice not in CHOICES:
+            raise InputError(f"choices[{index}] must be one of {', '.join(CHOICES)}, got {choice!r}")
+        first = seen.setdefault((item, rater), index)
+        if first != index:
+            raise InputError(f"choices[{index}]: rater {rater!r} judged item {item!r} before, at {first}")
+    return columns["items"], columns["raters"], columns["choices"]

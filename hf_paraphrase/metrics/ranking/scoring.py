@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..inputs import check_lengths, check_list, check_numbers
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["ranking", "ranking_statistics"]
+
+_NAMES = ("precision_at_1", "mrr", "map")
+
+
+def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]) -> dict[str, Any]:
+    """P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
+
+    Args:
+        predictions: For each query the scores of its candidates, higher is better. Of candidates with equal scores the
+            wrong ones rank first, so that a model that scores all alike gains nothing.
+        references: For each query the position of its one right candidate, or for each candidate 1 where it is right
+            and 0 where not. Queries without a right candidate are left out, as is usual for WikiQA.
+
+    Returns:
+        `precision_at_1`, `mrr`, `map` (0 to 1), `queries` (how many counted), `skipped` (how many had no right
+        candidate).
+
+    Raises:
+        InputError: Input that cannot be scored, or no query with a right candidate; the message names the index.
+
+    Source: Manning, Raghavan and Schütze 2008, section 8.4.
+    """
+    statistics = ranking_statistics(predictions, references)
+    counted = int(statistics["map"].rows[:, 1].sum())
+    scores = {name: entry.score for name, entry in statistics.items()}
+    return {**scores, "queries": counted, "skipped": len(statistics["map"].rows) - counted}
+
+
+def ranking_statistics(
+    predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]
+) -> dict[str, SufficientStatistics]:
+    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, references = check_rankings(predictions, references)
+    rows = [_score_query(*map(np.asarray, query)) for query in zip(predictions, references, strict=True)]
+    counted = [row is not None for row in rows]
+    if not any(counted):
+        raise InputError("no query has a right candidate: there is nothing to score")
+    columns = zip(*(row or (0.0, 0.0, 0.0) for row in rows), strict=True)
+    return {
+        name: SufficientStatistics.from_ratio(name, column, counted, "ties:wrong-first")
+        for name, column in zip(_NAMES, columns, strict=True)
+    }
+
+
+def check_rankings(
+    predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]
+) -> tuple[list[list[float]], list[list[int]]]:
+    """Check scores and labels of queries, and turn positions of the right candidate into labels."""
+    predictions, references = check_list("predictions", predictions), check_list("references", references)
+    if not predictions:
+        raise InputError("predictions is empty: there is nothing to score")
+    check_lengths(predictions=predictions, references=references)
+    predictions = [check_numbers(f"predictions[{index}]", scores) for index, scores in enumerate(predictions)]
+    return predictions, [
+        _check_labels(index, entry, len(predictions[index])) for index, entry in enumerate(references)
+    ]
+
+
+def _check_labels(index: int, entry: int | Sequence[int], count: int) -> list[int]:
+    if isinstance(entry, (int, np.integer)):
+        if not 0 <= entry < count:
+            raise InputError(f"references[{index}] is {entry}, but predictions[{index}] has {count} candidates")
+        return [int(position == entry) for position in range(count)]
+    labels = check_list(f"references[{index}]", entry)
+    if len(labels) != count:
+        raise InputError(f"references[{index}] has {len(labels)} labels, but predictions[{index}] {count} scores")
+    for position, label in enumerate(labels):
+        if label not in (0, 1):
+            raise InputError(f"references[{index}][{position}] must be 0 or 1, got {label!r}")
+    return [int(label) for label in labels]
+
+
+def _score_query(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float, float] | None:
+    ranked = labels[np.lexsort((labels, -scores))]
+    ranks = np.flatnonzero(ranked) + 1
+    if not len(ranks):
+        return None
+    return float(ranked[0]), 1 / ranks[0], float(np.mean(np.arange(1, len(ranks) + 1) / ranks))

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+__all__ = ["Pair", "weighted_lcs"]
+
+# Two lists of tokens.
+Pair = tuple[Sequence[str], Sequence[str]]
+
+# Cells of one diagonal, over all pairs that are computed together.
+_CHUNK = 200_000
+
+
+def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
+    """Weighted longest common subsequence of each pair of token lists; a run of k tokens is worth `k**weight`.
+
+    The table of a pair is filled diagonal by diagonal, for many pairs at once. It follows the source to the letter: a
+    match is always taken, also where leaving it out would score more.
+
+    Args:
+        pairs: Two lists of tokens each.
+        weight: 1 gives the plain longest common subsequence; more favours unbroken runs.
+
+    Returns:
+        Array `(pairs,)`.
+
+    Source: Lin 2004, section 4.
+    """
+    lengths = np.array([(len(x), len(y)) for x, y in pairs]).reshape(len(pairs), 2)
+    longest = int(lengths.max(initial=0))
+    gains = np.diff(np.arange(longest + 2, dtype=float) ** weight)
+    values = np.zeros(len(pairs))
+    for chosen in _chunks(lengths):
+        values[chosen] = _fill_tables([pairs[index] for index in chosen], lengths[chosen], gains)
+    return values
+
+
+def _chunks(lengths: np.ndarray) -> Iterator[np.ndarray]:
+    """Indices of pairs of like lengths, so that little is padded."""
+    order = np.lexsort((lengths[:, 1], lengths[:, 0]))
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * (lengths[order[stop], 0] + 1) <= _CHUNK:
+            stop += 1
+        yield order[start:stop]
+        start = stop
+
+
+def _fill_tables(pairs: list[Pair], lengths: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    x, y = _encode(pairs, lengths)
+    (m, n), rows, corners = lengths.max(axis=0), np.arange(len(pairs)), lengths.sum(axis=1)
+    # Column i of a diagonal is the cell of i tokens of x; y runs backwards along it.
+    y = np.pad(y, ((0, 0), (m, m)), constant_values=-2)[:, ::-1]
+    empty = np.zeros((len(pairs), m + 1))
+    before, last = (empty, empty.astype(int)), (empty, empty.astype(int))
+    values = np.zeros(len(pairs))
+    for diagonal in range(2, m + n + 1):
+        matches = x == y[:, m + n - diagonal + 1 :][:, :m]
+        run, score = before[1][:, :-1], before[0][:, :-1]
+        scores, runs = np.zeros_like(empty), np.zeros_like(before[1])
+        scores[:, 1:] = np.where(matches, score + gains[run], np.maximum(last[0][:, :-1], last[0][:, 1:]))
+        runs[:, 1:] = np.where(matches, run + 1, 0)
+        ended = rows[corners == diagonal]
+        values[ended] = scores[ended, lengths[ended, 0]]
+        before, last = last, (scores, runs)
+    return values
+
+
+def _encode(pairs: list[Pair], lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids, padded with numbers that match nothing."""
+    ids: dict[str, int] = {}
+    encoded = []
+    for side, padding in ((0, -1), (1, -2)):
+        array = np.full((len(pairs), lengths[:, side].max()), padding)
+        for row, pair in enumerate(pairs):
+            array[row, : len(pair[side])] = [ids.setdefault(token, len(ids)) for token in pair[side]]
+        encoded.append(array)
+    return encoded[0], encoded[1]

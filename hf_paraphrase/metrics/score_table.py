@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from typing import Any
+
+from ..errors import InputError
+from .score_files import ScoredTexts
+from .significance import approximate_randomisation, bootstrap
+from .sufficient_statistics import SufficientStatistics
+
+__all__ = [
+    "SCORED_METRICS",
+    "ScoreRow",
+    "collect_statistics",
+    "format_as_csv",
+    "format_as_json",
+    "format_rows",
+    "score_systems",
+]
+
+# What each metric scores the predictions against, and which of its scores stand in the table.
+SCORED_METRICS = {
+    "bleu": (("references",), ("bleu_4", "bleu_2")),
+    "ter": (("references",), ("ter",)),
+    "rouge": (("references",), ("rouge1", "rouge2", "rougeL", "rougeW")),
+    "meteor": (("references",), ("meteor",)),
+    "embedding_greedy": (("references",), ("embedding_greedy", "embedding_average", "embedding_extrema")),
+    "pinc": (("sources",), ("pinc",)),
+    "ibleu": (("references", "sources"), ("ibleu",)),
+}
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One line of the table: a score of a system, and of the one it is compared with.
+
+    Attributes:
+        metric: Name of the score.
+        score: Of the system; the mean where it has several runs.
+        low: Lower bound of its 95% interval.
+        high: Upper bound of it.
+        selection_variance: Variance due to test-set selection.
+        optimizer_variance: Variance between runs; None for a single run.
+        against: Score of the other system; None where there is none.
+        against_low: Lower bound of its interval.
+        against_high: Upper bound of it.
+        p_value: Of the difference, by stratified approximate randomisation.
+        better: `predictions` or `against`; None where they are equal, or there is no other system.
+        signature: What was computed.
+    """
+
+    metric: str
+    score: float
+    low: float
+    high: float
+    selection_variance: float
+    optimizer_variance: float | None
+    against: float | None
+    against_low: float | None
+    against_high: float | None
+    p_value: float | None
+    better: str | None
+    signature: str
+
+
+def score_systems(
+    texts: ScoredTexts,
+    against: ScoredTexts | None = None,
+    *,
+    metrics: Sequence[str] = ("bleu", "ter", "rouge"),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    n_samples: int = 1000,
+    n_trials: int = 1000,
+    seed: int = 12345,
+) -> list[ScoreRow]:
+    """Score the outputs of a system, with intervals, and compare them with those of another system.
+
+    Args:
+        texts: Outputs, references and sources.
+        against: The same of the other system, over the same test sentences.
+        metrics: Names out of `SCORED_METRICS`.
+        options: For a metric the options of its function, for instance `{"bleu": {"lowercase": True}}`.
+        n_samples: Resampled corpora for the intervals.
+        n_trials: Shuffles for the p-values.
+        seed: Of both.
+
+    Raises:
+        InputError: An unknown metric, missing sources, other test sentences, or texts that cannot be scored.
+    """
+    if against is not None and (against.references, against.sources) != (texts.references, texts.sources):
+        raise InputError("the systems to compare have different references or sources: other test sentences")
+    rows = []
+    for metric in metrics:
+        ours = collect_statistics(metric, texts, (options or {}).get(metric, {}))
+        theirs = collect_statistics(metric, against, (options or {}).get(metric, {})) if against else {}
+        for name, runs in ours.items():
+            rows.append(_make_row(name, runs, theirs.get(name), n_samples, n_trials, seed))
+    return rows
+
+
+def collect_statistics(
+    metric: str, texts: ScoredTexts, options: Mapping[str, Any]
+) -> dict[str, list[SufficientStatistics]]:
+    """For each score of a metric that stands in the table, the statistics of each run."""
+    if metric not in SCORED_METRICS:
+        raise InputError(f"unknown metric {metric!r}; available: {', '.join(SCORED_METRICS)}")
+    inputs, names = SCORED_METRICS[metric]
+    if "sources" in inputs and texts.sources is None:
+        raise InputError(f"{metric} needs the sources; give --sources, or .jsonl files that hold them")
+    compute = getattr(import_module(f".{metric}.scoring", __package__), f"{metric}_statistics")
+    columns = [getattr(texts, name) for name in inputs]
+    runs = [compute(predictions, *columns, **options) for predictions in texts.runs]
+    return {name: [run[name] for run in runs] for name in names}
+
+
+def format_rows(rows: Sequence[ScoreRow], emphasise: Callable[[str], str] = str) -> str:
+    """The table as text.
+
+    Args:
+        rows: What `score_systems` gave.
+        emphasise: Applied to the score of the better system, for instance to print it bold.
+    """
+    compared = rows[0].p_value is not None
+    heads = ["metric", "score", "95% interval", *(["against", "95% interval", "p"] if compared else []), "signature"]
+    table = [heads, *(_format_row(row) for row in rows)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(heads))]
+    lines = []
+    for index, cells in enumerate(table):
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+        if index and rows[index - 1].better:
+            column = 1 if rows[index - 1].better == "predictions" else 3
+            padded[column] = emphasise(cells[column]) + " " * (widths[column] - len(cells[column]))
+        lines.append("  ".join(padded).rstrip())
+    if compared:
+        lines.append("* better, p < 0.05 (stratified approximate randomisation, two-sided)")
+    return "\n".join(lines)
+
+
+def format_as_json(rows: Sequence[ScoreRow]) -> str:
+    """The rows as a JSON list of objects."""
+    return json.dumps([asdict(row) for row in rows], indent=2, ensure_ascii=False)
+
+
+def format_as_csv(rows: Sequence[ScoreRow]) -> str:
+    """The rows as CSV with a line of names; what is not there is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(ScoreRow)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    return text.getvalue().rstrip("\n")
+
+
+def _make_row(
+    name: str,
+    ours: list[SufficientStatistics],
+    theirs: list[SufficientStatistics] | None,
+    n_samples: int,
+    n_trials: int,
+    seed: int,
+) -> ScoreRow:
+    own = bootstrap(ours, n_samples=n_samples, seed=seed)
+    other = bootstrap(theirs, n_samples=n_samples, seed=seed) if theirs else None
+    better = None
+    if other and other.score != own.score:
+        better = "predictions" if (own.score > other.score) == ours[0].higher_is_better else "against"
+    return ScoreRow(
+        metric=name,
+        score=own.score,
+        low=own.low,
+        high=own.high,
+        selection_variance=own.selection_variance,
+        optimizer_variance=own.optimizer_variance,
+        against=other and other.score,
+        against_low=other and other.low,
+        against_high=other and other.high,
+        p_value=approximate_randomisation(ours, theirs, n_trials=n_trials, seed=seed) if theirs else None,
+        better=better,
+        signature=ours[0].signature,
+    )
+
+
+def _format_row(row: ScoreRow) -> list[str]:
+    significant = row.p_value is not None and row.p_value < 0.05
+    ours, theirs = ("*" if significant and row.better == system else "" for system in ("predictions", "against"))
+    cells = [row.metric, f"{row.score:.2f}{ours}", f"{row.low:.2f} to {row.high:.2f}"]
+    if row.p_value is not None:
+        cells += [
+            f"{row.against:.2f}{theirs}",
+            f"{row.against_low:.2f} to {row.against_high:.2f}",
+            f"{row.p_value:.4f}",
+        ]
+    return [*cells, row.signature]

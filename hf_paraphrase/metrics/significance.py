@@ -1,0 +1,205 @@
+"""How far the choice of test sentences, and of the training run, can explain a score or a difference of scores.
+
+All functions work on `SufficientStatistics`, which every text metric here can give, and take one of them for a single
+run, or a list for several training runs of the same system on the same test sentences (Clark et al. 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from .sufficient_statistics import SufficientStatistics
+
+__all__ = ["BootstrapResult", "approximate_randomisation", "bootstrap", "paired_bootstrap"]
+
+Runs = SufficientStatistics | Sequence[SufficientStatistics]
+
+# About so many numbers are drawn at a time: enough to keep numpy busy, few enough to stay in the processor's cache.
+_CHUNK = 1_000_000
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """A score with what resampling says about it.
+
+    Attributes:
+        score: Of the corpus as it stands; the mean over the runs where several are given.
+        low: Lower bound of the confidence interval.
+        high: Upper bound of it.
+        mean: Mean score of the resampled corpora.
+        selection_variance: Variance due to test-set selection; the mean over the runs.
+        optimizer_variance: Variance of the score between runs; None for a single run.
+        confidence: Of the interval, for instance 0.95.
+    """
+
+    score: float
+    low: float
+    high: float
+    mean: float
+    selection_variance: float
+    optimizer_variance: float | None
+    confidence: float
+
+
+def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, seed: int = 12345) -> BootstrapResult:
+    """Resample the test sentences with replacement: a percentile interval and the variance due to their selection.
+
+    Args:
+        runs: Statistics of one run, or a list of those of several.
+        n_samples: How many resampled corpora, at least 2.
+        confidence: Share of the resampled scores inside the interval.
+        seed: Of the resampling; equal seeds draw the same sentences for every metric of a corpus.
+
+    Raises:
+        InputError: Runs over different sentences or of different metrics, or an option out of range.
+
+    Source: Koehn 2004; Clark et al. 2011 for both variances.
+    """
+    runs = _check_runs(runs)
+    _check_draws("n_samples", n_samples)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence}")
+    scores = _resampled_scores(runs, n_samples, seed)
+    low, high = np.quantile(scores.mean(axis=0), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return BootstrapResult(
+        score=_mean_score(runs),
+        low=float(low),
+        high=float(high),
+        mean=float(scores.mean()),
+        selection_variance=float(scores.var(axis=1, ddof=1).mean()),
+        optimizer_variance=float(np.var([run.score for run in runs], ddof=1)) if len(runs) > 1 else None,
+        confidence=confidence,
+    )
+
+
+def paired_bootstrap(a: Runs, b: Runs, *, n_samples: int = 1000, seed: int = 12345) -> float:
+    """The two-sided p-value of the difference between two systems, by resampling the same sentences for both.
+
+    The differences of the resampled corpora, centred on their mean, stand for what differences there would be if the
+    systems were equally good.
+
+    Args:
+        a: Statistics of one run of a system, or a list of those of several.
+        b: The same for the other system; the number of runs may differ.
+        n_samples: How many resampled corpora; the smallest p-value is `1 / (n_samples + 1)`.
+        seed: Of the resampling.
+
+    Raises:
+        InputError: Runs over different sentences or of different metrics, or too few samples.
+
+    Source: Koehn 2004; Riezler and Maxwell 2005 for the centring.
+    """
+    a, b = _check_systems(a, b)
+    _check_draws("n_samples", n_samples)
+    differences = _resampled_scores(a, n_samples, seed).mean(axis=0) - _resampled_scores(b, n_samples, seed).mean(
+        axis=0
+    )
+    return _p_value(differences - differences.mean(), _mean_score(a) - _mean_score(b))
+
+
+def approximate_randomisation(a: Runs, b: Runs, *, n_trials: int = 10_000, seed: int = 12345) -> float:
+    """The two-sided p-value of the difference between two systems, by shuffling who produced which output.
+
+    If the systems were equally good, the outputs for a sentence could be handed round among all the runs of both.
+    Every trial does that for each sentence on its own, which is the stratification, and scores the shuffled runs.
+
+    Args:
+        a: Statistics of one run of a system, or a list of those of several.
+        b: The same for the other system; the number of runs may differ.
+        n_trials: How many shuffles; the smallest p-value is `1 / (n_trials + 1)`.
+        seed: Of the shuffling.
+
+    Raises:
+        InputError: Runs over different sentences or of different metrics, or too few trials.
+
+    Source: Clark et al. 2011; Riezler and Maxwell 2005.
+    """
+    a, b = _check_systems(a, b)
+    _check_draws("n_trials", n_trials)
+    runs, rng = [*a, *b], np.random.default_rng(seed)
+    differences = []
+    for n_shuffles in _chunks(n_trials, len(runs) * len(runs[0].rows)):
+        shuffled = _shuffled_sums(runs, n_shuffles, rng)
+        scores = np.stack([run.score_of_sums(sums) for run, sums in zip(runs, shuffled, strict=True)])
+        differences.append(scores[: len(a)].mean(axis=0) - scores[len(a) :].mean(axis=0))
+    return _p_value(np.concatenate(differences), _mean_score(a) - _mean_score(b))
+
+
+def _shuffled_sums(
+    runs: list[SufficientStatistics], n_shuffles: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """For each run the sums, `(n_shuffles, k)`, of the rows that the shuffles hand to it."""
+    n_sentences = len(runs[0].rows)
+    if len(runs) == 2:
+        # One coin for each sentence is all there is to shuffle.
+        swap = rng.integers(0, 2, size=(n_shuffles, n_sentences), dtype=np.uint8).astype(float)
+        moved = swap @ (runs[1].rows - runs[0].rows)
+        yield runs[0].rows.sum(axis=0) + moved
+        yield runs[1].rows.sum(axis=0) - moved
+        return
+    owners = np.tile(np.arange(len(runs), dtype=np.uint8), (n_shuffles * n_sentences, 1))
+    owners = rng.permuted(owners, axis=1, out=owners).reshape(n_shuffles, n_sentences, len(runs))
+    for slot in range(len(runs)):
+        taken = owners[:, :, slot]
+        yield sum((taken == source).astype(float) @ run.rows for source, run in enumerate(runs))
+
+
+def _resampled_scores(runs: list[SufficientStatistics], n_samples: int, seed: int) -> np.ndarray:
+    """Scores `(runs, n_samples)` of resampled corpora; one sample holds the same sentences for every run."""
+    rng, n_sentences, scores = np.random.default_rng(seed), len(runs[0].rows), []
+    for size in _chunks(n_samples, n_sentences):
+        drawn = rng.integers(0, n_sentences, size=(size, n_sentences))
+        drawn += n_sentences * np.arange(size)[:, None]
+        times_drawn = np.bincount(drawn.ravel(), minlength=size * n_sentences).reshape(size, n_sentences).astype(float)
+        scores.append(np.stack([run.score_of_sums(times_drawn @ run.rows) for run in runs]))
+    return np.concatenate(scores, axis=1)
+
+
+def _chunks(total: int, width: int) -> Iterator[int]:
+    step = max(1, _CHUNK // width)
+    for start in range(0, total, step):
+        yield min(step, total - start)
+
+
+def _p_value(null: np.ndarray, observed: float) -> float:
+    """Share of differences at least as large as the observed one, which itself counts as one of them."""
+    # Sums in another order differ in their last digits; an equal difference must not count as a smaller one.
+    at_least = np.abs(null) >= abs(observed) - 1e-9 * max(1.0, abs(observed))
+    return float((at_least.sum() + 1) / (len(null) + 1))
+
+
+def _mean_score(runs: list[SufficientStatistics]) -> float:
+    return float(np.mean([run.score for run in runs]))
+
+
+def _check_systems(a: Runs, b: Runs) -> tuple[list[SufficientStatistics], list[SufficientStatistics]]:
+    a, b = _check_runs(a), _check_runs(b)
+    _check_runs([*a, *b])
+    return a, b
+
+
+def _check_runs(runs: Runs) -> list[SufficientStatistics]:
+    runs = [runs] if isinstance(runs, SufficientStatistics) else list(runs)
+    if not runs:
+        raise InputError("runs is empty; give the statistics of at least one run")
+    for index, run in enumerate(runs):
+        if (run.name, run.signature) != (runs[0].name, runs[0].signature):
+            raise InputError(
+                f"runs[{index}] holds {run.name} ({run.signature}), but runs[0] {runs[0].name} ({runs[0].signature}); "
+                "compare scores of one metric, computed in one way"
+            )
+        if run.rows.shape != runs[0].rows.shape:
+            raise InputError(
+                f"runs[{index}] has {len(run.rows)} sentences, but runs[0] {len(runs[0].rows)}; all runs must be over "
+                "the same test sentences"
+            )
+    return runs
+
+
+def _check_draws(name: str, number: int) -> None:
+    if number < 2:
+        raise InputError(f"{name} must be at least 2, got {number}")

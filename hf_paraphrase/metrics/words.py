@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from sacrebleu.metrics import BLEU
+
+from ..errors import InputError
+
+__all__ = ["ngrams", "split_words"]
+
+
+def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool = False) -> list[list[str]]:
+    """Split texts into words with one of sacrebleu's tokenizers, as BLEU does.
+
+    Raises:
+        InputError: There is no tokenizer of that name.
+    """
+    if tokenize not in BLEU.TOKENIZERS:
+        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
+    return [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]
+
+
+def ngrams(words: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
+    """All runs of `n` words, from left to right."""
+    return zip(*(islice(words, start, None) for start in range(n)), strict=False)

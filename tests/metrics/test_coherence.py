@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.metrics.coherence import features
+from hf_paraphrase.metrics.coherence.scoring import coherence, coherence_statistics
+
+ORIGINAL = ["The cats slept.", "A dog barked loudly!", "Rain fell in Paris.", "We ate bread"]
+
+
+def score(output: list[str], original: list[str] = ORIGINAL) -> float:
+    return coherence([output], [original], tagger="content")["score"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ([0, 1, 2, 3], 0),
+        ([2, 3], 0),  # shifted as a whole
+        ([1, 0], 2),  # |1 - (-1)|
+        ([0, 2], 1),  # |1 - 2|
+        ([0, 0], 1),  # |1 - 0|
+        ([3, 2, 1, 0], 2 / 12 * (3 * 2 + 2 * 4 + 1 * 6)),  # distances 1, 2, 3 turned round: 2, 4, 6 apart
+    ],
+)
+def test_orders_by_hand(order: list[int], expected: float) -> None:
+    assert score([ORIGINAL[index] for index in order]) == pytest.approx(expected)
+
+
+def test_alignment_takes_the_best_f1() -> None:
+    """`dog` alone is half of the first original, but the whole of the second."""
+    assert score(["dog", "rain"], ["dog bark", "dog", "rain"]) == 0
+    assert score(["dog", "rain"], ["dog", "dog bark", "rain"]) == 1
+
+
+def test_repeated_sentences_are_no_disorder() -> None:
+    original = ["great hotel", "nice pool", "great hotel", "nice pool"]
+    assert score(original, original) == 0
+
+
+def test_unaligned_sentences_and_single_ones_are_left_out() -> None:
+    result = coherence(
+        [[ORIGINAL[0], "Nothing of that", "Quarks decay", ORIGINAL[3]], [ORIGINAL[1]], []],
+        [ORIGINAL] * 3,
+        tagger="content",
+    )
+    assert result["score"] == 0
+    assert result["documents"] == 1
+    assert result["unaligned"] == pytest.approx(2 / 5)
+    alone = coherence([[ORIGINAL[1]], []], [ORIGINAL] * 2, tagger="content")
+    assert math.isnan(alone["score"])
+    assert alone["documents"] == 0
+
+
+def test_documents_count_the_same() -> None:
+    outputs = [[ORIGINAL[1], ORIGINAL[0]], ORIGINAL, [ORIGINAL[0]]]
+    statistics = coherence_statistics(outputs, [ORIGINAL] * 3, tagger="content")["coherence"]
+    assert statistics.rows.tolist() == [[2, 1], [0, 1], [0, 0]]
+    assert statistics.score == 1
+    assert not statistics.higher_is_better
+
+
+def test_the_result_names_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "_nltk_can_tag", lambda: False)
+    assert coherence([ORIGINAL], [ORIGINAL])["features"] == "content words (no tagger)"
+    assert coherence([ORIGINAL], [ORIGINAL], tagger=str.split)["features"] == "words of the given tagger"
+    with pytest.raises(InputError, match="nltk.downloader averaged_perceptron_tagger_eng"):
+        coherence([ORIGINAL], [ORIGINAL], tagger="nltk")
+
+
+def test_nltk_finds_verbs_and_nouns(monkeypatch: pytest.MonkeyPatch) -> None:
+    nltk = pytest.importorskip("nltk")
+    tags = {"The": "DT", "Cats": "NNS", "slept": "VBD", "well": "RB"}
+    monkeypatch.setattr(features, "_nltk_can_tag", lambda: True)
+    monkeypatch.setattr(nltk, "pos_tag", lambda words: [(word, tags[word]) for word in words])
+    extract, name = features.choose_features(None)
+    assert extract("The Cats slept, well!") == ["cats", "slept"]
+    assert name == "verbs and nouns (nltk)"
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "message"),
+    [
+        ([["a"]], [["a"], ["b"]], "1 predictions, 2 references"),
+        (["a"], [["a"]], r"predictions\[0\] must be a list of texts, got str"),
+        ([["a"]], [[]], r"references\[0\] has 0 texts; give at least 1"),
+        ([["a", None]], [["a"]], r"predictions\[0\]\[1\] must be a text"),
+        ([], [], "predictions is empty"),
+    ],
+)
+def test_bad_input_is_named(predictions: list, references: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        coherence(predictions, references, tagger="content")
+    with pytest.raises(InputError, match="unknown tagger 'spacy'"):
+        coherence([["a"]], [["a"]], tagger="spacy")

@@ -1,0 +1,171 @@
+"""`hf-paraphrase score` and what stands behind it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from hf_paraphrase.cli import main
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
+from hf_paraphrase.metrics.score_table import SCORED_METRICS, collect_statistics, format_rows, score_systems
+
+SOURCES = [f"how do i learn to cook dish number {n} ?" for n in range(12)]
+REFERENCES = [[f"what is the way to learn to cook dish {n} ?", f"how can i cook number {n} ?"] for n in range(12)]
+GOOD = [f"how can i learn to cook dish {n} ?" for n in range(12)]
+BAD = [f"dish {n} is what people eat ." for n in range(12)]
+
+
+def run(capsys: pytest.CaptureFixture, *args: str | Path) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as exit_info:
+        main(["score", *map(str, args)])
+    captured = capsys.readouterr()
+    return exit_info.value.code or 0, captured.out, captured.err
+
+
+def write_jsonl(path: Path, predictions: list[str], references: list[list[str]] = REFERENCES) -> Path:
+    rows = zip(SOURCES, references, predictions, strict=False)
+    lines = [json.dumps({"source": row[0], "references": row[1], "prediction": row[2]}) for row in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "good.jsonl", GOOD)
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    return write_jsonl(tmp_path / "bad.jsonl", BAD)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> dict[str, Path]:
+    columns = {"good": GOOD, "first": [row[0] for row in REFERENCES], "second": [row[1] for row in REFERENCES]}
+    columns |= {"sources": SOURCES}
+    for name, lines in columns.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    return {name: tmp_path / f"{name}.txt" for name in columns}
+
+
+def test_table_of_one_system(good: Path, capsys: pytest.CaptureFixture) -> None:
+    code, out, _ = run(capsys, "--predictions", good, "--metrics", "bleu,ter,pinc,ibleu", "--n-samples", 20)
+    assert code == 0
+    head, *lines = out.splitlines()
+    assert head.split() == ["metric", "score", "95%", "interval", "signature"]
+    assert [line.split()[0] for line in lines] == ["bleu_4", "bleu_2", "ter", "pinc", "ibleu"]
+    assert lines[0].split()[1] == f"{bleu(GOOD, REFERENCES)['score']:.2f}"
+    assert "nrefs:2|case:mixed" in lines[0]
+
+
+def test_table_against_another_system(good: Path, bad: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["--metrics", "bleu,ter", "--n-samples", 20, "--n-trials", 200]
+    _, out, _ = run(capsys, "--predictions", bad, "--against", good, *options)
+    lines = out.splitlines()
+    score = f"{bleu(GOOD, REFERENCES)['score']:.2f}*"
+    assert score in lines[1]
+    assert f"{bleu(BAD, REFERENCES)['score']:.2f} " in lines[1]
+    assert lines[3].startswith("ter")
+    assert lines[-1].startswith("* better, p < 0.05")
+
+
+def test_text_files_are_the_same_as_jsonl(good: Path, texts: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
+    options = ["--metrics", "bleu,pinc", "--n-samples", 20, "--json", "--lowercase", "--tokenize", "none"]
+    files = ["--references", texts["first"], "--references", texts["second"], "--sources", texts["sources"]]
+    _, from_text, _ = run(capsys, "--predictions", texts["good"], *files, *options)
+    _, from_jsonl, _ = run(capsys, "--predictions", good, *options)
+    assert from_text == from_jsonl
+    assert "case:lc" in json.loads(from_text)[0]["signature"]
+
+
+def test_json_and_csv_hold_the_same(good: Path, bad: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["--predictions", good, "--predictions", bad, "--against", good, "--against", good]
+    options += ["--metrics", "bleu", "--n-samples", 20, "--n-trials", 20]
+    _, as_json, _ = run(capsys, *options, "--json")
+    _, as_csv, _ = run(capsys, *options, "--csv")
+    rows = json.loads(as_json)
+    assert rows[0]["better"] == "against"
+    assert rows[0]["optimizer_variance"] > 0
+    assert list(rows[0]) == next(csv.reader(io.StringIO(as_csv)))
+    for row, cells in zip(rows, csv.DictReader(io.StringIO(as_csv)), strict=True):
+        assert cells["metric"] == row["metric"]
+        assert float(cells["p_value"]) == row["p_value"]
+
+
+def test_the_better_score_is_bold() -> None:
+    texts = ScoredTexts([GOOD], REFERENCES, None)
+    against = ScoredTexts([BAD], REFERENCES, None)
+    rows = score_systems(texts, against, metrics=["ter"], n_samples=10, n_trials=100)
+    assert rows[0].better == "predictions"
+    assert f"<b>{rows[0].score:.2f}*</b>" in format_rows(rows, emphasise=lambda cell: f"<b>{cell}</b>")
+    same = score_systems(texts, texts, metrics=["ter"], n_samples=10, n_trials=10)
+    assert (same[0].better, same[0].p_value) == (None, 1)
+    assert "<b>" not in format_rows(same, emphasise=lambda cell: f"<b>{cell}</b>")
+
+
+def test_every_name_of_the_table_is_there(tmp_path: Path) -> None:
+    pytest.importorskip("nltk")
+    pytest.importorskip("rouge_score")
+    (tmp_path / "vectors.txt").write_text("how 1 0\nwhat 0 1\n")
+    options = {"meteor": {"stages": ("exact",)}, "embedding_greedy": {"word_vectors": tmp_path / "vectors.txt"}}
+    for metric, (_, names) in SCORED_METRICS.items():
+        scores = collect_statistics(metric, ScoredTexts([GOOD], REFERENCES, SOURCES), options.get(metric, {}))
+        assert tuple(scores) == names
+        assert all(runs[0].rows.shape[0] == len(GOOD) for runs in scores.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--metrics", "blue"], "unknown metric 'blue'; available: bleu, ter"),
+        (["--metrics", "embedding_greedy"], "give --word-vectors"),
+        (["--predictions", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_bad_options(options: list[str], message: str, good: Path, capsys: pytest.CaptureFixture) -> None:
+    code, _, err = run(capsys, "--predictions", good, *options)
+    assert code == 2
+    assert message in err
+
+
+def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=r"good.txt, line 1: no references; give --references"):
+        read_scored_texts([texts["good"]])
+    short = tmp_path / "short.txt"
+    short.write_text("a\nb\n")
+    with pytest.raises(InputError, match=r"differ in length, in lines: .*good.jsonl 12, .*short.txt 2"):
+        read_scored_texts([good], [short])
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"prediction": "a", "references": ["b"]}\n{"prediction"\n')
+    with pytest.raises(InputError, match=r"broken.jsonl, line 2: not JSON"):
+        read_scored_texts([broken])
+    broken.write_text('{"text": "a", "references": ["b"]}\n')
+    with pytest.raises(InputError, match=r"broken.jsonl, line 1: no prediction"):
+        read_scored_texts([broken])
+    broken.write_text('["a"]\n')
+    with pytest.raises(InputError, match=r"broken.jsonl, line 1: expected an object"):
+        read_scored_texts([broken])
+    broken.write_text("")
+    with pytest.raises(InputError, match=r"broken.jsonl is empty"):
+        read_scored_texts([broken])
+    other = write_jsonl(tmp_path / "other.jsonl", GOOD, REFERENCES[::-1])
+    with pytest.raises(InputError, match=r"good.jsonl and .*other.jsonl differ in their references"):
+        read_scored_texts([good, other])
+    with pytest.raises(InputError, match="other test sentences"):
+        score_systems(read_scored_texts([good]), read_scored_texts([other]))
+    with pytest.raises(InputError, match="pinc needs the sources; give --sources"):
+        score_systems(read_scored_texts([texts["good"]], [texts["first"]]), metrics=["pinc"])
+
+
+def test_an_empty_line_is_no_reference(tmp_path: Path, texts: dict[str, Path]) -> None:
+    ragged = tmp_path / "ragged.txt"
+    ragged.write_text("\n" * 11 + "only here\n")
+    references = read_scored_texts([texts["good"]], [texts["first"], ragged]).references
+    assert references[0] == REFERENCES[0][:1]
+    assert references[11] == [REFERENCES[11][0], "only here"]
