@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
@@ -12,7 +12,7 @@ from typing import Any
 import datasets
 
 from ..errors import InputError
-from .builder import CorpusConfig, ParaphraseBuilder, seeded
+from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 
 __all__ = ["MscocoBuilder", "MscocoConfig"]
 
@@ -43,9 +43,9 @@ class MscocoConfig(CorpusConfig):
     test_size: int = 20_000
 
     def check(self) -> None:
-        for name, least in (("max_words", 1), ("validation_size", 0), ("test_size", 0)):
-            if getattr(self, name) < least:
-                raise InputError(f"`{name}` must be at least {least}, not {getattr(self, name)}")
+        super().check()
+        self.at_least(1, "max_words")
+        self.at_least(0, "validation_size", "test_size")
         if self.both_directions and self.all_pairs:
             raise InputError("`all_pairs` already has both directions of every pair; leave `both_directions` out")
 
@@ -59,10 +59,14 @@ class MscocoBuilder(ParaphraseBuilder):
     Layout: `data_dir`, or its subfolder `annotations`, holds `captions_train2014.json` and `captions_val2014.json`.
 
     Of an image's five captions one is left out at random; the other four make two pairs of `source` and `target`, cut
-    to 15 words. The paper counts 331,163 training instances for 82,783 images, about four an image: its two pairs in
-    both directions (`both_directions=True`). Training pairs are from Train 2014. The images of Val 2014, in a random
-    order, give first `validation` (1,000 images), then `test` (up to 20,000 images; one caption is the `source`, the
-    four others are the `references`).
+    to 15 words. An image with more or fewer captions gives at most two pairs of what it has. The images of Train 2014
+    make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make first
+    `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the `source`, the
+    others, usually four, are the `references`). All draws depend on the seed and the captions alone, not on the order
+    of the files. An image in both files is never trained on.
+
+    The paper counts 331,163 training instances, about four an image: its two pairs in both directions
+    (`both_directions=True`).
 
     Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`.
     """
@@ -86,7 +90,7 @@ class MscocoBuilder(ParaphraseBuilder):
         if shared:
             logger.warning("%d images are in both files; they are left out of training", len(shared))
             train = {image: captions for image, captions in train.items() if image not in shared}
-        order = sorted(held_out, key=lambda image: hashlib.sha256(f"{self.config.seed} {image}".encode()).digest())
+        order = seeded_order(held_out, self.config.seed)
         validation, rest = order[: self.config.validation_size], order[self.config.validation_size :]
         images = {
             "train": train,
@@ -108,7 +112,7 @@ class MscocoBuilder(ParaphraseBuilder):
         if self.config.all_pairs and split == "train":
             pairs = list(permutations(captions, 2))
         else:
-            drawn = seeded(self.config.seed, image).sample(captions, min(4, len(captions)))
+            drawn = seeded_order(captions, self.config.seed, image)[:4]
             pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
             if self.config.both_directions and split == "train":
                 pairs += [pair[::-1] for pair in pairs]
@@ -116,13 +120,12 @@ class MscocoBuilder(ParaphraseBuilder):
             yield {"source": source, "target": target, "references": None}
 
     def _test_row(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
-        source = seeded(self.config.seed, image).randrange(len(captions))
-        references = captions[:source] + captions[source + 1 :]
-        yield {"source": captions[source], "target": None, "references": references}
+        source, *references = seeded_order(captions, self.config.seed, image)
+        yield {"source": source, "target": None, "references": references}
 
 
 def read_captions(path: Path, max_words: int) -> Captions:
-    """Read the captions of every image that has at least two, images by id and captions by annotation id.
+    """Read the different captions of every image that has at least two; the images are in the order of their ids.
 
     Args:
         path: A captions file of the COCO 2014 release.
@@ -132,28 +135,36 @@ def read_captions(path: Path, max_words: int) -> Captions:
         InputError: The file is no such file, or holds nothing to pair.
     """
     images, annotations = _read_lists(path)
-    captions: dict[int, dict[int, str]] = {image: {} for image in images}
-    unusable = 0
+    captions: dict[int, list[str]] = {image: [] for image in images}
+    numbers = set()
+    left_out: Counter[str] = Counter()
     for annotation in annotations:
         image, number, caption = (annotation.get(key) for key in ("image_id", "id", "caption"))
-        words = caption.split()[:max_words] if isinstance(caption, str) else []
-        if image not in captions or not isinstance(number, int) or number in captions[image] or not words:
-            unusable += 1
+        words = _words(caption)[:max_words]
+        if not words:
+            left_out["captions are empty"] += 1
+        elif not isinstance(image, int) or image not in captions:
+            left_out["captions are of an image that the file lacks"] += 1
+        elif not isinstance(number, int) or number in numbers:
+            left_out["captions have no id or that of another one"] += 1
         else:
-            captions[image][number] = " ".join(words)
-    distinct = {image: list(dict.fromkeys(text for _, text in sorted(of.items()))) for image, of in captions.items()}
-    usable = {image: texts for image, texts in sorted(distinct.items()) if len(texts) > 1}
-    repeated = sum(len(of) for of in captions.values()) - sum(len(texts) for texts in distinct.values())
-    for count, what in (
-        (unusable, "captions are empty, have no image or an id twice"),
-        (repeated, "captions stand twice at the same image"),
-        (len(captions) - len(usable), "images have fewer than two different captions"),
-    ):
+            numbers.add(number)
+            captions[image].append(" ".join(words))
+    different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
+    usable = {image: texts for image, texts in different.items() if len(texts) > 1}
+    left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
+    left_out["images have fewer than two different captions"] = len(different) - len(usable)
+    for problem, count in left_out.items():
         if count:
-            logger.warning("%s: left out, %d %s", path, count, what)
+            logger.warning("%s: left out, %d %s", path, count, problem)
     if not usable:
         raise InputError(f"{path} holds no image with two captions; is it the captions file of COCO 2014?")
     return usable
+
+
+def _words(caption: Any) -> list[str]:
+    # JSON can escape half of a surrogate pair, which is no character and which no table of datasets holds.
+    return caption.encode(errors="ignore").decode().split() if isinstance(caption, str) else []
 
 
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
@@ -165,6 +176,6 @@ def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
     try:
-        return [image["id"] for image in content["images"]], [dict(entry) for entry in content["annotations"]]
+        return [int(image["id"]) for image in content["images"]], [dict(entry) for entry in content["annotations"]]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} has other fields ({error!r}); {expected}") from error

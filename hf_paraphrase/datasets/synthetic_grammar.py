@@ -33,10 +33,10 @@ FRAMES = {
         "I want to learn {subject} [quickly]. [How should I do it|What do you suggest|How do I go about it]?",
     ],
     "learn_alone": [
-        "[how can I] learn {subject} [on my own|by myself|without a teacher]?",
+        "[how can I] learn {subject} [alone|without lessons|without a teacher]?",
         "is it possible to [learn|study] {subject} without a teacher?",
         "can {subject} be learned without [a teacher|lessons]?",
-        "[what is] the best way to teach [myself|yourself] {subject}?",
+        "[what is] the best way to [teach oneself {subject}|learn {subject} alone]?",
         "can [I|you|one] learn {subject} [alone|at home] without [lessons|a teacher]?",
     ],
     "learning_time": [
@@ -49,7 +49,7 @@ FRAMES = {
     "learning_books": [
         "what are [some good] books [for learning|to learn] {subject}?",
         "which books [do you recommend|would you recommend|are recommended] for learning {subject}?",
-        "can [you|anyone|someone] [recommend] [a good|some] textbook on {subject}?",
+        "can [you|anyone|someone] [recommend] [a|a good] textbook on {subject}?",
         "what should I read [to learn|if I want to learn] {subject}?",
         "[I am|I'm] looking for a book on {subject}. [What do you recommend|Which one should I get]?",
         "[what is] the best book [about|on] {subject}?",
@@ -199,7 +199,7 @@ FRAMES = {
         "[how can I] [get|travel|go] from {city1} to {city2} by {transport}?",
         "[what is] the best way to [get|travel|go] from {city1} to {city2} by {transport}?",
         "is it possible to [get|travel|go] from {city1} to {city2} by {transport}?",
-        "can [I|you|one] [get|travel|go] by {transport} from {city1} to {city2}?",
+        "can [I|you|one] [travel|go] by {transport} from {city1} to {city2}?",
         "I want to [get|travel|go] to {city2} from {city1} by {transport}. How does that work?",
         "[tell me] how to [get|travel|go] to {city2} by {transport} from {city1}?",
     ],
@@ -306,7 +306,7 @@ FRAMES = {
     ],
     # Food and plants
     "dish_recipe": [
-        "[how can I] make {dish} [at home|myself|from scratch]?",
+        "[how can I] make {dish} [at home|from scratch]?",
         "how {dish:is} made [at home|from scratch]?",
         "[what is] [a good|an easy|a simple] recipe for {dish}?",
         "can [you|anyone|someone] [give me|recommend|share] a recipe for {dish}?",
@@ -342,7 +342,7 @@ FRAMES = {
         "[how can I] keep {food} fresh?",
         "[what is] the best way [to store|of storing] {food}?",
         "how should {food} be stored?",
-        "how do [I|you] store {food} [so that {food:it} will stay fresh|properly]?",
+        "how do [I|you] store {food} [properly|correctly]?",
         "where should [I|you|one] keep {food}?",
         "what [keeps|will keep] {food} fresh?",
     ],
@@ -351,10 +351,10 @@ FRAMES = {
         "{food:is} [safe] for {pet:a} to eat?",
         "is it [safe] to give {food} to {pet:a}?",
         "[can|may] {pet:a} eat {food}?",
-        "does it do {pet:a} any harm to eat {food}?",
+        "is it all right if {pet:a} eats {food}?",
     ],
     "plant_place": [
-        "[how can I] grow {plant} in [a|my] {place}?",
+        "[how can I] grow {plant} in my {place}?",
         "[what is] the best way to grow {plant} in {place:a}?",
         "can {plant} be grown in {place:a}?",
         "is it possible to grow {plant} in {place:a}?",
@@ -405,7 +405,7 @@ FRAMES = {
         "[how can I] become {profession:a} in {country}?",
         "what does it take to become {profession:a} in {country}?",
         "what do [I|you] have to do to become {profession:a} in {country}?",
-        "[what is] the [path|way] to becoming {profession:a} in {country}?",
+        "[what is] the [path|road] to becoming {profession:a} in {country}?",
         "I want to become {profession:a} in {country}. [What should I do|Where do I begin|What do I need]?",
         "what are the requirements for becoming {profession:a} in {country}?",
     ],
@@ -415,13 +415,6 @@ FRAMES = {
         "[what is] the [salary|income|average salary] of {profession:a} in {country}?",
         "how [well|much] are {profession:s} paid in {country}?",
         "what do {profession:s} [earn|make] in {country}?",
-    ],
-    "profession_day": [
-        "what does {profession:a} do all day?",
-        "what is a [typical|normal|usual] day like for {profession:a}?",
-        "what does a [typical|normal] day of {profession:a} look like?",
-        "what do {profession:s} do [all day|every day|at work]?",
-        "how [do {profession:s} spend|does {profession:a} spend] the day?",
     ],
     "goal_learner": [
         "how can {learner:a} {goal}?",
@@ -448,11 +441,11 @@ FRAMES = {
     ],
     # Home and things
     "gadget_fix": [
-        "[how can I] [fix] a broken {gadget} [myself|at home|on my own]?",
-        "is it possible to [fix] a broken {gadget} [myself|at home|on my own]?",
-        "my {gadget} is broken. [How can I repair it|How do I fix it] [myself|at home|on my own]?",
+        "[how can I] [fix] a broken {gadget} [alone|at home|without help]?",
+        "is it possible to [fix] a broken {gadget} [alone|at home|without help]?",
+        "my {gadget} is broken. [How can I repair it|How do I fix it] [myself|at home|alone]?",
         "can a broken {gadget} be [fixed|repaired] at home?",
-        "can [I|you|one] [fix] a broken {gadget} without help?",
+        "[what is] a way to [fix] a broken {gadget} without help?",
     ],
     "gadget_buy": [
         "[where can I] [buy] [a cheap] {gadget} in {city}?",
@@ -471,12 +464,12 @@ FRAMES = {
         "which {gadget} would you [recommend] to {audience}?",
     ],
     "stain_removal": [
-        "[how can I] [remove|get] {stain} [stains from|out of|from] {surface:a}?",
+        "[how can I] [remove|get] {stain} [stains from|from] {surface:a}?",
         "[what is] the [best|easiest] way to [remove|get] {stain} [stains from|from] {surface:a}?",
         "what [removes|takes] {stain} [stains from|from] {surface:a}?",
-        "how [are {stain} stains|is a {stain} stain] removed from {surface:a}?",
+        "how [are {stain} stains|is {stain:a} stain] removed from {surface:a}?",
         "there is {stain} on my {surface}. [What can I do|How do I get it out]?",
-        "I spilled {stain} on {surface:a}. How do I get rid of it?",
+        "I got {stain} on {surface:a}. How do I get rid of it?",
     ],
     "pest_removal": [
         "[how can I] get rid of {pest} in the {place}?",
@@ -484,7 +477,7 @@ FRAMES = {
         "what [helps|works] against {pest} in the {place}?",
         "there are {pest} in my {place}. What [can|should] I do?",
         "[how can I] keep {pest} out of the {place}?",
-        "how do you [fight|get rid of] {pest} in the {place}?",
+        "how do [I|you|people] fight {pest} in the {place}?",
     ],
     # Health
     "ailment_cure": [
@@ -528,6 +521,13 @@ FRAMES = {
         "since when do we have {invention}?",
         "[tell me] when {invention} was invented?",
     ],
+    "invention_explain": [
+        "[how can I] explain to {learner:a} how {invention} works?",
+        "[what is] [a good] way to explain to {learner:a} how {invention} works?",
+        "how would you make {learner:a} understand how {invention} works?",
+        "[what is] the [easiest] explanation of how {invention} works for {learner:a}?",
+        "how can the workings of {invention} be explained to {learner:a}?",
+    ],
     "event_cause": [
         "what caused {event}?",
         "why did {event} [happen|begin|start]?",
@@ -537,7 +537,7 @@ FRAMES = {
         "[what is] the reason why {event} [happened|began]?",
     ],
     "event_effect": [
-        "what were the [consequences|effects|results] of {event} for {country}?",
+        "what were the [consequences|results] of {event} for {country}?",
         "how did {event} [affect|change] {country}?",
         "what did {event} mean for {country}?",
         "in what way did {event} [affect|change] {country}?",
@@ -570,7 +570,7 @@ FRAMES = {
         "what should I [give|buy] my {relative} for {occasion}?",
         "[what is] [a good] [gift|present] for my {relative} for {occasion}?",
         "can [you|anyone|someone] [recommend] {occasion:a} [gift|present] for my {relative}?",
-        "I need {occasion:a} [gift|present] for my {relative}. Do you have [any|an] [ideas|idea]?",
+        "I need {occasion:a} [gift|present] for my {relative}. Do you have [any ideas|an idea]?",
         "what would make [a good] {occasion} [gift|present] for my {relative}?",
         "which {occasion} [gift|present] would my {relative} like?",
     ],

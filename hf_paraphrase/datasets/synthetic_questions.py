@@ -25,7 +25,7 @@ Meaning = tuple[str, dict[str, str]]
 FIELD = re.compile(r"\{(\w+)(?::(\w+))?\}")
 CHOICE = re.compile(r"\[([^\]]*)\]")
 # So many draws in a row without a new row, and the grammar is taken to be used up.
-PATIENCE = 50_000
+PATIENCE = 5000
 NAMES = list(FRAMES)
 
 
@@ -46,9 +46,8 @@ class SyntheticQuestionsConfig(CorpusConfig):
     test_size: int = 1000
 
     def check(self) -> None:
-        for name in ("train_size", "validation_size", "test_size"):
-            if getattr(self, name) < 0:
-                raise InputError(f"`{name}` must be at least 0, not {getattr(self, name)}")
+        super().check()
+        self.at_least(0, "train_size", "validation_size", "test_size")
 
 
 class SyntheticQuestionsBuilder(ParaphraseBuilder):

@@ -96,8 +96,7 @@ SLOTS = {
         risotto, paella, hummus, guacamole, chicken curry, beef stew, mashed potatoes, banana bread, garlic bread,
         chocolate cake, carrot cake, waffles, dumplings, meatballs, falafel, couscous, gazpacho, ratatouille,
         tiramisu, crepes, potato salad, Greek salad, vegetable soup, spaghetti, noodles, kimchi, tacos, burritos,
-        ice cream, lemonade, iced tea, hot chocolate, oat milk, peanut butter, strawberry jam, yogurt, brownies,
-        muffins, bagels"""
+        ice cream, peanut butter, strawberry jam, yogurt, brownies, muffins, bagels"""
     ),
     "ingredient": _words("eggs, butter, milk, flour, sugar, cream, honey, oil, cheese, salt, garlic, onions, pepper"),
     "food": _words(
@@ -138,9 +137,9 @@ SLOTS = {
     "invention": _words(
         """the telephone, the printing press, the light bulb, the steam engine, the bicycle, the camera, the
         microscope, the telescope, the compass, the airplane, the computer, the internet, the piano, the zipper, the
-        refrigerator, the microwave oven, the battery, the thermometer, the typewriter, the umbrella, the vaccine,
-        gunpowder, paper, glass, dynamite, chewing gum, the ballpoint pen, the parachute, the submarine, the sewing
-        machine"""
+        refrigerator, the microwave oven, the battery, the thermometer, the typewriter, the umbrella, the ballpoint
+        pen, the parachute, the submarine, the sewing machine, the barometer, the windmill, the elevator, the vacuum
+        cleaner, the metronome, the lightning rod"""
     ),
     "phenomenon": _words(
         """rainbows, earthquakes, hurricanes, thunderstorms, avalanches, tornadoes, tsunamis, wildfires, landslides,

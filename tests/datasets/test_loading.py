@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import datasets
+import pytest
+
+import hf_paraphrase
+from hf_paraphrase.datasets import list_datasets, load_dataset, make_builder
+from hf_paraphrase.datasets.loading import CORPORA
+from hf_paraphrase.errors import InputError
+
+SMALL = {"train_size": 30, "validation_size": 5, "test_size": 5}
+
+
+def test_public_names():
+    assert hf_paraphrase.load_dataset is load_dataset
+    assert hf_paraphrase.list_datasets() == list_datasets() == ["mscoco", "synthetic_questions"]
+
+
+@pytest.mark.parametrize("path", list(CORPORA))
+def test_builder_documents_itself(path):
+    builder = make_builder(path)
+    for topic in ("Source:", "Licence:", "`train`", "`validation`", "`test`", "`source`", "`target`", "`references`"):
+        assert topic in builder.info.description, f"{path} lacks {topic}"
+
+
+def test_all_splits_or_one():
+    everything = load_dataset("synthetic_questions", **SMALL)
+    assert isinstance(everything, datasets.DatasetDict)
+    assert {split: (rows.num_rows, rows.column_names) for split, rows in everything.items()} == {
+        "train": (30, ["source", "target"]),
+        "validation": (5, ["source", "target"]),
+        "test": (5, ["source", "references"]),
+    }
+    for split, rows in everything.items():
+        assert load_dataset("synthetic_questions", split=split, **SMALL).to_list() == rows.to_list()
+
+
+def test_empty_split_is_left_out():
+    assert list(load_dataset("synthetic_questions", **{**SMALL, "validation_size": 0})) == ["train", "test"]
+
+
+def test_nothing_is_printed(capfd):
+    load_dataset("synthetic_questions", **SMALL)
+    assert capfd.readouterr() == ("", "")
+    assert datasets.is_progress_bar_enabled()
+
+
+def test_cache_serves_the_second_call(cache):
+    load_dataset("synthetic_questions", **SMALL)
+    files = {path: path.stat().st_mtime_ns for path in cache.rglob("*.arrow")}
+    load_dataset("synthetic_questions", **SMALL)
+    assert len(files) == 3
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.arrow")} == files
+
+
+def test_cache_is_keyed_by_every_argument():
+    def sources(**kwargs):
+        return load_dataset("synthetic_questions", split="train", **{**SMALL, **kwargs})["source"][:]
+
+    first = sources()
+    assert len(sources(train_size=31)) == 31
+    assert sources(seed=1) != first == sources() == sources(seed=42)
+
+
+def test_failure_leaves_nothing_behind(cache, monkeypatch):
+    monkeypatch.setattr("hf_paraphrase.datasets.synthetic_questions.PATIENCE", 50)
+    with pytest.raises(InputError, match="`test_size` is 1000000"):
+        load_dataset("synthetic_questions", **{**SMALL, "test_size": 1_000_000})
+    assert not list(cache.rglob("*.arrow"))
+
+
+def test_processes_at_once(cache):
+    code = (
+        "import datasets, json, sys\n"
+        "datasets.config.HF_DATASETS_CACHE = sys.argv[1]\n"
+        "from hf_paraphrase.datasets import load_dataset\n"
+        "print(json.dumps(load_dataset('synthetic_questions', split='train', train_size=5000).to_list()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(cache)], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    first, second = (json.loads(process.communicate()[0]) for process in processes)
+    assert first == second and len(first) == 5000
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"path": "synthetic_question"}, "no corpus 'synthetic_question'; did you mean synthetic_questions"),
+        ({"path": "xyz"}, "no corpus 'xyz'; there are: mscoco, synthetic_questions"),
+        ({"name": "x"}, "no configuration 'x'; there are: default"),
+        ({"train_sise": 1}, "no argument 'train_sise'; did you mean train_size"),
+        ({"version": "2.0.0"}, "no argument 'version'"),
+        ({"split": "tests"}, "no split 'tests'; did you mean test"),
+        ({"test_size": -1}, "`test_size` must be at least 0, not -1"),
+        ({"test_size": "5"}, "`test_size` must be of type int, not '5'"),
+        ({"seed": True}, "`seed` must be of type int, not True"),
+    ],
+)
+def test_bad_arguments_are_named(kwargs, message):
+    with pytest.raises(InputError, match=message):
+        load_dataset(**{"path": "synthetic_questions", **SMALL, **kwargs})
