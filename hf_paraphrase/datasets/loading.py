@@ -21,10 +21,15 @@ DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 CORPORA = {
     "books": ("books", "BooksBuilder"),
     "gutenberg": ("gutenberg", "GutenbergBuilder"),
-    "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
     "hotel_reviews": ("hotel_reviews", "HotelReviewsBuilder"),
     "mscoco": ("mscoco", "MscocoBuilder"),
+    "msrp": ("msrp", "MsrpBuilder"),
+    "quora": ("quora", "QuoraBuilder"),
+    "snli": ("snli", "SnliBuilder"),
     "synthetic_questions": ("synthetic_questions", "SyntheticQuestionsBuilder"),
+    "twitter_url": ("twitter_url", "TwitterUrlBuilder"),
+    "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
+    "wikiqa": ("wikiqa", "WikiqaBuilder"),
 }
 
 
