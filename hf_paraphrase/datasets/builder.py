@@ -17,7 +17,6 @@ from .reader import CorpusReader
 __all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
 
 TEXT = datasets.Value("string")
-ROWS_AT_ONCE = 10_000
 # Larger files are known by size and time of change: reading them through would take longer than finding the cache.
 HASHED_SIZE = 64 << 20
 
@@ -93,6 +92,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     # For the dataset card: the licence and the task categories, as the Hub spells them.
     licence_id: ClassVar[str] = "other"
     tasks: ClassVar[tuple[str, ...]] = ()
+    # How many rows are held in memory before they are written.
+    rows_at_once: ClassVar[int] = 10_000
 
     def features(self) -> datasets.Features:
         """The columns of all splits, with their types."""
@@ -161,7 +162,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         schema = self.info.features.arrow_schema
         rows = (row for _, row in self._generate_examples(**kwargs))
         number = 0
-        while batch := list(islice(rows, ROWS_AT_ONCE)):
+        while batch := list(islice(rows, self.rows_at_once)):
             yield number, pa.Table.from_pylist(batch, schema=schema)
             number += 1
 

@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
+from typing import Any
 
-__all__ = ["fit_sentences", "sentence_pairs", "split_at_commas", "words_of"]
+import datasets
+
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+
+__all__ = ["RunningTextBuilder", "RunningTextConfig", "fit_sentences", "sentence_pairs", "split_at_commas", "words_of"]
 
 MAX_CHARACTERS, MAX_WORDS, FOLLOWING = 20, 30, 2
 
@@ -88,3 +94,35 @@ def sentence_pairs(
                 target += sentence
         yield source[:max_words], target[:max_words]
         window = after
+
+
+@dataclass
+class RunningTextConfig(CorpusConfig):
+    """How books become rows.
+
+    Args:
+        seed: Decides what is in which split.
+        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
+    """
+
+    seed: int = 42
+    pairs: bool = False
+
+
+class RunningTextBuilder(CorpusBuilder):
+    """Books: `title`, `author` and `sentences`, or `source` and `target` where the configuration asks for pairs."""
+
+    tasks = ("text-generation",)
+
+    def features(self) -> datasets.Features:
+        if self.config.pairs:
+            return datasets.Features({"source": TEXT, "target": TEXT})
+        return datasets.Features({"title": TEXT, "author": TEXT, "sentences": datasets.List(TEXT)})
+
+    def rows(self, title: str | None, author: str | None, sentences: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """The rows of one document."""
+        if self.config.pairs:
+            for source, target in sentence_pairs(sentences):
+                yield {"source": " ".join(source), "target": " ".join(target)}
+        else:
+            yield {"title": title, "author": author, "sentences": list(sentences)}
