@@ -24,10 +24,12 @@ CORPORA = {
     "hotel_reviews": ("hotel_reviews", "HotelReviewsBuilder"),
     "mscoco": ("mscoco", "MscocoBuilder"),
     "msrp": ("msrp", "MsrpBuilder"),
+    "ppdb": ("ppdb", "PpdbBuilder"),
     "quora": ("quora", "QuoraBuilder"),
     "snli": ("snli", "SnliBuilder"),
     "synthetic_questions": ("synthetic_questions", "SyntheticQuestionsBuilder"),
     "twitter_url": ("twitter_url", "TwitterUrlBuilder"),
+    "wikianswers": ("wikianswers", "WikianswersBuilder"),
     "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
     "wikiqa": ("wikiqa", "WikiqaBuilder"),
 }
