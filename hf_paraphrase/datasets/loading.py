@@ -24,6 +24,7 @@ CORPORA = {
     "hotel_reviews": ("hotel_reviews", "HotelReviewsBuilder"),
     "mscoco": ("mscoco", "MscocoBuilder"),
     "msrp": ("msrp", "MsrpBuilder"),
+    "pairs": ("pairs", "PairsBuilder"),
     "ppdb": ("ppdb", "PpdbBuilder"),
     "quora": ("quora", "QuoraBuilder"),
     "snli": ("snli", "SnliBuilder"),
@@ -116,12 +117,27 @@ def make_builder(
         dataset_name=path,
         config_name=name,
         data_dir=None if folder is None else str(folder),
-        data_files=data_files,
+        data_files=_as_strings(data_files),
         hash=builder_class.state_of(folder),
         **builder_kwargs,
     )
     builder.config.check()
     return builder
+
+
+def _as_strings(data_files: DataFiles | None) -> Any:
+    """Absolute paths in the form that datasets takes them."""
+    if data_files is None:
+        return None
+    if isinstance(data_files, Mapping):
+        return {split: _as_strings(files) for split, files in data_files.items()}
+    if isinstance(data_files, str | os.PathLike):
+        data_files = [data_files]
+    paths = [Path(path).expanduser().absolute() for path in data_files]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"`data_files`: there is no file {path}")
+    return [str(path) for path in paths]
 
 
 @contextmanager

@@ -137,7 +137,7 @@ class CorpusReader:
         """
         lines = self.lines(path)
         if header:
-            self._check_header(path, next(lines, (1, ""))[1], columns, separator)
+            self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
         most = len(columns)
         records = _quoted(lines, separator) if quoted else ((number, line.split(separator)) for number, line in lines)
         for number, fields in records:
@@ -145,6 +145,12 @@ class CorpusReader:
                 yield number, fields + [""] * (most - len(fields))
             else:
                 self.reject(path, number, f"has {len(fields)} columns, not {most}")
+
+    def header(self, path: Path, separator: str) -> list[str]:
+        """The names in the first line of a file, which may be quoted."""
+        for _, line in CorpusReader(self.max_bad_fraction, self.layout).lines(path):
+            return [name.strip() for name in _parse(line, separator) or []]
+        raise InputError(f"{path} is empty; {self.layout}")
 
     def columns(
         self, path: Path, columns: Sequence[str], wanted: Sequence[str], separator: str = "\t", optional: int = 0
@@ -255,8 +261,9 @@ class CorpusReader:
         self.reject(path, number, problem)
         return ""
 
-    def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str) -> None:
-        names = [name.strip().lower() for name in line.split(separator)]
+    def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str, quoted: bool) -> None:
+        fields = _parse(line, separator) or [] if quoted else line.split(separator)
+        names = [name.strip().lower() for name in fields]
         if names != [name.lower() for name in columns]:
             raise InputError(
                 f"{path}, line 1, is not the header {separator.join(columns)!r} but {line[:200]!r}; {self.layout}"

@@ -79,9 +79,9 @@ class SampledPairsBuilder(ParaphraseBuilder):
             groups.append((source, targets[: config.max_references]))
         sources = [source for source, _ in groups]
         parts: dict[str, dict[str, Any]] = {
-            "train": {"store": train, "groups": (), "held_out": tuple(sources)},
-            "validation": {"store": None, "groups": tuple(groups[:validation_size]), "held_out": ()},
-            "test": {"store": None, "groups": tuple(groups[validation_size:]), "held_out": ()},
+            "train": {"store": train, "held_out": tuple(sources)},
+            "validation": {"groups": tuple(groups[:validation_size])},
+            "test": {"groups": tuple(groups[validation_size:])},
         }
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **part}) for split, part in parts.items()
@@ -116,10 +116,10 @@ class SampledPairsBuilder(ParaphraseBuilder):
         return Path(folder)
 
     def _generate_tables(
-        self, split: str, store: PairStore | None, groups: tuple[Group, ...], held_out: tuple[str, ...]
+        self, split: str, store: PairStore | None = None, held_out: tuple[str, ...] = (), **part: Any
     ) -> Iterator[tuple[int, pa.Table]]:
         if store is None:
-            yield from super()._generate_tables(split=split, groups=groups)
+            yield from super()._generate_tables(split=split, **part)
             return
         schema = self.info.features.arrow_schema
         left = self.config.train_size

@@ -39,7 +39,7 @@ class WikianswersBuilder(SampledPairsBuilder):
     Source: `wikianswers-paraphrases-1.0.tar.gz` of knowitall.cs.washington.edu/paralex (about 35 million lines: 18
     million pairs, each in both directions, of 2.6 million questions).
 
-    Citation: Fader, Zettlemoyer and Etzioni 2013, Paraphrase-Driven Learning for Open Question Answering. The sampling:
+    Citation: Fader, Zettlemoyer and Etzioni 2013, Paraphrase-Driven Learning for Open Question Answering. Sampling:
     Prakash et al. 2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
 
     Licence: not stated by the release.
