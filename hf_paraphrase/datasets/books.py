@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import datasets
 
+from ..errors import InputError
 from .documents import split_of, split_point
 from .running_text import RunningTextBuilder, RunningTextConfig
 
@@ -34,6 +35,8 @@ class BooksConfig(RunningTextConfig):
         super().check()
         self.at_least(2, "lines_per_document")
         self.share("validation_fraction", "test_fraction")
+        if self.shares()["train"] <= 0:
+            raise InputError("`validation_fraction` and `test_fraction` leave nothing to train on")
 
     def shares(self) -> dict[str, float]:
         held_out = {"test": self.test_fraction, "validation": self.validation_fraction}

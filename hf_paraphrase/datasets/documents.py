@@ -98,6 +98,10 @@ class DocumentBuilder(CorpusBuilder):
                 f"{self.data_dir} holds no document of {self.config.min_words} to {self.config.max_words} words "
                 f"(`min_words`, `max_words`); {self.layout()}"
             )
+        if next(self._documents(paths, "train", vocabulary), None) is None:
+            raise InputError(
+                f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
+            )
         return [
             datasets.SplitGenerator(
                 name=split,

@@ -11,6 +11,8 @@ import datasets
 
 from ..errors import InputError
 from .builder import seeded_order
+from .overlap import fingerprints, group_overlapping
+from .reader import CorpusReader
 from .running_text import RunningTextBuilder, RunningTextConfig
 from .sentences import check_splitter, sentence_splitter
 
@@ -32,7 +34,14 @@ TITLE, AUTHOR = (re.compile(FIELD.format(name), re.M) for name in ("Title", "Aut
 # The title line of older books, some of which have no fields.
 FIRST_LINE = re.compile(r"Project Gutenberg(?:'s)? (?:E(?:Book|text) of )?(?P<title>\S.*?), by (?P<author>\S.*)", re.I)
 CHARSET = re.compile(rb"^Character set encoding:[ \t]*(UTF-?8)", re.M | re.I)
-CREDITS = re.compile(r"\s*(?:Produced by|E-?text prepared by|This e-?text was|Transcribed (?:by|from)|Scanned)", re.I)
+# What the transcribers put before the book, in its first paragraphs, and instead of its pictures.
+CREDITS = re.compile(
+    r"(?:This (?:file|e-?text|e-?book) was )?(?:Produced|Prepared|Transcribed|Scanned) (?:by|from)|E-?text prepared by"
+    r"|(?:Editorial )?note: Project Gutenberg|\[?Transcriber'?s?'? note",
+    re.I,
+)
+CREDITED = 5
+PICTURE = re.compile(r"\[Illustration.*\]", re.I)
 
 
 @dataclass
@@ -66,7 +75,7 @@ class GutenbergConfig(RunningTextConfig):
 class Book(NamedTuple):
     title: str
     author: str
-    text: str
+    paragraphs: list[str]
 
 
 class GutenbergBuilder(RunningTextBuilder):
@@ -91,8 +100,9 @@ class GutenbergBuilder(RunningTextBuilder):
     30 at most.
 
     Splits: 303 books in `train` and 30 in `test`, or these proportions of fewer books; `validation` where
-    `validation_books` asks for it. Split by book: editions of one author's same title are together. Where
-    `author="W. W. Jacobs"` is given, the thesis had `train_books=86, test_books=11`; for Charles Darwin 17 and 3.
+    `validation_books` asks for it. Split by book, and books that share text, such as a collection of stories and each
+    of them alone, are never in different splits. For `author="W. W. Jacobs"` the thesis had `train_books=86` and
+    `test_books=11`, for Charles Darwin 17 and 3.
 
     Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
     """
@@ -117,32 +127,29 @@ class GutenbergBuilder(RunningTextBuilder):
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         # Early: before all books are read.
         sentence_splitter(self.config.splitter)
-        books = self._find_books()
-        order = seeded_order(books, self.config.seed)
-        generators, start = [], 0
-        for split, size in self._sizes(len(order)).items():
-            paths = sorted(path for book in order[start : start + size] for path in books[book])
-            generators.append(datasets.SplitGenerator(name=split, gen_kwargs={"paths": paths}))
-            start += size
-        # Sizes name `test` first, since that is cut off first.
-        return generators[::-1]
+        books, marks = self._read_books()
+        groups = [[books[place] for place in group] for group in group_overlapping(marks)]
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"paths": sorted(paths)})
+            for split, paths in self._divide(groups).items()
+            if paths
+        ]
 
     def _generate_examples(self, paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
         split_sentences = sentence_splitter(self.config.splitter)
         for path in paths:
             book = read_book(path)
-            sentences = (sentence for paragraph in _paragraphs(book.text) for sentence in split_sentences(paragraph))
+            sentences = (sentence for paragraph in book.paragraphs for sentence in split_sentences(paragraph))
             for number, row in enumerate(self.rows(book.title, book.author, sentences)):
                 yield f"{path.name}-{number}", row
 
-    def _find_books(self) -> dict[tuple[str, str], list[Path]]:
-        """The files of every book by its author and title, in the form in which these are compared."""
-        books: dict[tuple[str, str], list[Path]] = {}
-        authors = set()
+    def _read_books(self) -> tuple[list[Path], list[set[int]]]:
+        """The files of the books asked for, and the fingerprints of each."""
+        books, marks, authors = [], [], set()
         paths = self.paths(self.data_dir)
         if not paths:
             raise FileNotFoundError(f"{self.data_dir} holds no .txt file; {self.layout()}")
-        with self.reader() as reader:
+        with CorpusReader(self.config.max_bad_fraction, self.layout(), unit="books") as reader:
             for path in paths:
                 reader.lines_read += 1
                 try:
@@ -152,13 +159,33 @@ class GutenbergBuilder(RunningTextBuilder):
                     continue
                 authors.add(book.author)
                 if self.config.author is None or _letters(book.author) == _letters(self.config.author):
-                    books.setdefault((_letters(book.author), _letters(book.title)), []).append(path)
+                    books.append(path)
+                    marks.append(fingerprints(book.paragraphs))
         if not books:
             close = (
                 difflib.get_close_matches(self.config.author or "", authors, n=5, cutoff=0.4) or sorted(authors)[:5]
             )
             raise InputError(f"`author`: no book here is by {self.config.author!r}; there are: {', '.join(close)}, …")
-        return books
+        return books, marks
+
+    def _divide(self, groups: list[list[Path]]) -> dict[str, list[Path]]:
+        """Fill the splits with whole groups in a seeded order, one that is too large for a split going to the next."""
+        named = {tuple(path.relative_to(self.data_dir).as_posix() for path in group): group for group in groups}
+        wanted = self._sizes(sum(map(len, groups)))
+        splits: dict[str, list[Path]] = {split: [] for split in ("train", "validation", "test")}
+        for name in seeded_order(named, self.config.seed):
+            group = named[name]
+            for split, size in wanted.items():
+                if len(splits[split]) + len(group) <= size:
+                    splits[split] += group
+                    break
+        for split in ("train", "test"):
+            if wanted[split] and not splits[split]:
+                raise InputError(
+                    f"{sum(map(len, groups))} books, of which those that share text stay together, are too few to "
+                    "divide; add books, or set `test_books` to 0"
+                )
+        return splits
 
     def _sizes(self, count: int) -> dict[str, int]:
         wanted = {
@@ -169,13 +196,8 @@ class GutenbergBuilder(RunningTextBuilder):
         total = sum(wanted.values())
         if count >= total:
             return wanted
-        sizes = {split: max(1, round(count * size / total)) if size else 0 for split, size in wanted.items()}
-        sizes["train"] = count - sizes["test"] - sizes["validation"]
-        if sizes["train"] < 1:
-            raise InputError(
-                f"{count} books are too few for the splits; set `test_books` or `validation_books` to 0, or add books"
-            )
-        return sizes
+        held_out = {split: max(1, round(count * wanted[split] / total)) if wanted[split] else 0 for split in wanted}
+        return {**held_out, "train": count}
 
 
 def read_book(path: Path) -> Book:
@@ -196,10 +218,10 @@ def read_book(path: Path) -> Book:
     last_line = LAST_LINE.search(text, max(header_end, footer - NEARBY), footer)
     footer = last_line.start() if last_line else footer
     title, author = _title_and_author(text[:header_end], path)
-    body = text[header_end:footer].strip()
-    if not any(map(str.isalpha, body)):
+    paragraphs = list(_paragraphs(text[header_end:footer]))
+    if not paragraphs:
         raise InputError("holds no text")
-    return Book(title, author, body)
+    return Book(title, author, paragraphs)
 
 
 def _decode(path: Path) -> str:
@@ -231,14 +253,15 @@ def _title_and_author(header: str, path: Path) -> tuple[str, str]:
         " ".join(field[1].split()) if field else first[name].strip() if first else ""
         for name, field in (("title", TITLE.search(header)), ("author", AUTHOR.search(header)))
     )
-    return title or path.stem, author
+    return title or path.stem, author.rstrip(" ,*")
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    for number, paragraph in enumerate(BLANK_LINE.split(text)):
-        is_credit = number < 3 and CREDITS.match(paragraph)
-        if not is_credit and any(map(str.isalpha, paragraph)):
-            yield " ".join(paragraph.split())
+    paragraphs = (" ".join(paragraph.split()) for paragraph in BLANK_LINE.split(text))
+    for number, paragraph in enumerate(filter(None, paragraphs)):
+        is_credit = number < CREDITED and CREDITS.match(paragraph)
+        if not is_credit and not PICTURE.fullmatch(paragraph) and any(map(str.isalpha, paragraph)):
+            yield paragraph
 
 
 def _letters(name: str) -> str:

@@ -11,9 +11,9 @@ from .reader import CorpusReader
 __all__ = ["WikipediaParagraphsBuilder", "WikipediaParagraphsConfig"]
 
 HEADING = re.compile(r"\s*(?P<level>=(?: ?=)*) .* (?P=level)\s*$")
-# WikiText sets apart what it splits inside words and numbers (`co @-@ star`, `1 @,@ 000`) and endings (`dog 's`).
+# WikiText sets apart what stands inside words and numbers (`co @-@ star`, `1 @,@ 000`), and endings (`dog 's`).
 INSIDE = re.compile(r" @([-.,])@ ")
-ENDING = re.compile(r"(?<=\w) (?=(?:'(?:s|re|ve|ll|d|m)|n't)(?!\w))")
+ENDING = re.compile(r"(?<=\w) (?='(?:s|t|re|ve|ll|d|m)(?!\w))")
 
 
 @dataclass
