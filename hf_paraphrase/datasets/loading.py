@@ -77,6 +77,8 @@ def load_dataset(
         builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
     # datasets refuses to read a split without rows, such as one whose size was set to 0.
     splits = [key for key, info in builder.info.splits.items() if info.num_examples]
+    if not splits:
+        raise InputError(f"no row is left of the files of {path}; {builder.layout()}")
     if split is None:
         return datasets.DatasetDict({key: _read_split(builder, key) for key in splits})
     _check(split.partition("[")[0], splits, f"{path} has no split", "`split`")

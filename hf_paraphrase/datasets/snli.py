@@ -51,7 +51,8 @@ class SnliBuilder(CorpusBuilder):
     tasks = ("text-classification",)
 
     def layout(self) -> str:
-        return f"expected there, or in its subfolder snli_1.0: {', '.join(names[0] for names in FILES.values())}; {self.origin}"
+        names = ", ".join(names[0] for names in FILES.values())
+        return f"expected there, or in its subfolder snli_1.0: {names}; {self.origin}"
 
     def features(self) -> datasets.Features:
         label = datasets.ClassLabel(names=list(LABELS))
