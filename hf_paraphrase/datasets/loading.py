@@ -33,6 +33,7 @@ CORPORA = {
     "wikianswers": ("wikianswers", "WikianswersBuilder"),
     "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
     "wikiqa": ("wikiqa", "WikiqaBuilder"),
+    "yahoo_answers": ("yahoo_answers", "YahooAnswersBuilder"),
 }
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 
-__all__ = ["CorpusReader"]
+__all__ = ["CorpusReader", "open_plain_or_gzipped"]
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class CorpusReader:
             InputError: The file is not the gzip file it seems to be.
         """
         number = 1
-        with _open(path) as file:
+        with open_plain_or_gzipped(path) as file:
             for block in self._whole_lines(path, file):
                 yield number, self._decode(path, number, block)
                 number += block.count(b"\n") + 1
@@ -281,7 +281,8 @@ class CorpusReader:
         logger.warning("%s and left out: %s", share, examples)
 
 
-def _open(path: Path) -> BinaryIO:
+def open_plain_or_gzipped(path: Path) -> BinaryIO:
+    """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
