@@ -100,7 +100,7 @@ class BooksBuilder(RunningTextBuilder):
     def _generate_examples(self, paths: list[Path], split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         with self.reader() as reader:
             for path in paths:
-                lines = (" ".join(line.split()) for _, line in reader.lines(path))
+                lines = (line.strip() for _, line in reader.lines(path))
                 for number, document in enumerate(_documents(lines, self.config.lines_per_document)):
                     point = split_point(self.config.seed, "\n".join(document))
                     if split_of(point, self.config.shares()) == split:

@@ -22,7 +22,6 @@ __all__ = ["UNKNOWN", "DocumentBuilder", "DocumentConfig", "most_frequent", "spl
 UNKNOWN = "<unk>"
 # The words of the package's word tokenizer; corpora that come with unknown words keep them.
 WORD = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
-NO_WORD = re.compile(r"\W+")
 # So many different words are counted at a time, about 200 MB.
 MOST_COUNTED = 2_000_000
 
@@ -71,8 +70,9 @@ class DocumentConfig(CorpusConfig):
 class DocumentBuilder(CorpusBuilder):
     """Documents as lists of tokenised sentences, chosen as in Li et al. 2015, section 4.1.
 
-    The files are read twice, by a first pass that counts the words of the training split and by one for each split;
-    once more for a split of which there are more documents than wanted. Memory holds the vocabulary alone.
+    A first pass over the files counts the words of the training split, then each split is read in one of its own, and
+    in one more where there are more documents than wanted. Memory holds the words that are counted and the hashes of
+    the documents of one split that is cut, never the documents.
     """
 
     BUILDER_CONFIG_CLASS = DocumentConfig
@@ -174,8 +174,8 @@ class DocumentBuilder(CorpusBuilder):
         return text.lower() if self.config.lowercase else text
 
     def _point(self, text: str) -> float:
-        # Without case and punctuation, so that no two texts that are written as the same row get different points.
-        letters = NO_WORD.sub("", unicodedata.normalize("NFC", text).lower())
+        # Without case and white space, so that no two texts that are written as the same row get different points.
+        letters = "".join(unicodedata.normalize("NFC", text).lower().split())
         return split_point(self.config.seed, letters)
 
 

@@ -32,9 +32,10 @@ class HotelReviewsBuilder(DocumentBuilder):
 
     Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces.
 
-    Splits: `train` (340,000 at most), `validation` (4,000) and `test` (40,000), or these proportions of what there is.
-    A hash of a review's words decides its split, not its hotel: that works for both layouts, the names and the order
-    of the files have no say, and a review that stands twice, under one hotel or two, is never in two splits.
+    Splits: `train` (340,000 at most), `validation` (4,000) and `test` (40,000), or these proportions of what there is:
+    of 236,281 reviews of 1,789 hotels 99,424 are kept, 88,095, 1,033 and 10,296. A hash of a review's text decides its
+    split, not its hotel: that works for both layouts, the names and the order of the files have no say, and a review
+    that stands twice, under one hotel or two, is never in two splits.
 
     Kept are reviews of 50 to 250 words with at most 2% unknown words, which are all but the 25,000 most frequent ones
     of the training split's reviews of that length. Unknown words stay as they are: a tokenizer makes them `<unk>`.

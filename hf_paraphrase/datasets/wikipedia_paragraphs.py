@@ -45,8 +45,9 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     Columns: `sentences`, the sentences of a paragraph in order, lower-cased and tokenised, words separated by spaces.
     `<unk>` stays where WikiText has it, and counts as an unknown word.
 
-    Splits: `train` (500,000 at most), `validation` (5,000) and `test` (50,000), or these proportions of what there is.
-    A hash of a paragraph's words decides its split; that WikiText comes in three parts has no say.
+    Splits: `train` (500,000 at most), `validation` (5,000) and `test` (50,000), or these proportions of what there is:
+    908, 8 and 58 of the validation and test parts of WikiText-2, where many words are `<unk>`. A hash of a paragraph's
+    text decides its split; that WikiText comes in three parts has no say.
 
     Kept are paragraphs of 50 to 250 words with at most 4% unknown words, which are all but the 120,000 most frequent
     ones of the training split's paragraphs of that length. The other unknown words stay as they are.

@@ -70,7 +70,7 @@ def test_pairs(corpus):
 
 
 def test_gzip_blank_lines_and_white_space(tmp_path):
-    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one  two .\r\n\r\n \t\r\n\tthree .\r\nfour ."))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b" one two . \r\n\r\n \t\r\n\tthree .\r\nfour ."))
     assert documents(tmp_path, test_fraction=0.0, validation_fraction=0.0) == {
         "train": [["one two .", "three .", "four ."]]
     }

@@ -56,9 +56,7 @@ def test_raw_text_gives_the_same_words(corpus, tmp_path):
 
 def test_unknown_words_of_the_source_stay_and_count(tmp_path):
     (tmp_path / "wiki.valid.tokens").write_text(
-        "".join(
-            f" A {'<unk> ' * (number % 2)}paragraph of ten words is here , I think . \n" * 5 for number in range(8)
-        ),
+        "".join(f" A {'<unk> ' * (number % 2)}paragraph of few words is number {number} . \n" for number in range(40)),
         encoding="utf-8",
     )
     assert {" ".join(row).count("<unk>") for row in documents(tmp_path)} == {0, 1}
