@@ -80,7 +80,7 @@ class PairStore:
         return sum(len(np.unique(table["key"].to_numpy())) for table in self.tables())
 
     def _scatter(self) -> None:
-        if not self._waiting:
+        if not self._waiting_rows:
             return
         table = pa.Table.from_batches(self._waiting, SCHEMA).combine_chunks()
         self._waiting, self._waiting_rows = [], 0

@@ -187,12 +187,11 @@ class CorpusReader:
             texts = [
                 pc.utf8_trim_whitespace(fields.values.take(pc.add(starts, columns.index(name)))) for name in wanted
             ]
-            whole = [pc.not_equal(column, "") for column in texts]
-            for name, present in zip(wanted, whole, strict=True):
-                for at in _places(pc.invert(present)):
-                    self.reject(path, first + rows[at].as_py(), f"has no {name}")
-            keep = functools.reduce(pc.and_, whole)
-            yield texts if keep.true_count == len(keep) else [column.filter(keep) for column in texts]
+            whole = functools.reduce(pc.and_, (pc.not_equal(column, "") for column in texts))
+            for at in _places(pc.invert(whole)):
+                empty = next(name for name, column in zip(wanted, texts, strict=True) if not column[at].as_py())
+                self.reject(path, first + rows[at].as_py(), f"has no {empty}")
+            yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
 
     def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read JSON objects, one a line; one in which some of `fields` are no text is bad.
