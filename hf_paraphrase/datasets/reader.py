@@ -139,9 +139,13 @@ class CorpusReader:
         if header:
             self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
         most = len(columns)
-        records = _quoted(lines, separator) if quoted else ((number, line.split(separator)) for number, line in lines)
+        allowed = range(most - optional, most + 1)
+        if quoted:
+            records = _quoted(lines, separator, allowed)
+        else:
+            records = ((number, line.split(separator)) for number, line in lines)
         for number, fields in records:
-            if most - optional <= len(fields) <= most:
+            if len(fields) in allowed:
                 yield number, fields + [""] * (most - len(fields))
             else:
                 self.reject(path, number, f"has {len(fields)} columns, not {most}")
@@ -287,12 +291,12 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
-def _quoted(lines: Iterator[tuple[int, str]], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Split lines whose fields may be quoted; a quote that is never closed stands for itself."""
+def _quoted(lines: Iterator[tuple[int, str]], separator: str, allowed: range) -> Iterator[tuple[int, list[str]]]:
+    """Split lines whose fields may be quoted; a quote that is closed nowhere, or oddly, stands for itself."""
     ahead: deque[tuple[int, str]] = deque()
     while following := ahead.popleft() if ahead else next(lines, None):
         number, line = following
-        fields = _parse(line, separator) if '"' in line else line.split(separator)
+        fields = _parse(line, separator)
         record, used = line, 0
         while fields is None and used < MAX_RECORD_LINES:
             if used == len(ahead):
@@ -302,20 +306,22 @@ def _quoted(lines: Iterator[tuple[int, str]], separator: str) -> Iterator[tuple[
             record = f"{record}\n{ahead[used][1]}"
             used += 1
             fields = _parse(record, separator)
-        if fields is None:
-            fields = line.split(separator)
-        else:
+        if used and fields is not None and len(fields) in allowed:
             for _ in range(used):
                 ahead.popleft()
+        elif used or not fields:
+            fields = line.split(separator)
         yield number, fields
 
 
 def _parse(record: str, separator: str) -> list[str] | None:
-    """Split a record; None while a quote is open."""
+    """Split a record; no fields where its quotes make no sense, None while one is open."""
+    if '"' not in record:
+        return record.split(separator)
     try:
         return next(csv.reader([record], delimiter=separator, strict=True))
     except csv.Error as error:
-        return None if "unexpected end" in str(error) else record.split(separator)
+        return None if "unexpected end" in str(error) else []
 
 
 def _places(mask: pa.Array) -> list[int]:
