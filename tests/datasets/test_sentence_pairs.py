@@ -71,13 +71,9 @@ def test_quora_sizes(tmp_path):
 
 def test_quora_clean_splits_share_no_question(tmp_path):
     folder = write(tmp_path, quora())
-    clean, leaky = (
-        {
-            split: questions(rows)
-            for split, rows in load_dataset("quora", name, folder, validation_size=9, test_size=9).items()
-        }
-        for name in ("clean", "paraphrases")
-    )
+    sizes = {"validation_size": 9, "test_size": 9}
+    loaded = [load_dataset("quora", name, folder, **sizes) for name in ("clean", "paraphrases")]
+    clean, leaky = ({split: questions(rows) for split, rows in splits.items()} for splits in loaded)
     assert leaky["test"] & leaky["train"]
     assert not clean["test"] & clean["train"]
     assert not clean["validation"] & clean["train"] and not clean["validation"] & clean["test"]
@@ -92,19 +88,18 @@ def test_quora_pairs_keep_labels(tmp_path):
 
 def test_a_pair_in_other_order_or_capitals_is_one(tmp_path):
     files = quora()
-    rows = [line.split("\t") for line in files["quora_duplicate_questions.tsv"]]
-    files["quora_duplicate_questions.tsv"] += [
-        "\t".join([*row[:3], row[4].upper(), row[3], "1"]) for row in rows[1:40]
-    ]
+    rows = [line.split("\t") for line in files["quora_duplicate_questions.tsv"]][1:41]
+    added = ["\t".join([*row[:3], row[4].upper(), row[3], "1"]) for row in rows]
+    files["quora_duplicate_questions.tsv"] += added
     splits = load_dataset("quora", data_dir=write(tmp_path, files))
-    assert sum(splits.num_rows.values()) == 90 + 10  # Ten pairs without a label among those became duplicates.
+    # New are only the ten pairs that were no duplicates before.
+    assert sum(splits.num_rows.values()) == 100
 
 
 def test_sentences_are_cut(tmp_path):
     folder = write(tmp_path, quora())
-    assert {
-        len(text.split()) for text in questions(load_dataset("quora", data_dir=folder, split="train", max_words=3))
-    } == {3}
+    short = load_dataset("quora", data_dir=folder, split="train", max_words=3)
+    assert {len(text.split()) for text in questions(short)} == {3}
     whole = load_dataset("quora", data_dir=folder, split="train", max_words=None)
     assert {len(text.split()) for text in questions(whole)} == {6}
 
