@@ -28,11 +28,14 @@ def held_out_sizes(total: int, validation: int, test: int, most: float) -> tuple
         total: Items there are.
         validation: Items wanted for validation.
         test: Items wanted for testing.
-        most: The share of the items that the two may take; if they want more, both shrink in proportion.
+        most: The share of the items that the two may take; if they want more, both shrink in proportion, but none of
+            the two to nothing if there is one for each.
     """
     wanted = validation + test
     held_out = min(wanted, int(most * total))
-    validation = round(validation * held_out / wanted) if wanted else 0
+    if not (validation and test and held_out > 1):
+        return min(validation, held_out if not test else 0), min(test, held_out)
+    validation = min(max(round(validation * held_out / wanted), 1), held_out - 1)
     return validation, held_out - validation
 
 
