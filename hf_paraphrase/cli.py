@@ -190,13 +190,13 @@ def paraphrase(
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
-    """Paraphrase texts: one output a line, in the order of the input.
+    """Paraphrase texts, in their order, one output a line.
 
     \b
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
     hf-paraphrase paraphrase runs/first --do-sample --temperature 0.8 --json < questions.txt > paraphrases.jsonl
 
-    With several paraphrases of each text, an empty line stands between the texts.
+    With several paraphrases of each text, the text itself comes before them and an empty line after them.
     """
     from transformers import pipeline
 
@@ -224,7 +224,7 @@ def paraphrase(
         if as_json:
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
-            typer.echo("\n".join(paraphrases) + ("\n" if num_return_sequences > 1 else ""))
+            typer.echo("\n".join(paraphrases if num_return_sequences == 1 else [source, *paraphrases, ""]))
 
 
 @app.command()

@@ -12,7 +12,11 @@ run=runs/quickstart
 
 show() {
     printf '\n$'
-    printf ' %q' "$@"
+    local word
+    for word in "$@"; do
+        if [[ $word == *' '* ]]; then word="\"$word\""; fi
+        printf ' %s' "$word"
+    done
     printf '\n'
     "$@"
 }
@@ -41,3 +45,13 @@ show hf-paraphrase paraphrase "$run" --num-return-sequences 3 \
     "How can I learn to cook quickly?" \
     "What is the best way to save money?" \
     "Why do people move to Canada?"
+
+cat <<EOF
+The same in Python:
+
+    import hf_paraphrase
+    from transformers import pipeline
+
+    paraphraser = pipeline("text2text-generation", model="$run")
+    paraphraser("How can I learn to cook quickly?", num_return_sequences=3)
+EOF

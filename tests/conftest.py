@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 # Nor may it fill, or be helped by, the caches of whoever runs it.
 CACHE = tempfile.TemporaryDirectory(prefix="hf_paraphrase-tests-")
-os.environ["HF_DATASETS_CACHE"] = CACHE.name
+os.environ["HF_HOME"] = CACHE.name
 
 
 @pytest.fixture(autouse=True)

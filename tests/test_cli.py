@@ -212,7 +212,8 @@ def test_paraphrase_arguments(checkpoint: Path, capsys: pytest.CaptureFixture) -
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("paraphrase", checkpoint, "how do i cook ?", "bread", "--num-return-sequences", "3") == 0
     blocks = capsys.readouterr().out.rstrip("\n").split("\n\n")
-    assert [len(block.split("\n")) for block in blocks] == [3, 3]
+    assert [block.split("\n")[0] for block in blocks] == ["how do i cook ?", "bread"]
+    assert [len(block.split("\n")) for block in blocks] == [4, 4]
 
 
 def test_paraphrase_lines_as_json(

@@ -12,19 +12,33 @@ __all__ = ["train_word_tokenizer"]
 # Their order gives the ids 0 to 3.
 SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
-# A run of letters, marks and digits, apostrophes inside it included (don't, dog's); any other visible character alone.
-WORD = r"[\p{L}\p{M}\p{N}_]+(?:['’][\p{L}\p{M}\p{N}_]+)*|[^\s\p{L}\p{M}\p{N}_]"
-NO_SPACE_BEFORE = r" (?=[.,!?;:%)\]}…])"
-NO_SPACE_AFTER = r"(?<=[(\[{$#]) "
+# Curly apostrophes become straight ones and straight quotation marks curly ones, since only these tell on which side
+# they stand; a hyphen between spaces becomes a dash. Decoding makes quotation marks straight again.
+CHARACTERS = (("’", "'"), (Regex(r"(?<![^\s(\[{])\""), "“"), ('"', "”"), (Regex(r"(?<=\s)-(?=\s)"), "–"))
+
+LETTER = r"[\p{L}\p{M}\p{N}_]"
+TOKEN = "|".join(
+    (
+        rf"(?<!{LETTER})\p{{L}}(?:\.\p{{L}})+\.?(?!{LETTER})",  # p.m., e.g.
+        rf"'s(?!{LETTER})",  # the ending of dog's and of what's
+        rf"{LETTER}+(?:(?:'(?!s(?!{LETTER}))|(?<=\p{{N}})[.,:](?=\p{{N}})){LETTER}+)*",  # a word, don't, 4:30, 1,000
+        rf"[^\s{LETTER[1:-1]}]",
+    )
+)
+NO_SPACE = (
+    r" (?=[.,!?;:%)\]}…”/-])|(?<=[(\[{$#“/-]) ",
+    r" (?='s(?: |$))|(?<=s) (?=' )",  # dog's, the dogs' toys
+)
 
 
 def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
     """Train a tokenizer of whole words: the most frequent ones of `texts`, `<unk>` for all others.
 
     Texts are normalised (NFC), split at white space and around punctuation, and encoded as `words </s>`; decoders
-    start from `<s>`. Decoded text has its punctuation joined to the words again. The strings `<s>`, `</s>` and so on
-    in a text are punctuation like any other, never control tokens. Words of equal frequency are taken in alphabetical
-    order, so the same texts give the same vocabulary.
+    start from `<s>`. Contractions (don't), numbers (4:30, 1,000) and abbreviations (p.m.) are one word; hyphens and
+    the 's of dog's are words of their own, so that rare compounds and possessives need no `<unk>`. Decoding joins all
+    of it again. The strings `<s>`, `</s>` and so on in a text are punctuation like any other, never control tokens.
+    Words of equal frequency are taken in the order of their characters, so the same texts give the same vocabulary.
 
     Args:
         texts: Texts to count words in; read once, one after the other.
@@ -41,10 +55,11 @@ def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool 
         raise InputError(
             f"`vocab_size` is {vocab_size}, of which {len(SPECIAL_TOKENS)} are special tokens; give it room for words"
         )
-    steps = [normalizers.NFC()] + ([normalizers.Lowercase()] if lowercase else [])
+    if isinstance(texts, str):
+        raise InputError("`texts` is one string; pass a list of strings")
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))
-    tokenizer.normalizer = normalizers.Sequence(steps)
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
+    tokenizer.normalizer = _make_normalizer(lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(TOKEN), behavior="removed", invert=True)
     trainer = trainers.WordLevelTrainer(
         vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS.values()), show_progress=False
     )
@@ -68,17 +83,26 @@ def _checked(texts: Iterable[str]) -> Iterator[str]:
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(f"`texts` must be strings, but item {index} is {text!r}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"`texts`: item {index} holds half a character at {error.start}: {text!r}") from None
         yield text
 
 
+def _make_normalizer(lowercase: bool) -> normalizers.Normalizer:
+    steps = [normalizers.NFC(), *(normalizers.Replace(*change) for change in CHARACTERS)]
+    return normalizers.Sequence([*steps, normalizers.Lowercase()] if lowercase else steps)
+
+
 def _make_decoder() -> decoders.Decoder:
-    # The word-piece decoder puts a space before every token without its prefix. Words never start with NUL, which the
-    # splitting leaves alone, so that is all it does here.
+    # The word-piece decoder puts a space before every token that lacks its prefix. No token starts with two NULs, so
+    # that is all it does here.
     return decoders.Sequence(
         [
             decoders.WordPiece(prefix="\0\0", cleanup=False),
             decoders.Fuse(),
-            decoders.Replace(Regex(NO_SPACE_BEFORE), ""),
-            decoders.Replace(Regex(NO_SPACE_AFTER), ""),
+            decoders.Replace(Regex("|".join(NO_SPACE)), ""),
+            decoders.Replace(Regex("[“”]"), '"'),
         ]
     )

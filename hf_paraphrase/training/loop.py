@@ -86,9 +86,12 @@ def train(
         lengths = (training.max_source_length, training.max_target_length)
         encoded = {split: encode_pairs(rows, tokenizer, *lengths) for split, rows in pairs.items()}
 
-    model, *resumed = load_checkpoint(checkpoint) if checkpoint else (_make_model(recipe, tokenizer),)
+    if checkpoint is None:
+        model, resumed = _make_model(recipe, tokenizer), None
+    else:
+        model, *resumed = load_checkpoint(checkpoint)
     model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
-    run = TrainingRun(recipe, output_dir, accelerator, model, tokenizer, encoded, resumed or None)
+    run = TrainingRun(recipe, output_dir, accelerator, model, tokenizer, encoded, resumed)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run)
@@ -110,13 +113,13 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
             log_with=recipe.training.report_to or None,
             project_config=ProjectConfiguration(str(output_dir), logging_dir=str(output_dir / "trackers")),
         )
-    except ValueError as error:  # fp16 on a CPU, for one
+    except ValueError as error:  # bf16 on a device without it, for one
         raise InputError(f"`mixed_precision: {recipe.training.mixed_precision}`: {error}") from error
     # `accelerate launch` sets the port for several processes. On the CPU it leaves starting them to MPI.
     if "MASTER_PORT" in os.environ and "WORLD_SIZE" not in os.environ:
         logger.warning(
-            "this is the only process. `accelerate launch --cpu` starts no others without MPI; for N processes on the "
-            "CPU, use `ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes N`"
+            "this is the only process: `accelerate launch --cpu` starts no others without MPI; for N processes on the "
+            "CPU, use `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N`"
         )
     return accelerator
 

@@ -70,10 +70,6 @@ class Recipe:
         """The generation configuration that trained models get."""
         return GenerationConfig(**self.generation_config)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON has them."""
-        return asdict(self)
-
     def save(self, directory: Path) -> None:
         """Write the three files, from which `load_recipe` makes an equal recipe."""
         directory.mkdir(parents=True, exist_ok=True)

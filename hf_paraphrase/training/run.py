@@ -25,7 +25,7 @@ from .optimization import make_optimizer, make_scheduler
 from .recipe import Recipe
 from .reporting import Reporter, perplexity
 from .signals import StopSignals, TrainingInterrupted
-from .validation import mean_loss
+from .validation import add_up, mean_loss
 
 __all__ = ["TrainingDiverged", "TrainingRun"]
 
@@ -113,13 +113,14 @@ class TrainingRun:
         try:
             while True:
                 done = self._out_of_time or self.state.step >= self.total_steps
-                if (done or self._is_due(self._evaluation_interval)) and not self._is_evaluated:
-                    self._evaluate()
-                elif self._is_due(self.training.save_steps):
-                    self._save()
                 if self._interrupted:
                     self._save()
                     raise self._interruption()
+                if (done or self._is_due(self._evaluation_interval)) and not self._is_evaluated:
+                    self._evaluate()
+                    continue
+                if self._is_due(self.training.save_steps):
+                    self._save()
                 if done or self._is_out_of_patience:
                     return
                 self._step()
@@ -161,7 +162,7 @@ class TrainingRun:
         norm = self._clip_gradient()
         # The scaler of fp16 expects infinite gradients now and then, and leaves such steps out.
         if not math.isfinite(loss) or (self.accelerator.scaler is None and not math.isfinite(norm)):
-            raise self._divergence(loss, norm, learning_rate)
+            raise self._divergence(f"the loss is {loss}, its gradient's norm {norm}")
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.scheduler.step()
@@ -187,16 +188,16 @@ class TrainingRun:
 
     def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
         """Accumulate the gradient of the mean loss over a step's tokens; return that mean, of all processes."""
-        likelihood = torch.zeros((), dtype=torch.float64, device=self.accelerator.device)
+        likelihood = torch.zeros((), device=self.accelerator.device)
         shares = share_batches(self.encoded["train"], batches, self.collator, self.accelerator)
         for number, (batch, counts) in enumerate(shares, 1):
             is_last = number == len(batches)
             with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
                 loss, nll = cross_entropy_sums(self.wrapped, batch, self.training.label_smoothing_factor)
-                # Gradients are averaged over the processes, so that their number has to be multiplied in.
+                # The processes' gradients are averaged: times their number, that is the sum it should be.
                 self.accelerator.backward(loss * (counts * self.accelerator.num_processes / tokens))
             likelihood += nll * counts
-        return self._agree(likelihood / tokens)
+        return self._agree(float(likelihood)) / tokens
 
     def _clip_gradient(self) -> float:
         """Bound the gradient's norm; return what it was."""
@@ -207,14 +208,12 @@ class TrainingRun:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.training.max_grad_norm, norm)
         return float(norm)
 
-    def _agree(self, loss: torch.Tensor) -> float:
-        """Add up the processes' parts of the loss, and let all know if one of them was stopped or is out of time."""
-        elapsed = time.perf_counter() - self._started
-        flags = loss.new_tensor([self.signals.received is not None, self._exceeds_time(elapsed)])
-        loss, interrupted, out_of_time = self.accelerator.reduce(torch.cat([loss[None], flags]), "sum").tolist()
-        self._interrupted = interrupted > 0
-        self._out_of_time = out_of_time > 0
-        return loss
+    def _agree(self, part: float = 0.0) -> float:
+        """Add up the processes' parts of a number, and let all know if one of them was stopped or is out of time."""
+        is_late = self._exceeds_time(time.perf_counter() - self._started)
+        total, stopped, late = add_up(self.accelerator, [part, self.signals.received is not None, is_late])
+        self._interrupted, self._out_of_time = stopped > 0, late > 0
+        return total
 
     def _log(self, learning_rate: float, norm: float) -> None:
         state = self.state
@@ -236,7 +235,7 @@ class TrainingRun:
         """Validate, and save; or, where a signal comes, leave both for the resumed run."""
 
         def is_stopped() -> bool:
-            self._agree(torch.zeros((), dtype=torch.float64, device=self.accelerator.device))
+            self._agree()
             return self._interrupted
 
         loss = mean_loss(
@@ -251,7 +250,7 @@ class TrainingRun:
             return
         state = self.state
         if not math.isfinite(loss):
-            raise self._divergence(loss, math.nan, self.scheduler.get_last_lr()[0])
+            raise self._divergence(f"the validation loss is {loss}")
         train_loss = state.loss_since_eval / state.tokens_since_eval
         state.loss_since_eval, state.tokens_since_eval = 0.0, 0
         is_best = state.best_loss is None or loss < state.best_loss
@@ -313,10 +312,10 @@ class TrainingRun:
             f"saved {self.checkpoints.newest()}, from which --resume goes on",
         )
 
-    def _divergence(self, loss: float, norm: float, learning_rate: float) -> TrainingDiverged:
+    def _divergence(self, finding: str) -> TrainingDiverged:
         kept = self.checkpoints.newest()
         return TrainingDiverged(
-            f"training diverged at step {self.state.step + 1}: the loss is {loss}, its gradient's norm {norm}, the "
-            f"learning rate {learning_rate:g}. Try a lower `learning_rate`, a lower `max_grad_norm` or more "
+            f"training diverged after step {self.state.step}: {finding}, the learning rate "
+            f"{self.scheduler.get_last_lr()[0]:g}. Try a lower `learning_rate`, a lower `max_grad_norm` or more "
             f"`warmup_steps`; {f'the last good checkpoint is {kept}' if kept else 'no checkpoint was saved yet'}"
         )

@@ -10,7 +10,7 @@ from torch import nn
 
 from .batching import PairCollator, share_batches
 
-__all__ = ["mean_loss"]
+__all__ = ["add_up", "mean_loss"]
 
 
 @torch.no_grad()
@@ -37,19 +37,27 @@ def mean_loss(
     Returns:
         The loss, or None if it was given up.
     """
-    total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
+    total, tokens, stopped = 0.0, 0, False
     training, devices = model.training, [accelerator.device] if accelerator.device.type == "cuda" else []
     model.eval()
     with torch.random.fork_rng(devices):
         for batch, counts in share_batches(encoded, batches, collator, accelerator):
-            if stop():
-                total = None
+            stopped = stop()
+            if stopped:
                 break
             if counts:
-                tokens = (batch["labels"] != -100).sum()
-                total += torch.stack([model(**batch).loss.double() * tokens, tokens])
+                share = int((batch["labels"] != -100).sum())
+                total += float(model(**batch).loss) * share
+                tokens += share
     model.train(training)
-    if total is None:
+    if stopped:
         return None
-    loss, tokens = accelerator.reduce(total, "sum").tolist()
-    return loss / tokens
+    total, tokens = add_up(accelerator, [total, tokens])
+    return total / tokens
+
+
+def add_up(accelerator: Accelerator, values: list[float]) -> list[float]:
+    """Sum each of some numbers over the processes."""
+    if accelerator.num_processes == 1:
+        return values
+    return accelerator.reduce(torch.tensor(values, dtype=torch.float64, device=accelerator.device), "sum").tolist()

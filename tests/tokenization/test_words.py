@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import random
 import subprocess
@@ -15,6 +16,14 @@ CAPTIONS = [
     "A man's dog doesn't run, but (really) it does not bark!",
     "Two dogs: one is 20% white; the other costs $5.",
     "How do I get to Zürich, by train or by bus?",
+]
+LINES = [
+    "What's the dog's name? It's Rex; the dogs' names aren't known!",
+    'A sign that says "no parking" (or "stop.") is on the wall.',
+    "A close-up of his/her well-used t-shirt.",
+    "The clock reads 11:43 p.m., 1,000 people are 2.5 miles away.",
+    "I do not know... can not say, is not sure: he's 5 #1.",
+    "Mother's Day in the U.S. costs $5.50, or 20%!",
 ]
 
 
@@ -35,9 +44,35 @@ def test_words_then_end_mark(tokenizer):
     assert tokenizer.convert_ids_to_tokens(encoded.input_ids) == ["a", "dog", ",", "<unk>", "<unk>", "<unk>", "</s>"]
 
 
-@pytest.mark.parametrize("text", CAPTIONS)
-def test_decoding_reads_naturally(tokenizer, text):
-    assert tokenizer.decode(tokenizer(text).input_ids, skip_special_tokens=True) == text.lower()
+@pytest.mark.parametrize("text", [*CAPTIONS, *LINES])
+def test_decoding_reads_naturally(text):
+    tokenizer = train_word_tokenizer([*CAPTIONS, *LINES], vocab_size=200)
+    ids = tokenizer(text).input_ids
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.decode(ids, skip_special_tokens=True) == text.lower()
+
+
+def test_unknown_words_keep_their_punctuation(tokenizer):
+    ids = tokenizer("The xyz's dog (abc).").input_ids
+    assert tokenizer.decode(ids) == "the <unk>'s dog (<unk>). </s>"
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "the's dog ()."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("dog's what's it's", "dog 's what 's it 's"),
+        ("don't I'd o'clock 'tis", "don't i'd o'clock ' tis"),
+        ('Don’t say “stop” or "go"', "don't say “ stop ” or “ go ”"),
+        ("a well-used one - or two", "a well - used one – or two"),
+        ("4:30 1,000 2.5kg 5. 3,", "4:30 1,000 2.5kg 5 . 3 ,"),
+        ("p.m. e.g. U.S. a.", "p.m. e.g. u.s. a ."),
+        ("one/two (three)!?", "one / two ( three ) ! ?"),
+    ],
+)
+def test_words(text, words):
+    tokenizer = train_word_tokenizer([text], vocab_size=100)
+    assert tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids) == [*words.split(), "</s>"]
 
 
 def test_case_is_kept_on_request():
@@ -85,20 +120,32 @@ def test_padding_and_truncation(tokenizer):
 
 def test_loads_without_this_package(tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
-    code = (
-        "import sys, json; sys.modules['hf_paraphrase'] = None\n"
-        "from transformers import AutoTokenizer\n"
-        f"t = AutoTokenizer.from_pretrained({str(tmp_path)!r})\n"
-        "ids = t(json.loads(sys.argv[1])).input_ids\n"
-        "print(json.dumps([ids, t.batch_decode(ids, skip_special_tokens=True)]))"
-    )
-    texts = [*CAPTIONS, "<s> unheard 😀 </s>", ""]
+    texts = [*CAPTIONS, *LINES, "<s> unheard 😀 </s>", ""]
     result = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(texts)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", BEHAVIOUR_ELSEWHERE, str(tmp_path), json.dumps(texts)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    ids = tokenizer(texts).input_ids
-    assert json.loads(result.stdout) == [ids, tokenizer.batch_decode(ids, skip_special_tokens=True)]
+    assert json.loads(result.stdout) == behaviour(tokenizer, texts)
     assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
+
+
+def behaviour(tokenizer, texts: list[str]) -> list:
+    right = dict(tokenizer(texts, padding=True, truncation=True, max_length=6))
+    left = dict(tokenizer(texts, padding=True, padding_side="left"))
+    plain = tokenizer(texts).input_ids
+    texts = tokenizer.batch_decode(plain), tokenizer.batch_decode(plain, skip_special_tokens=True)
+    return [right, left, plain, *texts, tokenizer.special_tokens_map]
+
+
+BEHAVIOUR_ELSEWHERE = f"""
+import json, sys
+sys.modules["hf_paraphrase"] = None
+from transformers import AutoTokenizer
+{inspect.getsource(behaviour)}
+print(json.dumps(behaviour(AutoTokenizer.from_pretrained(sys.argv[1]), json.loads(sys.argv[2]))))
+"""
 
 
 def test_texts_are_streamed():
@@ -121,6 +168,8 @@ def test_texts_are_streamed():
         (["", "  "], 10, "no word"),
         (["a", None], 10, "item 1 is None"),
         (["a", "b", 3], 10, "item 2 is 3"),
+        (["a", "b\ud83d"], 10, "item 1 holds half a character at 1"),
+        ("a b c", 10, "`texts` is one string"),
     ],
 )
 def test_bad_input_is_named(texts, vocab_size, message):

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.training import loop
 from hf_paraphrase.training.curves import plot_learning_curves
+
+from .tiny_runs import make_pairs, make_recipe
 
 pytest.importorskip("matplotlib")
 EVALUATIONS = [
@@ -22,6 +25,12 @@ def test_curves_of_a_summary_and_of_a_running_training(tmp_path):
     plot_learning_curves({"a": {"evaluations": EVALUATIONS}, "b": running}, tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "running"]
+
+
+def test_training_ends_with_its_curves(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "plot_learning_curves", plot_learning_curves)
+    loop.train(make_recipe(max_steps=2), tmp_path, dataset=make_pairs())
+    assert (tmp_path / "learning_curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_folder_without_a_run_is_an_error(tmp_path):

@@ -165,7 +165,7 @@ def test_special_tokens_have_to_match(tmp_path, pairs):
 @pytest.mark.parametrize("fields", [{"optim": "sgd", "learning_rate": 1e30, "max_grad_norm": None}])
 def test_divergence_stops_and_keeps_the_last_checkpoint(tmp_path, pairs, fields):
     recipe = make_recipe(lr_scheduler_type="constant", save_steps=1, **fields)
-    with pytest.raises(InputError, match=r"diverged at step \d: .*1e\+30.*lower `learning_rate`.*last-0000000\d"):
+    with pytest.raises(InputError, match=r"diverged after step \d: .*1e\+30.*lower `learning_rate`.*last-0000000\d"):
         train(recipe, tmp_path, dataset=pairs)
     assert all(tensor.isfinite().all() for tensor in last_weights(tmp_path).values())
     assert not (tmp_path / "model.safetensors").exists()

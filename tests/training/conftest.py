@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hf_paraphrase.training import loop
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Leave out what takes most of the time of a tiny run: waiting for the disk, and drawing."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(loop, "plot_learning_curves", lambda runs, path: None)
