@@ -93,7 +93,7 @@ class MscocoBuilder(ParaphraseBuilder):
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         paths = [self.find(name, f"annotations/{name}") for name in (TRAIN_FILE, VALIDATION_FILE)]
-        train, held_out = (read_captions(path, self.config.max_words) for path in paths)
+        train, held_out = (read_captions(path, self.config.max_words, self.config.max_bad_fraction) for path in paths)
         shared = train.keys() & held_out.keys()
         if shared:
             logger.warning("%d images are in both files; they are left out of training", len(shared))
@@ -132,15 +132,16 @@ class MscocoBuilder(ParaphraseBuilder):
         yield {"source": source, "target": None, "references": references}
 
 
-def read_captions(path: Path, max_words: int) -> Captions:
+def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
     """Read the different captions of every image that has at least two; the images are in the order of their ids.
 
     Args:
         path: A captions file of the COCO 2014 release.
         max_words: Captions are cut to their first so many words, white space made single spaces.
+        max_bad_fraction: The share of captions that may be damaged and are left out.
 
     Raises:
-        InputError: The file is no such file, or holds nothing to pair.
+        InputError: The file is no such file, holds nothing to pair, or has more damaged captions.
     """
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}
@@ -158,6 +159,13 @@ def read_captions(path: Path, max_words: int) -> Captions:
         else:
             numbers.add(number)
             captions[image].append(" ".join(words))
+    bad = left_out.total()
+    if bad > max_bad_fraction * len(annotations):
+        problems = ", ".join(f"{count:,} {problem}" for problem, count in left_out.items())
+        raise InputError(
+            f"{path}: {bad:,} of {len(annotations):,} captions are bad, more than `max_bad_fraction` = "
+            f"{max_bad_fraction:g} of them: {problems}"
+        )
     different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
     usable = {image: texts for image, texts in different.items() if len(texts) > 1}
     left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
@@ -183,6 +191,8 @@ def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
         raise InputError(f"{path} is not UTF-8 at byte {error.start}; {expected}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
+    except RecursionError as error:
+        raise InputError(f"{path} nests too deeply; {expected}") from error
     try:
         return [int(image["id"]) for image in content["images"]], [dict(entry) for entry in content["annotations"]]
     except (KeyError, TypeError, ValueError) as error:

@@ -69,7 +69,7 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
@@ -84,6 +84,7 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
         longest = max(longest, shown[-1][0])
         axes.plot(*zip(*shown, strict=True), marker="o", markersize=3, label=f"{name} ({total:,})")
     axes.set(xlabel="length in words", ylabel="share of the texts", xlim=(0, longest + 1), ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     axes.grid(True, alpha=0.3)
     axes.legend()
