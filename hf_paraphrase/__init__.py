@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .registration import register
 
 if TYPE_CHECKING:
-    from .datasets import list_datasets, load_dataset
+    from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
@@ -26,6 +26,7 @@ __all__ = [
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
     "Text2TextGenerationPipeline",
+    "dataset_card",
     "list_datasets",
     "list_metrics",
     "load_dataset",
@@ -40,6 +41,7 @@ MODULES = {
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",
     "Text2TextGenerationPipeline": "models.pipeline_text2text",
+    "dataset_card": "datasets",
     "list_datasets": "datasets",
     "list_metrics": "metrics",
     "load_dataset": "datasets",

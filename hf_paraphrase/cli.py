@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,8 @@ import typer
 from typer.core import TyperCommand
 
 from . import __version__
+from .cli_datasets import app as datasets_app
+from .cli_options import parse_pairs
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+app.add_typer(datasets_app, name="datasets")
 
 
 def main(args: list[str] | None = None) -> None:
@@ -154,7 +156,7 @@ def evaluate(
     from .datasets import load_dataset
     from .evaluation import evaluate_paraphraser, format_results
 
-    kwargs = _parse_pairs("--dataset-kwargs", dataset_kwargs or [])
+    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
         trained_on = _read_training_config(model)
         dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
@@ -327,15 +329,3 @@ def _read_training_config(model: str) -> TrainingConfig:
     if not (Path(model) / "recipe").is_dir():
         raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
     return load_recipe(Path(model) / "recipe").training
-
-
-def _parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
-    from .training.fields import parse_scalar
-
-    parsed = {}
-    for pair in pairs:
-        key, has_value, value = pair.partition("=")
-        if not has_value:
-            raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
-        parsed[key] = parse_scalar(value)
-    return parsed

@@ -2,20 +2,34 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import datasets
+import pyarrow as pa
 
 from ..errors import InputError
+from .reader import CorpusReader
 
-__all__ = ["CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
+__all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
+
+TEXT = datasets.Value("string")
+# Larger files are known by size and time of change: reading them through would take longer than finding the cache.
+HASHED_SIZE = 64 << 20
 
 
+@dataclass
 class CorpusConfig(datasets.BuilderConfig):
-    """The arguments of a corpus: subclasses add them as fields whose defaults give their types."""
+    """The arguments of a corpus, which subclasses add as fields with types.
+
+    Args:
+        max_bad_fraction: The share of damaged lines that is left out with a warning; a larger one is an error.
+    """
+
+    max_bad_fraction: float = 0.01
 
     @classmethod
     def arguments(cls) -> dict[str, Any]:
@@ -31,33 +45,61 @@ class CorpusConfig(datasets.BuilderConfig):
         Raises:
             InputError: With the argument's name.
         """
-        for name, default in self.arguments().items():
+        types = get_type_hints(type(self))
+        for name in self.arguments():
             value = getattr(self, name)
-            if type(value) is not type(default):
-                raise InputError(f"`{name}` must be of type {type(default).__name__}, not {value!r}")
+            allowed = get_args(types[name]) or (types[name],)
+            if type(value) not in allowed and not (float in allowed and type(value) is int):
+                kinds = " or ".join("None" if kind is type(None) else kind.__name__ for kind in allowed)
+                raise InputError(f"`{name}` must be of type {kinds}, not {value!r}")
+        self.share("max_bad_fraction")
 
     def at_least(self, least: int, *names: str) -> None:
-        """Refuse arguments below `least`.
+        """Refuse arguments below `least`; None, where the type allows it, is none.
 
         Raises:
             InputError: With the argument's name.
         """
         for name in names:
-            if getattr(self, name) < least:
-                raise InputError(f"`{name}` must be at least {least}, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"`{name}` must be at least {least}, not {value}")
+
+    def share(self, *names: str) -> None:
+        """Refuse arguments that are no shares of a whole.
+
+        Raises:
+            InputError: With the argument's name.
+        """
+        for name in names:
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"`{name}` must be from 0 to 1, not {getattr(self, name)}")
 
 
-class CorpusBuilder(datasets.GeneratorBasedBuilder):
-    """A corpus read from its published files, which its class docstring says how to get."""
+class CorpusBuilder(datasets.ArrowBasedBuilder):
+    """A corpus read from its published files, which its class docstring says how to get.
+
+    The docstring is also the text of the dataset card: paragraphs that start with `Source:`, `Citation:`, `Licence:`,
+    `Layout:`, `Columns:`, `Splits:` or `Configurations:` become its sections.
+    """
 
     VERSION = datasets.Version("1.0.0")
-    # File names, relative to `data_dir`, that the corpus is read from; what they hold decides the cache folder.
+    # File names or glob patterns, relative to `data_dir`, that the corpus is read from; what these files hold decides
+    # the cache folder.
     files: ClassVar[tuple[str, ...]] = ()
     # Where a person gets these files, for errors.
     origin: ClassVar[str] = ""
+    # For the dataset card: the licence and the task categories, as the Hub spells them.
+    licence_id: ClassVar[str] = "other"
+    tasks: ClassVar[tuple[str, ...]] = ()
+    # How many rows are held in memory before they are written.
+    rows_at_once: ClassVar[int] = 10_000
 
-    @classmethod
-    def columns(cls, split: str) -> list[str] | None:
+    def features(self) -> datasets.Features:
+        """The columns of all splits, with their types."""
+        raise NotImplementedError
+
+    def columns(self, split: str) -> list[str] | None:
         """The columns of a split, where splits differ; a builder of datasets has the same ones for all."""
         return None
 
@@ -92,32 +134,72 @@ class CorpusBuilder(datasets.GeneratorBasedBuilder):
         there = ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({there} there); {self.layout()}")
 
+    def reader(self) -> CorpusReader:
+        """A reader for text files, to use as a context over all that are read for one split or for all."""
+        return CorpusReader(self.config.max_bad_fraction, self.layout())
+
+    @classmethod
+    def paths(cls, data_dir: Path) -> list[Path]:
+        """The files in a folder that this corpus is read from, in an order that depends on their names alone."""
+        return sorted({path for name in cls.files for path in data_dir.glob(name) if path.is_file()})
+
     @classmethod
     def state_of(cls, data_dir: Path | None) -> str:
         """A digest of this package's readers and of what the corpus's files hold, for the name of its cache."""
         paths = sorted(Path(__file__).parent.glob("*.py"))
         if data_dir is not None:
-            paths += [data_dir / name for name in cls.files if (data_dir / name).is_file()]
+            paths += cls.paths(data_dir)
         digest = hashlib.sha256()
         for path in paths:
-            with path.open("rb") as file:
-                digest.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
+            digest.update(f"{path.name}\0{_state(path)}\0".encode())
         return digest.hexdigest()[:32]
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=self.features())
+
+    def _generate_tables(self, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
+        # Whole tables go through datasets several times as fast as single rows.
+        schema = self.info.features.arrow_schema
+        rows = (row for _, row in self._generate_examples(**kwargs))
+        number = 0
+        while batch := list(islice(rows, self.rows_at_once)):
+            yield number, pa.Table.from_pylist(batch, schema=schema)
+            number += 1
+
+    def _generate_examples(self, **kwargs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield the rows of a split, each after a key that says where it comes from."""
+        raise NotImplementedError
+
+    def _prepare_split_single(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, bool, Any]]:
+        # Unwrapped here and not by the caller, since the cause would not come back from another process.
+        try:
+            yield from super()._prepare_split_single(*args, **kwargs)
+        except datasets.exceptions.DatasetGenerationError as error:
+            if isinstance(error.__cause__, (InputError, OSError)):
+                raise error.__cause__ from None
+            raise
 
 
 class ParaphraseBuilder(CorpusBuilder):
     """A corpus of paraphrases: `source` and `target` to learn from, `source` and `references` to test on."""
 
-    def _info(self) -> datasets.DatasetInfo:
-        text = datasets.Value("string")
-        features = datasets.Features({"source": text, "target": text, "references": datasets.List(text)})
-        return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=features)
+    tasks = ("text-generation",)
 
-    @classmethod
-    def columns(cls, split: str) -> list[str]:
+    def features(self) -> datasets.Features:
+        return datasets.Features({"source": TEXT, "target": TEXT, "references": datasets.List(TEXT)})
+
+    def columns(self, split: str) -> list[str] | None:
         return ["source", "references"] if split == "test" else ["source", "target"]
 
 
 def seeded_order(items: Iterable[Any], *seed: Any) -> list[Any]:
     """Shuffle different items: the order depends on the seed and the items alone, on every machine and Python."""
     return sorted(items, key=lambda item: hashlib.sha256("\0".join(map(str, (*seed, item))).encode()).digest())
+
+
+def _state(path: Path) -> str:
+    status = path.stat()
+    if status.st_size > HASHED_SIZE:
+        return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,27 @@ import datasets
 from ..errors import InputError
 from .builder import CorpusBuilder
 
-__all__ = ["list_datasets", "load_dataset", "make_builder"]
+__all__ = ["find_builder", "list_datasets", "load_dataset", "make_builder"]
+
+DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 
 # Corpus name -> its module here and the builder in it.
 CORPORA = {
+    "books": ("books", "BooksBuilder"),
+    "gutenberg": ("gutenberg", "GutenbergBuilder"),
+    "hotel_reviews": ("hotel_reviews", "HotelReviewsBuilder"),
     "mscoco": ("mscoco", "MscocoBuilder"),
+    "msrp": ("msrp", "MsrpBuilder"),
+    "pairs": ("pairs", "PairsBuilder"),
+    "ppdb": ("ppdb", "PpdbBuilder"),
+    "quora": ("quora", "QuoraBuilder"),
+    "snli": ("snli", "SnliBuilder"),
     "synthetic_questions": ("synthetic_questions", "SyntheticQuestionsBuilder"),
+    "twitter_url": ("twitter_url", "TwitterUrlBuilder"),
+    "wikianswers": ("wikianswers", "WikianswersBuilder"),
+    "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
+    "wikiqa": ("wikiqa", "WikiqaBuilder"),
+    "yahoo_answers": ("yahoo_answers", "YahooAnswersBuilder"),
 }
 
 
@@ -32,6 +47,8 @@ def load_dataset(
     name: str | None = None,
     data_dir: str | os.PathLike | None = None,
     split: str | None = None,
+    data_files: DataFiles | None = None,
+    num_proc: int | None = None,
     **builder_kwargs: Any,
 ) -> datasets.DatasetDict | datasets.Dataset:
     """Read a corpus from its published files, as `datasets.load_dataset` reads one from the Hub.
@@ -44,6 +61,8 @@ def load_dataset(
         name: A configuration of the corpus, where it has several.
         data_dir: The folder with the corpus's files; not needed for `synthetic_questions`.
         split: One split only, such as `train`, `test` or `train[:100]`.
+        data_files: The files of the corpus `pairs`: a path, several, or those of each split.
+        num_proc: Processes to read with, where a corpus comes in several files.
         builder_kwargs: Fields of the corpus's configuration, such as `seed`.
 
     Returns:
@@ -53,41 +72,75 @@ def load_dataset(
         InputError: An argument that does not exist, with what exists; or damaged files, with what is wrong where.
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
-    builder = make_builder(path, name, data_dir, **builder_kwargs)
+    builder = make_builder(path, name, data_dir, data_files, **builder_kwargs)
     with _no_progress_bars():
-        _prepare(builder)
+        # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
+        builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
     # datasets refuses to read a split without rows, such as one whose size was set to 0.
     splits = [key for key, info in builder.info.splits.items() if info.num_examples]
+    if not splits:
+        raise InputError(f"no row is left of the files of {path}; {builder.layout()}")
     if split is None:
         return datasets.DatasetDict({key: _read_split(builder, key) for key in splits})
     _check(split.partition("[")[0], splits, f"{path} has no split", "`split`")
     return _read_split(builder, split)
 
 
+def find_builder(path: str) -> type[CorpusBuilder]:
+    """The builder class of a corpus.
+
+    Raises:
+        InputError: There is no such corpus.
+    """
+    _check(path, CORPORA, "there is no corpus", "`path`")
+    module, class_name = CORPORA[path]
+    return getattr(importlib.import_module(f".{module}", __package__), class_name)
+
+
 def make_builder(
-    path: str, name: str | None = None, data_dir: str | os.PathLike | None = None, **builder_kwargs: Any
+    path: str,
+    name: str | None = None,
+    data_dir: str | os.PathLike | None = None,
+    data_files: DataFiles | None = None,
+    **builder_kwargs: Any,
 ) -> CorpusBuilder:
     """Make a corpus's builder, whose `as_streaming_dataset` gives the rows without writing them anywhere.
 
     The arguments are those of `load_dataset`.
     """
-    _check(path, CORPORA, "there is no corpus", "`path`")
-    module, class_name = CORPORA[path]
-    builder_class = getattr(importlib.import_module(f".{module}", __package__), class_name)
+    builder_class = find_builder(path)
     if name is not None:
         _check(name, builder_class.builder_configs, f"{path} has no configuration", "`name`")
     for argument in builder_kwargs:
         _check(argument, builder_class.BUILDER_CONFIG_CLASS.arguments(), f"{path} has no argument", "`builder_kwargs`")
+    if data_files is not None and path != "pairs":
+        raise InputError(f"`data_files` is for the corpus `pairs`; {path} is read from the folder `data_dir`")
     folder = None if data_dir is None else Path(data_dir).expanduser().absolute()
     builder = builder_class(
         dataset_name=path,
         config_name=name,
         data_dir=None if folder is None else str(folder),
+        data_files=_as_strings(data_files),
         hash=builder_class.state_of(folder),
         **builder_kwargs,
     )
     builder.config.check()
     return builder
+
+
+def _as_strings(data_files: DataFiles | None) -> Any:
+    """Absolute paths in the form that datasets takes them."""
+    if data_files is None:
+        return None
+    if isinstance(data_files, Mapping):
+        return {split: _as_strings(files) for split, files in data_files.items()}
+    if isinstance(data_files, str | os.PathLike):
+        data_files = [data_files]
+    paths = [Path(path).expanduser().absolute() for path in data_files]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"`data_files`: there is no file {path}")
+    return [str(path) for path in paths]
 
 
 @contextmanager
@@ -99,16 +152,6 @@ def _no_progress_bars() -> Iterator[None]:
     finally:
         if shown:
             datasets.enable_progress_bars()
-
-
-def _prepare(builder: CorpusBuilder) -> None:
-    try:
-        # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
-        builder.download_and_prepare(verification_mode="no_checks")
-    except datasets.exceptions.DatasetGenerationError as error:
-        if isinstance(error.__cause__, (InputError, OSError)):
-            raise error.__cause__ from None
-        raise
 
 
 def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:

@@ -53,20 +53,27 @@ class MscocoConfig(CorpusConfig):
 class MscocoBuilder(ParaphraseBuilder):
     """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1.
 
-    Source: `annotations_trainval2014.zip` of cocodataset.org (Lin et al. 2014, Microsoft COCO: Common Objects in
-    Context). Licence: CC BY 4.0.
+    Source: `annotations_trainval2014.zip` of cocodataset.org.
+
+    Citation: Lin et al. 2014, Microsoft COCO: Common Objects in Context. The sampling: Prakash et al. 2016, Neural
+    Paraphrase Generation with Stacked Residual LSTM Networks.
+
+    Licence: CC BY 4.0.
 
     Layout: `data_dir`, or its subfolder `annotations`, holds `captions_train2014.json` and `captions_val2014.json`.
 
-    Of an image's five captions one is left out at random; the other four make two pairs of `source` and `target`, cut
-    to 15 words. An image with more or fewer captions gives at most two pairs of what it has. The images of Train 2014
-    make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make first
-    `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the `source`, the
-    others, usually four, are the `references`). All draws depend on the seed and the captions alone, not on the order
+    Columns: `source` and `target`; `test` has `source` and `references`, usually four.
+
+    Splits: of an image's five captions one is left out at random; the other four make two pairs of `source` and
+    `target`, cut to 15 words. An image with more or fewer captions gives at most two pairs of what it has. The images
+    of Train 2014 make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make
+    first `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the
+    `source`, the others are the `references`). All draws depend on the seed and the captions alone, not on the order
     of the files. An image in both files is never trained on.
 
-    The paper counts 331,163 training instances, about four an image: its two pairs in both directions
-    (`both_directions=True`).
+    What counts as the paper's size: it names 331,163 training instances, two source-reference pairs an image. 82,783
+    images give 165,566 such pairs, and 331,132 sources or targets, or pairs in both directions. So its instances are
+    these pairs in both directions, `both_directions=True`; by default each pair is trained on once.
 
     Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`.
     """
@@ -79,13 +86,14 @@ class MscocoBuilder(ParaphraseBuilder):
     DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"{folder}{name}" for folder in ("", "annotations/") for name in (TRAIN_FILE, VALIDATION_FILE))
     origin = "they are in annotations_trainval2014.zip of cocodataset.org (CC BY 4.0)"
+    licence_id = "cc-by-4.0"
 
     def layout(self) -> str:
         return f"expected there, or in its subfolder annotations: {TRAIN_FILE} and {VALIDATION_FILE}; {self.origin}"
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         paths = [self.find(name, f"annotations/{name}") for name in (TRAIN_FILE, VALIDATION_FILE)]
-        train, held_out = (read_captions(path, self.config.max_words) for path in paths)
+        train, held_out = (read_captions(path, self.config.max_words, self.config.max_bad_fraction) for path in paths)
         shared = train.keys() & held_out.keys()
         if shared:
             logger.warning("%d images are in both files; they are left out of training", len(shared))
@@ -124,15 +132,16 @@ class MscocoBuilder(ParaphraseBuilder):
         yield {"source": source, "target": None, "references": references}
 
 
-def read_captions(path: Path, max_words: int) -> Captions:
+def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
     """Read the different captions of every image that has at least two; the images are in the order of their ids.
 
     Args:
         path: A captions file of the COCO 2014 release.
         max_words: Captions are cut to their first so many words, white space made single spaces.
+        max_bad_fraction: The share of captions that may be damaged and are left out.
 
     Raises:
-        InputError: The file is no such file, or holds nothing to pair.
+        InputError: The file is no such file, holds nothing to pair, or has more damaged captions.
     """
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}
@@ -150,6 +159,13 @@ def read_captions(path: Path, max_words: int) -> Captions:
         else:
             numbers.add(number)
             captions[image].append(" ".join(words))
+    bad = left_out.total()
+    if bad > max_bad_fraction * len(annotations):
+        problems = ", ".join(f"{count:,} {problem}" for problem, count in left_out.items())
+        raise InputError(
+            f"{path}: {bad:,} of {len(annotations):,} captions are bad, more than `max_bad_fraction` = "
+            f"{max_bad_fraction:g} of them: {problems}"
+        )
     different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
     usable = {image: texts for image, texts in different.items() if len(texts) > 1}
     left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
@@ -175,6 +191,8 @@ def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
         raise InputError(f"{path} is not UTF-8 at byte {error.start}; {expected}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
+    except RecursionError as error:
+        raise InputError(f"{path} nests too deeply; {expected}") from error
     try:
         return [int(image["id"]) for image in content["images"]], [dict(entry) for entry in content["annotations"]]
     except (KeyError, TypeError, ValueError) as error:

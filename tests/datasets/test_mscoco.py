@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.errors import InputError
@@ -147,8 +149,11 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
         {"image_id": 1, "caption": "no id"},
         {"image_id": 2, "id": 903, "caption": train["annotations"][-1]["caption"]},
     ]
+    folder = write(tmp_path, train, content(range(10, 20)))
+    with pytest.raises(InputError, match=f"{TRAIN}: 6 of 22 captions are bad.*2 captions are empty"):
+        load(folder)
     with caplog.at_level(logging.WARNING):
-        rows = load(write(tmp_path, train, content(range(10, 20))), split="train")
+        rows = load(folder, split="train", max_bad_fraction=0.3)
     assert len(rows) == 6
     for problem in ("are empty", "are of an image that the file lacks", "have no id or that of another one"):
         assert f"{TRAIN}: left out, 2 captions {problem}" in caplog.text
@@ -177,6 +182,7 @@ def test_folder_is_only_read(corpus):
     ("text", "message"),
     [
         (b"", "line 1, is not JSON"),
+        (b"[" * 100_000, "nests too deeply"),
         (b'{"images": [],\n "annotations": [,]}', "line 2, is not JSON"),
         (b"\xff\xfe{", "is not"),
         (b"[]", "has other fields"),
@@ -221,3 +227,19 @@ def test_bad_arguments_are_named(corpus, kwargs, message):
 
 def test_part_of_a_split(corpus):
     assert len(load(corpus, split="train[:3]")) == 3
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
+    folder = write(tmp_path_factory.mktemp("corpus"), content(range(3)), content(range(10, 13)))
+    values = st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3))
+    entries = st.lists(st.dictionaries(st.sampled_from(["id", "image_id", "caption"]), values) | values, max_size=4)
+    objects = st.fixed_dictionaries({"images": entries, "annotations": entries})
+    files = objects.map(lambda file: json.dumps(file).encode())
+    (folder / TRAIN).write_bytes(data.draw(st.one_of(st.binary(max_size=40), files)))
+    try:
+        rows = make_builder("mscoco", data_dir=folder, max_bad_fraction=1.0).as_streaming_dataset(split="train")
+    except InputError:
+        return
+    assert all(row["source"] and row["target"] for row in rows)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+
+from ..errors import InputError
+from .documents import split_of, split_point
+from .running_text import RunningTextBuilder, RunningTextConfig
+
+__all__ = ["BooksBuilder", "BooksConfig"]
+
+
+@dataclass
+class BooksConfig(RunningTextConfig):
+    """How the lines become documents.
+
+    Args:
+        seed: Decides what is in which split.
+        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
+        lines_per_document: So many lines make a document, since nothing says where a book ends.
+        validation_fraction: The share of documents to validate on.
+        test_fraction: The share of documents to test on.
+    """
+
+    lines_per_document: int = 1000
+    validation_fraction: float = 0.005
+    test_fraction: float = 0.01
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(2, "lines_per_document")
+        self.share("validation_fraction", "test_fraction")
+        if self.shares()["train"] <= 0:
+            raise InputError("`validation_fraction` and `test_fraction` leave nothing to train on")
+
+    def shares(self) -> dict[str, float]:
+        held_out = {"test": self.test_fraction, "validation": self.validation_fraction}
+        return {**held_out, "train": 1 - sum(held_out.values())}
+
+
+class BooksBuilder(RunningTextBuilder):
+    """The Toronto Books corpus, in documents of a fixed number of lines, as Traynor 2018, section 4.2.2, trains on it.
+
+    Source: BookCorpus, 11,038 novels with 74 million sentences, once at https://yknzhu.wixsite.com/mbweb and not given
+    out there any more.
+
+    Citation: Yukun Zhu, Ryan Kiros, Richard Zemel, Ruslan Salakhutdinov, Raquel Urtasun, Antonio Torralba, Sanja
+    Fidler. Aligning books and movies: towards story-like visual explanations by watching movies and reading books.
+    ICCV 2015.
+
+    Licence: none stated; the books are their authors'. For research.
+
+    Layout: `data_dir` holds `books_large_p1.txt` and `books_large_p2.txt`, or other `.txt` files, plain or gzipped,
+    with one sentence a line, lower-cased, words separated by spaces. Nothing says where a book ends.
+
+    Columns: `title` and `author`, which are None, and `sentences`, the lines of a document. With the configuration
+    `pairs`: `source`, a sentence, and `target`, what follows it, both as words separated by spaces, of which there are
+    30 at most.
+
+    Splits: documents of 1,000 lines (`lines_per_document`), 1% of them in `test`, 0.5% in `validation`, the others in
+    `train`. A hash of a document's text decides its split. As nothing says where a book ends, other parts of a test
+    document's book can be in `train`.
+
+    Configurations: `documents` with one row a document, `pairs` with one row for every sentence but a document's last.
+    """
+
+    BUILDER_CONFIG_CLASS = BooksConfig
+    BUILDER_CONFIGS = [
+        BooksConfig(name="documents", description="One row for every 1,000 lines."),
+        BooksConfig(name="pairs", description="A sentence and what follows it.", pairs=True),
+    ]
+    DEFAULT_CONFIG_NAME = "documents"
+    files = ("*.txt", "*.txt.gz")
+    origin = (
+        "the Toronto Books corpus (BookCorpus, Zhu et al. 2015) is not given out any more; somebody has to lend it"
+    )
+    # A row is a document.
+    rows_at_once: ClassVar[int] = 100
+
+    def layout(self) -> str:
+        return (
+            "expected there: books_large_p1.txt and books_large_p2.txt, or other .txt or .txt.gz files with one "
+            f"sentence a line; {self.origin}"
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        paths = self.paths(self.data_dir)
+        if not paths:
+            raise FileNotFoundError(f"{self.data_dir} holds no .txt file; {self.layout()}")
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"paths": paths, "split": split})
+            for split in reversed(self.config.shares())
+        ]
+
+    def _generate_examples(self, paths: list[Path], split: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        with self.reader() as reader:
+            for path in paths:
+                lines = (line.strip() for _, line in reader.lines(path))
+                for number, document in enumerate(_documents(lines, self.config.lines_per_document)):
+                    point = split_point(self.config.seed, "\n".join(document))
+                    if split_of(point, self.config.shares()) == split:
+                        for place, row in enumerate(self.rows(None, None, document)):
+                            yield f"{path.name}-{number}-{place}", row
+
+
+def _documents(lines: Iterator[str], length: int) -> Iterator[list[str]]:
+    sentences = filter(None, lines)
+    while document := list(islice(sentences, length)):
+        yield document

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import datasets
+from huggingface_hub import DatasetCard, DatasetCardData, HfApi
+
+from .builder import CorpusBuilder
+from .loading import find_builder, make_builder
+
+__all__ = ["SECTIONS", "dataset_card", "push_to_hub"]
+
+# What a builder's docstring has a paragraph on, and the card a section.
+SECTIONS = ("Source", "Layout", "Columns", "Splits", "Configurations", "Licence", "Citation")
+TOPIC = re.compile(rf"({'|'.join(SECTIONS)}): ")
+
+
+def dataset_card(name: str) -> DatasetCard:
+    """Render the Hub's card of a corpus from its builder's docstring.
+
+    Args:
+        name: A corpus, one of `list_datasets()`.
+
+    Returns:
+        The card; `str` gives it as Markdown.
+
+    Raises:
+        InputError: There is no such corpus.
+    """
+    builder = find_builder(name)
+    data = DatasetCardData(
+        pretty_name=name,
+        language="en",
+        license=builder.licence_id,
+        task_categories=list(builder.tasks),
+        tags=["paraphrase", "hf_paraphrase"],
+    )
+    summary, *paragraphs = inspect.getdoc(builder).split("\n\n")
+    section = "About"
+    sections: dict[str, list[str]] = {section: [summary]}
+    for paragraph in paragraphs:
+        topic = TOPIC.match(paragraph)
+        # A paragraph without a topic goes on with that of the one before.
+        section, text = (topic[1], paragraph[topic.end() :]) if topic else (section, paragraph)
+        sections.setdefault(section, []).append(text[0].upper() + text[1:])
+    parts = [f"## {topic}\n\n" + "\n\n".join(sections[topic]) for topic in ("About", *SECTIONS) if topic in sections]
+    return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {name}", *parts, _use(name, builder)]) + "\n")
+
+
+def push_to_hub(
+    path: str,
+    repo_id: str,
+    name: str | None = None,
+    private: bool | None = None,
+    token: str | None = None,
+    **load: Any,
+) -> str:
+    """Read a corpus and upload it to the Hub, as Parquet files with its card.
+
+    A card that is already there is kept, since people may have edited it; datasets writes only its own entries into
+    it. All splits have all columns on the Hub; those that a split lacks are empty there.
+
+    Args:
+        path: A corpus, one of `list_datasets()`.
+        repo_id: The dataset repository, made if need be.
+        name: A configuration of the corpus, which is also the one on the Hub.
+        private: Make a new repository private; None leaves that to the account's settings.
+        token: A token of the Hub, if none is stored.
+        load: Other arguments of `load_dataset`, such as `data_dir`.
+
+    Returns:
+        The repository's address.
+    """
+    builder = make_builder(path, name, **load)
+    builder.download_and_prepare(verification_mode="no_checks")
+    splits = [split for split, info in builder.info.splits.items() if info.num_examples]
+    rows = datasets.DatasetDict({split: builder.as_dataset(split) for split in splits})
+    api = HfApi(token=token)
+    url = api.create_repo(repo_id, repo_type="dataset", private=private, exist_ok=True)
+    if not api.file_exists(repo_id, "README.md", repo_type="dataset"):
+        dataset_card(path).push_to_hub(repo_id, repo_type="dataset", token=token)
+    rows.push_to_hub(repo_id, config_name=builder.config.name, token=token)
+    return str(url)
+
+
+def _use(name: str, builder: type[CorpusBuilder]) -> str:
+    where = ', data_dir="the/folder"' if builder.files else ""
+    where = ', data_files="pairs.csv"' if name == "pairs" else where
+    configs = list(builder.builder_configs)
+    calls = [f'hf_paraphrase.load_dataset("{name}"{where})']
+    calls += [f'hf_paraphrase.load_dataset("{name}", "{configs[-1]}"{where})'] if len(configs) > 1 else []
+    config = builder.builder_configs[builder.DEFAULT_CONFIG_NAME]
+    rows = [f"| `{argument}` | `{getattr(config, argument)!r}` |" for argument in config.arguments()]
+    return "\n".join(
+        ["## Use\n", "```python", "import hf_paraphrase\n", *calls, "```\n"]
+        + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default |", "|---|---|", *rows]
+    )

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import hashlib
+import heapq
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from ..errors import InputError
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .reader import CorpusReader
+from .sentences import check_splitter, sentence_splitter
+
+__all__ = ["UNKNOWN", "DocumentBuilder", "DocumentConfig", "most_frequent", "split_of", "split_point", "tokenize"]
+
+UNKNOWN = "<unk>"
+# The words of the package's word tokenizer; corpora that come with unknown words keep them.
+WORD = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
+# So many different words are counted at a time, about 200 MB.
+MOST_COUNTED = 2_000_000
+
+
+@dataclass
+class DocumentConfig(CorpusConfig):
+    """Which documents are kept, and how they are written.
+
+    Args:
+        seed: Decides which document is in which split.
+        min_words: Shorter documents are left out; punctuation counts.
+        max_words: Longer documents are left out.
+        vocabulary_size: The known words: so many of the most frequent ones of the training split.
+        max_unknown: Documents with a larger share of other words are left out.
+        lowercase: Lower-case everything.
+        splitter: What splits documents into sentences: `rules`, or `punkt`, as in the paper, which needs NLTK and its
+            data (see `hf_paraphrase.datasets.sentences`).
+        train_size: Most documents to train on.
+        validation_size: Most documents to validate on. The paper names none.
+        test_size: Most documents to test on. In a smaller corpus the three sizes are proportions.
+    """
+
+    seed: int = 42
+    min_words: int = 50
+    max_words: int = 250
+    vocabulary_size: int = 25_000
+    max_unknown: float = 0.02
+    lowercase: bool = True
+    splitter: str = "rules"
+    train_size: int = 340_000
+    validation_size: int = 4000
+    test_size: int = 40_000
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "min_words", "vocabulary_size", "train_size")
+        self.at_least(0, "validation_size", "test_size")
+        self.at_least(self.min_words, "max_words")
+        self.share("max_unknown")
+        check_splitter(self.splitter)
+
+    def sizes(self) -> dict[str, int]:
+        return {"test": self.test_size, "validation": self.validation_size, "train": self.train_size}
+
+
+class DocumentBuilder(CorpusBuilder):
+    """Documents as lists of tokenised sentences, chosen as in Li et al. 2015, section 4.1.
+
+    A first pass over the files counts the words of the training split, then each split is read in one of its own, and
+    in one more where there are more documents than wanted. Memory holds the words that are counted and the hashes of
+    the documents of one split that is cut, never the documents.
+    """
+
+    BUILDER_CONFIG_CLASS = DocumentConfig
+    tasks = ("text-generation",)
+
+    def texts(self, reader: CorpusReader, path: Path) -> Iterator[str]:
+        """Read the documents of a file; damaged ones go to `reader.reject`."""
+        raise NotImplementedError
+
+    def features(self) -> datasets.Features:
+        return datasets.Features({"sentences": datasets.List(TEXT)})
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        # Early: before minutes of reading.
+        sentence_splitter(self.config.splitter)
+        paths = self.corpus_paths()
+        counts: Counter[str] = Counter()
+        with self.reader() as reader:
+            words = (words for split, words in self._of_fitting_length(reader, paths, counts) if split == "train")
+            vocabulary = most_frequent(words, self.config.vocabulary_size)
+        if not counts:
+            raise InputError(
+                f"{self.data_dir} holds no document of {self.config.min_words} to {self.config.max_words} words "
+                f"(`min_words`, `max_words`); {self.layout()}"
+            )
+        if next(self._documents(paths, "train", vocabulary), None) is None:
+            raise InputError(
+                f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
+            )
+        return [
+            datasets.SplitGenerator(
+                name=split,
+                gen_kwargs={
+                    "paths": paths,
+                    "split": split,
+                    "vocabulary": vocabulary,
+                    "end": self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0,
+                },
+            )
+            for split, size in reversed(self.config.sizes().items())
+        ]
+
+    def corpus_paths(self) -> list[Path]:
+        """The files to read.
+
+        Raises:
+            FileNotFoundError: There are none.
+        """
+        paths = self.paths(self.data_dir)
+        if not paths:
+            raise FileNotFoundError(f"{self.data_dir} holds no such file; {self.layout()}")
+        return paths
+
+    def _of_fitting_length(
+        self, reader: CorpusReader, paths: list[Path], counts: Counter[str]
+    ) -> Iterator[tuple[str, list[str]]]:
+        for path in paths:
+            for text in self.texts(reader, path):
+                words = tokenize(self._normalize(text))
+                if self.config.min_words <= len(words) <= self.config.max_words:
+                    split = split_of(self._point(text), self.config.sizes())
+                    counts[split] += 1
+                    yield split, words
+
+    def _end(self, paths: list[Path], split: str, size: int, vocabulary: frozenset[str]) -> float:
+        """The point at which a split has to end to have no more than `size` documents."""
+        points = (point for point, _ in self._documents(paths, split, vocabulary))
+        smallest = heapq.nsmallest(size + 1, points)
+        return smallest[size] if len(smallest) > size else 1.0
+
+    def _documents(
+        self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float = 1.0
+    ) -> Iterator[tuple[float, str]]:
+        # Not used as a context: the first pass has judged and reported the damaged lines.
+        reader = CorpusReader(1.0, self.layout())
+        for path in paths:
+            for text in self.texts(reader, path):
+                point = self._point(text)
+                if point < end and split_of(point, self.config.sizes()) == split and self._is_known(text, vocabulary):
+                    yield point, text
+
+    def _generate_examples(
+        self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        split_sentences = sentence_splitter(self.config.splitter)
+        for number, (_, text) in enumerate(self._documents(paths, split, vocabulary, end)):
+            sentences = (tokenize(self._normalize(sentence)) for sentence in split_sentences(text))
+            yield number, {"sentences": [" ".join(words) for words in sentences if words]}
+
+    def _is_known(self, text: str, vocabulary: frozenset[str]) -> bool:
+        words = tokenize(self._normalize(text))
+        if not self.config.min_words <= len(words) <= self.config.max_words:
+            return False
+        unknown = sum(word not in vocabulary for word in words)
+        return unknown <= self.config.max_unknown * len(words)
+
+    def _normalize(self, text: str) -> str:
+        text = unicodedata.normalize("NFC", text)
+        return text.lower() if self.config.lowercase else text
+
+    def _point(self, text: str) -> float:
+        # Without case and white space, so that no two texts that are written as the same row get different points.
+        letters = "".join(unicodedata.normalize("NFC", text).lower().split())
+        return split_point(self.config.seed, letters)
+
+
+def tokenize(text: str) -> list[str]:
+    """Split a text into words, apostrophes inside them included, and single other visible characters."""
+    return WORD.findall(text)
+
+
+def most_frequent(documents: Iterable[list[str]], size: int, most_counted: int = MOST_COUNTED) -> frozenset[str]:
+    """Count words, and return the `size` most frequent ones; of equally frequent ones the first in the alphabet.
+
+    Args:
+        documents: Documents as lists of words; `<unk>` is none.
+        size: How many words.
+        most_counted: Whenever there are more different words than that, the rarest are forgotten, so that memory is
+            bounded. What is rare in a corpus that large is not among its most frequent words.
+    """
+    counts: Counter[str] = Counter()
+    for words in documents:
+        counts.update(words)
+        least = 1
+        while len(counts) > most_counted:
+            counts = Counter({word: count for word, count in counts.items() if count > least})
+            least += 1
+    del counts[UNKNOWN]
+    return frozenset(heapq.nsmallest(size, counts, key=lambda word: (-counts[word], word)))
+
+
+def split_point(seed: int, text: str) -> float:
+    """A point from 0 to 1, spread evenly over texts, that depends on the seed and the text alone."""
+    digest = hashlib.sha256(f"{seed}\0{text}".encode()).digest()
+    return int.from_bytes(digest[:6]) / 256**6
+
+
+def split_of(point: float, sizes: dict[str, int] | dict[str, float]) -> str:
+    """The split that a point lies in when the splits, in order, take shares of the line that are their sizes."""
+    position = point * sum(sizes.values())
+    for split, size in sizes.items():
+        if position < size:
+            return split
+        position -= size
+    # Rounding, at the very end.
+    return split

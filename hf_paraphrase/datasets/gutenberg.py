@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+
+from ..errors import InputError
+from .builder import seeded_order
+from .gutenberg_book import read_book
+from .overlap import fingerprints, group_overlapping
+from .reader import CorpusReader
+from .running_text import RunningTextBuilder, RunningTextConfig
+from .sentences import check_splitter, sentence_splitter
+
+__all__ = ["GutenbergBuilder", "GutenbergConfig"]
+
+
+@dataclass
+class GutenbergConfig(RunningTextConfig):
+    """Which books are read, and how.
+
+    Args:
+        seed: Decides which book is in which split.
+        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not books.
+        author: Only the books of this author; spaces, full stops and case make no difference.
+        splitter: What splits paragraphs into sentences: `rules`, or `punkt`, as in the thesis, which needs NLTK and
+            its data (see `hf_paraphrase.datasets.sentences`).
+        train_books: Most books to train on.
+        validation_books: Most books to validate on. The thesis has none.
+        test_books: Most books to test on. Of fewer books than wanted, the three numbers are proportions.
+    """
+
+    author: str | None = None
+    splitter: str = "rules"
+    train_books: int = 303
+    validation_books: int = 0
+    test_books: int = 30
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "train_books")
+        self.at_least(0, "validation_books", "test_books")
+        check_splitter(self.splitter)
+
+
+class GutenbergBuilder(RunningTextBuilder):
+    """Books of Project Gutenberg, sampled and handled as in Traynor 2018, section 3.1.1.
+
+    Source: https://www.gutenberg.org, the plain-text edition of any books; or the 3,036 English books of Lahiri's
+    Gutenberg Dataset, https://web.eecs.umich.edu/~lahiri/gutenberg_dataset.html, which the thesis sampled.
+
+    Citation: Shibamouli Lahiri. Complexity of word collocation networks: a preliminary structural analysis. EACL 2014
+    Student Research Workshop. Michael Traynor. Unsupervised paraphrase generation from
+    hierarchical language models. Dalhousie University, 2018.
+
+    Licence: the books are in the public domain in the United States; the Project Gutenberg licence applies to their
+    headers and footers, which are cut off.
+
+    Layout: `data_dir`, or its subfolder `txt`, holds one `.txt` file a book. Header and footer are told by their lines
+    `*** START OF …` and `*** END OF …` or by the older small print, title and author are read from the header. Files
+    without them are read where they are called `Author___Title.txt`, as in Lahiri's collection.
+
+    Columns: `title`, `author`, and `sentences`, the sentences of the whole book in order, without captions of pictures
+    and the transcribers' credits. With the configuration
+    `pairs`: `source`, a sentence, and `target`, what follows it, both as words separated by spaces, of which there are
+    30 at most.
+
+    Splits: 303 books in `train` and 30 in `test`, or these proportions of fewer books, such as 146 and 15 of 161;
+    `validation` where `validation_books` asks for it. Split by book, and books that share text, such as a collection
+    of stories and each of them alone, are never in different splits. For `author="W. W. Jacobs"` the thesis had
+    `train_books=86` and `test_books=11`, for Charles Darwin 17 and 3.
+
+    Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
+    """
+
+    BUILDER_CONFIG_CLASS = GutenbergConfig
+    BUILDER_CONFIGS = [
+        GutenbergConfig(name="books", description="One row a book."),
+        GutenbergConfig(name="pairs", description="A sentence and what follows it.", pairs=True),
+    ]
+    DEFAULT_CONFIG_NAME = "books"
+    files = ("*.txt", "txt/*.txt")
+    origin = "they are the plain-text editions of https://www.gutenberg.org"
+    # A row is a whole book.
+    rows_at_once: ClassVar[int] = 16
+
+    def layout(self) -> str:
+        return (
+            "expected there, or in its subfolder txt: one .txt file a book, with the header and footer of Project "
+            f"Gutenberg or called Author___Title.txt; {self.origin}"
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        # Early: before all books are read.
+        sentence_splitter(self.config.splitter)
+        books, marks = self._read_books()
+        groups = [[books[place] for place in group] for group in group_overlapping(marks)]
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"paths": sorted(paths)})
+            for split, paths in self._divide(groups).items()
+            if paths
+        ]
+
+    def _generate_examples(self, paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+        split_sentences = sentence_splitter(self.config.splitter)
+        for path in paths:
+            book = read_book(path)
+            sentences = (sentence for paragraph in book.paragraphs for sentence in split_sentences(paragraph))
+            for number, row in enumerate(self.rows(book.title, book.author, sentences)):
+                yield f"{path.name}-{number}", row
+
+    def _read_books(self) -> tuple[list[Path], list[set[int]]]:
+        """The files of the books asked for, and the fingerprints of each."""
+        books, marks, authors = [], [], set()
+        paths = self.paths(self.data_dir)
+        if not paths:
+            raise FileNotFoundError(f"{self.data_dir} holds no .txt file; {self.layout()}")
+        with CorpusReader(self.config.max_bad_fraction, self.layout(), unit="books") as reader:
+            for path in paths:
+                reader.lines_read += 1
+                try:
+                    book = read_book(path)
+                except InputError as error:
+                    reader.reject(path, 1, str(error))
+                    continue
+                authors.add(book.author)
+                if self.config.author is None or _letters(book.author) == _letters(self.config.author):
+                    books.append(path)
+                    marks.append(fingerprints(book.paragraphs))
+        if not books:
+            close = (
+                difflib.get_close_matches(self.config.author or "", authors, n=5, cutoff=0.4) or sorted(authors)[:5]
+            )
+            raise InputError(f"`author`: no book here is by {self.config.author!r}; there are: {', '.join(close)}, …")
+        return books, marks
+
+    def _divide(self, groups: list[list[Path]]) -> dict[str, list[Path]]:
+        """Fill the splits with whole groups in a seeded order, one that is too large for a split going to the next."""
+        named = {tuple(path.relative_to(self.data_dir).as_posix() for path in group): group for group in groups}
+        wanted = self._sizes(sum(map(len, groups)))
+        splits: dict[str, list[Path]] = {split: [] for split in ("train", "validation", "test")}
+        for name in seeded_order(named, self.config.seed):
+            group = named[name]
+            for split, size in wanted.items():
+                if len(splits[split]) + len(group) <= size:
+                    splits[split] += group
+                    break
+        for split in ("train", "test"):
+            if wanted[split] and not splits[split]:
+                raise InputError(
+                    f"{sum(map(len, groups))} books, of which those that share text stay together, are too few to "
+                    "divide; add books, or set `test_books` to 0"
+                )
+        return splits
+
+    def _sizes(self, count: int) -> dict[str, int]:
+        wanted = {
+            "test": self.config.test_books,
+            "validation": self.config.validation_books,
+            "train": self.config.train_books,
+        }
+        total = sum(wanted.values())
+        if count >= total:
+            return wanted
+        held_out = {split: max(1, round(count * wanted[split] / total)) if wanted[split] else 0 for split in wanted}
+        return {**held_out, "train": count}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import InputError
+
+__all__ = ["Book", "read_book"]
+
+LARGEST_BOOK = 64 << 20
+LINE_END = re.compile(r"\r+\n?")
+BLANK_LINE = re.compile(r"\n[ \t]*\n")
+# The header ends with this line, or with the end of the small print that stood there until about 2003.
+START = re.compile(r"^\*{3} ?START OF TH(?:IS|E) PROJECT GUTENBERG E(?:BOOK|TEXT)[^*]{0,500}\*{3}", re.M | re.I)
+SMALL_PRINT = re.compile(r"^\*END\*? ?THE SMALL PRINT!.*\*END\*.*$", re.M | re.I)
+# The footer starts with the first of these, the second of which often stands before it.
+END = re.compile(r"^\*{3} ?END OF TH(?:IS|E) PROJECT GUTENBERG", re.M | re.I)
+LAST_LINE = re.compile(r"^[ \t]*\*{0,3} ?End of (?:this |the )?Project Gutenberg", re.M | re.I)
+# What is searched for the end of a small print and for a last line.
+NEARBY = 20_000
+FIELD = r"^{}:[ \t]*(\S.*(?:\n[ \t]+\S.*)*)"
+TITLE, AUTHOR = (re.compile(FIELD.format(name), re.M) for name in ("Title", "Author"))
+# The title line of older books, some of which have no fields.
+FIRST_LINE = re.compile(r"Project Gutenberg(?:'s)? (?:E(?:Book|text) of )?(?P<title>\S.*?), by (?P<author>\S.*)", re.I)
+CHARSET = re.compile(rb"^Character set encoding:[ \t]*(UTF-?8)", re.M | re.I)
+# What the transcribers put before the book, in its first paragraphs, and instead of its pictures.
+CREDITS = re.compile(
+    r"(?:This (?:file|e-?text|e-?book) was )?(?:Produced|Prepared|Transcribed|Scanned) (?:by|from)|E-?text prepared by"
+    r"|(?:Editorial )?note: Project Gutenberg|\[?Transcriber'?s?'? note",
+    re.I,
+)
+CREDITED = 5
+PICTURE = re.compile(r"\[Illustration.*\]", re.I)
+
+
+class Book(NamedTuple):
+    """A book; its paragraphs have single spaces for white space."""
+
+    title: str
+    author: str
+    paragraphs: list[str]
+
+
+def read_book(path: Path) -> Book:
+    """Read a book without the header and footer of Project Gutenberg.
+
+    Args:
+        path: A plain-text file: UTF-8, or Windows-1252 or Latin-1 where its header does not say UTF-8.
+
+    Raises:
+        InputError: It is no such book; the message says why, without the path.
+    """
+    text = _decode(path)
+    start = START.search(text)
+    small_print = SMALL_PRINT.search(text, start.end() if start else 0, (start.end() if start else 0) + NEARBY)
+    header_end = (small_print or start).end() if small_print or start else 0
+    end = END.search(text, header_end)
+    footer = end.start() if end else len(text)
+    last_line = LAST_LINE.search(text, max(header_end, footer - NEARBY), footer)
+    footer = last_line.start() if last_line else footer
+    title, author = _title_and_author(text[:header_end], path)
+    paragraphs = list(_paragraphs(text[header_end:footer]))
+    if not paragraphs:
+        raise InputError("holds no text")
+    return Book(title, author, paragraphs)
+
+
+def _decode(path: Path) -> str:
+    if path.stat().st_size > LARGEST_BOOK:
+        raise InputError(f"is larger than {LARGEST_BOOK >> 20} MiB, which no book is")
+    content = path.read_bytes()
+    if b"\0" in content:
+        raise InputError(f"has a NUL at byte {content.index(0) + 1} of the file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if CHARSET.search(content):
+            raise InputError(f"is not UTF-8, as its header says, at byte {error.start + 1} of the file") from error
+        try:
+            text = content.decode("cp1252")
+        except UnicodeDecodeError:
+            raise InputError(f"is neither UTF-8 nor Windows-1252 at byte {error.start + 1} of the file") from error
+    return LINE_END.sub("\n", text)
+
+
+def _title_and_author(header: str, path: Path) -> tuple[str, str]:
+    if not header:
+        author, separator, title = path.stem.partition("___")
+        if not separator:
+            raise InputError("begins with no header of Project Gutenberg and is not called Author___Title.txt")
+        return title.strip(), author.strip()
+    first = FIRST_LINE.search(header)
+    title, author = (
+        " ".join(field[1].split()) if field else first[name].strip() if first else ""
+        for name, field in (("title", TITLE.search(header)), ("author", AUTHOR.search(header)))
+    )
+    return title or path.stem, author.rstrip(" ,*")
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    paragraphs = (" ".join(paragraph.split()) for paragraph in BLANK_LINE.split(text))
+    for number, paragraph in enumerate(filter(None, paragraphs)):
+        is_credit = number < CREDITED and CREDITS.match(paragraph)
+        if not is_credit and not PICTURE.fullmatch(paragraph) and any(map(str.isalpha, paragraph)):
+            yield paragraph

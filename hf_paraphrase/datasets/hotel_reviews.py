@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .documents import DocumentBuilder, DocumentConfig
+from .reader import CorpusReader
+
+__all__ = ["HotelReviewsBuilder"]
+
+TAG = re.compile(r"<(?P<name>[A-Za-z][\w .]*)>(?P<value>.*)", re.DOTALL)
+# What the crawler took along from the page, behind cut-off reviews and beside photos.
+RESIDUE = re.compile(r"(?:showReview\(\d+, *'full'\);|More photos)\s*$")
+
+
+class HotelReviewsBuilder(DocumentBuilder):
+    """Hotel reviews as lists of sentences, chosen as in Li et al. 2015, section 4.1.
+
+    Source: reviews of TripAdvisor, as collected by Wang, Lu and Zhai for their analysis of rating aspects; one of
+    their LARA data sets, https://www.cs.virginia.edu/~hw5x/dataset.html.
+
+    Citation: Hongning Wang, Yue Lu, Chengxiang Zhai. Latent aspect rating analysis on review text data: a rating
+    regression approach. KDD 2010. Jiwei Li, Minh-Thang Luong, Dan Jurafsky. A hierarchical neural autoencoder for
+    paragraphs and documents. ACL 2015.
+
+    Licence: none stated; the reviews are their authors'. For research.
+
+    Layout: `data_dir`, or a subfolder such as `Texts`, holds `hotel_*_parsed.txt`, one file a hotel, whose records are
+    lines `<Author>`, `<Content>`, `<Date>` and `<Rating>`. Where there are none, its `*.txt` files are read, plain or
+    gzipped (`*.txt.gz`), one review a line.
+
+    Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces.
+
+    Splits: `train` (340,000 at most), `validation` (4,000) and `test` (40,000), or these proportions of what there is:
+    of 236,281 reviews of 1,789 hotels 99,424 are kept, 88,095, 1,033 and 10,296. A hash of a review's text decides its
+    split, not its hotel: that works for both layouts, the names and the order of the files have no say, and a review
+    that stands twice, under one hotel or two, is never in two splits.
+
+    Kept are reviews of 50 to 250 words with at most 2% unknown words, which are all but the 25,000 most frequent ones
+    of the training split's reviews of that length. Unknown words stay as they are: a tokenizer makes them `<unk>`.
+    """
+
+    BUILDER_CONFIGS = [DocumentConfig(name="paper", description="50 to 250 words, 25,000 known, 2% unknown.")]
+    DEFAULT_CONFIG_NAME = "paper"
+    records = ("hotel_*_parsed.txt", "*/hotel_*_parsed.txt")
+    files = (*records, "*.txt", "*.txt.gz")
+    origin = "they are among the LARA data sets (TripAdvisor), https://www.cs.virginia.edu/~hw5x/dataset.html"
+
+    def layout(self) -> str:
+        return (
+            "expected there, or in a subfolder: hotel_*_parsed.txt with lines <Author>…, <Content>…, <Date>…, "
+            f"<Rating>…; or *.txt or *.txt.gz with one review a line; {self.origin}"
+        )
+
+    @classmethod
+    def paths(cls, data_dir: Path) -> list[Path]:
+        found = super().paths(data_dir)
+        return [path for path in found if path.match("hotel_*_parsed.txt")] or found
+
+    def texts(self, reader: CorpusReader, path: Path) -> Iterator[str]:
+        if path.match("hotel_*_parsed.txt"):
+            texts = read_records(reader, path)
+        else:
+            texts = (line for _, line in reader.lines(path))
+        for text in texts:
+            yield RESIDUE.sub("", text)
+
+
+def read_records(reader: CorpusReader, path: Path) -> Iterator[str]:
+    """Yield the `<Content>` of every record; a line without a tag and a record without content are bad."""
+    author = None
+    for number, line in reader.lines(path):
+        tag = TAG.match(line)
+        if tag is None:
+            if line.strip():
+                reader.reject(path, number, "starts with no <Author>, <Content>, <Date> or <Rating>")
+        elif tag["name"] == "Author":
+            if author is not None:
+                reader.reject(path, author, "is an <Author> without a <Content>")
+            author = number
+        elif tag["name"] == "Content":
+            author = None
+            yield tag["value"]
+    if author is not None:
+        reader.reject(path, author, "is an <Author> without a <Content>")

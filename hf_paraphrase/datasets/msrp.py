@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import datasets
+
+from .reader import CorpusReader
+from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
+
+__all__ = ["MsrpBuilder", "MsrpConfig"]
+
+TRAIN_FILE, TEST_FILE = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
+COLUMNS = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+
+
+@dataclass
+class MsrpConfig(SentencePairsConfig):
+    """As `SentencePairsConfig`; the corpus has its own test file."""
+
+    validation_size: int = 400
+
+
+class MsrpBuilder(SentencePairsBuilder):
+    """Sentence pairs from the news with judgements whether they are paraphrases: the MSR Paraphrase Corpus.
+
+    Source: Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398.
+
+    Citation: Dolan and Brockett 2005, Automatically Constructing a Corpus of Sentential Paraphrases.
+
+    Licence: Microsoft Research's licence for the corpus; for research.
+
+    Layout: `data_dir` holds `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`, with a header and the columns
+    Quality (1 for a paraphrase), #1 ID, #2 ID, #1 String, #2 String, separated by tabs.
+
+    Columns: `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). `paraphrases` has `source` and
+    `target`; its `test` has `source` and `references`, a list of one.
+
+    Splits: test is the test file (1,725 pairs); the train file (4,076 pairs) gives 400 pairs, at random, to
+    validation, which the release lacks, and the others to train.
+
+    Configurations: `pairs` with all pairs and labels, `paraphrases` with those that are paraphrases.
+    """
+
+    BUILDER_CONFIG_CLASS = MsrpConfig
+    BUILDER_CONFIGS = [
+        MsrpConfig(name="pairs", description="All pairs with labels."),
+        MsrpConfig(name="paraphrases", description="The pairs that are paraphrases."),
+    ]
+    DEFAULT_CONFIG_NAME = "pairs"
+    files = (TRAIN_FILE, TEST_FILE)
+    origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        with self.reader() as reader:
+            splits = self.divide_files(self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE))
+        return self.generators(splits)
+
+    def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
+        path = self.find(name)
+        rows = self.texts(reader, path, COLUMNS, ("#1 String", "#2 String"), header=True)
+        for number, (label, _, _, first, second) in rows:
+            if label in ("0", "1"):
+                yield first, second, int(label)
+            else:
+                reader.reject(path, number, f"has Quality {label[:20]!r}, not 0 or 1")

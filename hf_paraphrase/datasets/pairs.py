@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import InputError
+from .reader import CorpusReader
+from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
+from .sampling import cut
+
+__all__ = ["PairsBuilder", "PairsConfig"]
+
+SPLITS = ("train", "validation", "test")
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+ROWS_AT_ONCE = 10_000
+
+
+@dataclass
+class PairsConfig(SampledPairsConfig):
+    """Which columns hold the pairs, and how one set of files becomes splits.
+
+    Args:
+        source_column: The column of the texts to paraphrase.
+        target_column: The column of their paraphrases.
+        references_column: In test files, a column with several paraphrases in place of the target column: a list, or
+            a text in csv files.
+    """
+
+    test_size: int = 1000
+    source_column: str = "source"
+    target_column: str = "target"
+    references_column: str | None = None
+
+
+class PairsBuilder(SampledPairsBuilder):
+    """Your own paraphrase pairs, from csv, tsv, jsonl or Parquet files.
+
+    Source: `load_dataset("pairs", data_files=…)`, with a path, several, or those of each split:
+    `{"train": …, "validation": …, "test": …}`.
+
+    Citation: none.
+
+    Licence: that of your data.
+
+    Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line; both
+    may be gzipped. The columns are `source` and `target` unless `source_column` and `target_column` name others.
+
+    Columns: `source` and `target`; `test` has `source` and `references`.
+
+    Splits: those of `data_files`, as they are; a test row has one reference, or those of `references_column`. Where
+    only train files are given, a tenth of the sources, at random, is held out, and up to 1,000 of them each go to
+    validation and test, with up to five references; a pair comes once, and no pair of a test source is in train.
+    """
+
+    BUILDER_CONFIG_CLASS = PairsConfig
+    BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.")]
+    DEFAULT_CONFIG_NAME = "default"
+    origin = 'for instance load_dataset("pairs", data_files="pairs.csv", source_column="a", target_column="b")'
+
+    def layout(self) -> str:
+        return (
+            f"expected are files that end in .csv, .tsv, .jsonl or .parquet, with the columns "
+            f"{self.config.source_column!r} and {self.config.target_column!r}; {self.origin}"
+        )
+
+    def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
+        rows = self._rows(reader, self.config.data_files["train"], self.config.target_column)
+        while batch := list(islice(rows, ROWS_AT_ONCE)):
+            sources, targets = zip(*((source, target) for source, (target, *_) in batch), strict=True)
+            yield pa.array(sources, pa.string()), pa.array(targets, pa.string())
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        files = self.config.data_files
+        if not files:
+            raise InputError(f"`data_files` is missing; {self.layout()}")
+        unknown = sorted(set(files) - set(SPLITS))
+        if unknown:
+            raise InputError(f"`data_files` has the split {unknown[0]!r}; there are: {', '.join(SPLITS)}")
+        if set(files) == {"train"}:
+            return super()._split_generators(dl_manager)
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "paths": list(files[split])})
+            for split in SPLITS
+            if split in files
+        ]
+
+    def _generate_examples(
+        self, split: str, groups: tuple[Any, ...] = (), paths: list[str] | None = None
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        if paths is None:
+            yield from super()._generate_examples(split, groups)
+            return
+        column = self.config.target_column
+        if split == "test" and self.config.references_column is not None:
+            column = self.config.references_column
+        with self.reader() as reader:
+            for number, (source, targets) in enumerate(self._rows(reader, paths, column)):
+                row = {"references": targets} if split == "test" else {"target": targets[0]}
+                yield number, {"source": source, **row}
+
+    def _rows(self, reader: CorpusReader, paths: list[str], column: str) -> Iterator[tuple[str, list[str]]]:
+        """Read sources, each with the texts of another column."""
+        names = (self.config.source_column, column)
+        for path in map(Path, paths):
+            for number, values in self._values(reader, path, names):
+                source, targets = values
+                texts = [source, *(targets if isinstance(targets, list) else [targets])]
+                texts = [cut(text, None) if isinstance(text, str) else "" for text in texts]
+                if len(texts) > 1 and all(texts):
+                    yield texts[0], texts[1:]
+                else:
+                    reader.reject(path, number, f"has no text in {names[0]!r} or {names[1]!r}")
+
+    def _values(
+        self, reader: CorpusReader, path: Path, names: tuple[str, str]
+    ) -> Iterator[tuple[int, tuple[Any, Any]]]:
+        kind = Path(path.name.removesuffix(".gz")).suffix
+        if kind in SEPARATORS:
+            columns = reader.header(path, SEPARATORS[kind])
+            self._check_columns(path, names, columns)
+            places = [columns.index(name) for name in names]
+            for number, row in reader.rows(path, columns, SEPARATORS[kind], header=True, quoted=True):
+                yield number, tuple(row[place] for place in places)
+        elif kind in (".jsonl", ".json"):
+            for number, record in reader.json_lines(path, names[:1]):
+                yield number, tuple(record.get(name) for name in names)
+        elif kind == ".parquet":
+            yield from self._parquet_values(reader, path, names)
+        else:
+            raise InputError(f"{path} ends in {kind or 'nothing'}; {self.layout()}")
+
+    def _parquet_values(
+        self, reader: CorpusReader, path: Path, names: tuple[str, str]
+    ) -> Iterator[tuple[int, tuple[Any, Any]]]:
+        try:
+            file = pq.ParquetFile(path)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{path} is no Parquet file ({error}); {self.layout()}") from error
+        self._check_columns(path, names, file.schema_arrow.names)
+        number = 0
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(names)):
+            reader.lines_read += len(batch)
+            for values in zip(*(batch[name].to_pylist() for name in names), strict=True):
+                number += 1
+                yield number, values
+
+    def _check_columns(self, path: Path, names: tuple[str, str], columns: list[str]) -> None:
+        for name in names:
+            if name not in columns:
+                raise InputError(f"{path} has no column {name!r}; it has: {', '.join(columns)}; {self.layout()}")

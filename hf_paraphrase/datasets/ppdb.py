@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InputError
+from .reader import CorpusReader
+from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
+
+__all__ = ["PpdbBuilder", "PpdbConfig"]
+
+SIZES = ("s", "m", "l", "xl", "xxl", "xxxl")
+PARTS = ("lexical", "phrasal", "all")
+COLUMNS = ("LHS", "phrase", "paraphrase", "features", "alignment", "entailment")
+# Digits, and the slots of syntactic entries, such as [NP,1].
+LEFT_OUT = r"\p{Nd}|\[[^\s\]]+\]"
+
+
+@dataclass
+class PpdbConfig(SampledPairsConfig):
+    """Which file to read, and how its pairs become splits.
+
+    Args:
+        size: The size of the pack, s to xxxl; None takes the largest in the folder.
+        part: lexical, phrasal or all; None takes all of one size that are there.
+    """
+
+    size: str | None = None
+    part: str | None = None
+
+    def check(self) -> None:
+        super().check()
+        for name, known in (("size", SIZES), ("part", PARTS)):
+            if getattr(self, name) not in (None, *known):
+                raise InputError(f"`{name}` must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+
+
+class PpdbBuilder(SampledPairsBuilder):
+    """Words and phrases with the same meaning: the Paraphrase Database, PPDB 2.0, English.
+
+    Source: the packs of paraphrase.org, English, such as `ppdb-2.0-l-all.gz` and the smaller
+    `ppdb-2.0-l-lexical.gz` and `ppdb-2.0-l-phrasal.gz`.
+
+    Citation: Pavlick, Rastogi, Ganitkevitch, Van Durme and Callison-Burch 2015, PPDB 2.0. The sampling: Prakash et al.
+    2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
+
+    Licence: CC BY 3.0.
+
+    Layout: `data_dir` holds files named `ppdb-2.0-SIZE-PART`, SIZE s to xxxl, PART lexical, phrasal or all, plain or
+    with `.gz`, with `LHS ||| phrase ||| paraphrase ||| features ||| alignment ||| entailment` in every line. The paper
+    uses size l, which `size="l"` asks for; by default it is the largest there is.
+
+    Columns: `source` and `target`; `test` has `source` and `references`, up to five.
+
+    Splits: 90% of the source phrases make train (4.8 million pairs for the paper), the others validation (1,000
+    phrases) and test (20,000). Of a smaller file all of the other 10% are used, in the same proportion. Syntactic
+    entries and those with digits are left out, as in the paper. A pair comes once, however many categories it has; it
+    is sampled without replacement, and no pair of a test phrase, in either direction, is in train.
+    """
+
+    BUILDER_CONFIG_CLASS = PpdbConfig
+    BUILDER_CONFIGS = [PpdbConfig(name="paper", description="90% of the phrases to train on, 20,000 to test on.")]
+    DEFAULT_CONFIG_NAME = "paper"
+    files = tuple(f"ppdb-2.0-{size}-{part}{end}" for size in SIZES for part in PARTS for end in ("", ".gz"))
+    origin = "the packs are on paraphrase.org (CC BY 3.0)"
+    licence_id = "cc-by-3.0"
+
+    def layout(self) -> str:
+        size, part = self.config.size or "SIZE", self.config.part or "PART"
+        return (
+            f"expected in it: ppdb-2.0-{size}-{part} or ppdb-2.0-{size}-{part}.gz (SIZE: {', '.join(SIZES)}; PART: "
+            f"{', '.join(PARTS)}), lines of {' ||| '.join(COLUMNS)}; {self.origin}"
+        )
+
+    def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
+        for name in self._chosen():
+            for pair in reader.columns(self.data_dir / name, COLUMNS, ("phrase", "paraphrase"), " ||| "):
+                left_out = pc.equal(*pair)
+                for phrases in pair:
+                    left_out = pc.or_(left_out, pc.match_substring_regex(phrases, LEFT_OUT))
+                keep = pc.invert(left_out)
+                yield tuple(phrases.filter(keep) for phrases in pair)
+
+    def _chosen(self) -> list[str]:
+        """The names of the files: one size, and `all` in place of its parts."""
+        for size in (self.config.size,) if self.config.size else reversed(SIZES):
+            there = {}
+            for part in (self.config.part,) if self.config.part else PARTS:
+                names = (f"ppdb-2.0-{size}-{part}", f"ppdb-2.0-{size}-{part}.gz")
+                found = [name for name in names if (self.data_dir / name).is_file()]
+                there |= {part: found[0]} if found else {}
+            if there:
+                return [there["all"]] if "all" in there else list(there.values())
+        raise FileNotFoundError(f"no such file in {self.data_dir}; {self.layout()}")

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice, pairwise
+from typing import Any
+
+import datasets
+
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+
+__all__ = ["RunningTextBuilder", "RunningTextConfig", "fit_sentences", "sentence_pairs", "split_at_commas", "words_of"]
+
+MAX_CHARACTERS, MAX_WORDS, FOLLOWING = 20, 30, 2
+
+# A comma of the sentence, not one inside a number such as 1,000.
+COMMA = re.compile(r",(?!\d)")
+
+
+def words_of(text: str, max_characters: int = MAX_CHARACTERS) -> list[str]:
+    """Split a text into words: runs of letters, and runs of anything else but white space (Traynor 2018, 3.1.1).
+
+    So `don't` is three words and `."` is one. White space separates and is dropped.
+
+    Args:
+        text: Any text.
+        max_characters: Words are cut to their first so many characters.
+    """
+    runs = (groupby(chunk, str.isalpha) for chunk in text.split())
+    return ["".join(islice(run, max_characters)) for chunk in runs for _, run in chunk]
+
+
+def split_at_commas(words: list[str], max_words: int = MAX_WORDS) -> list[list[str]]:
+    """Split a sentence that is too long at commas, the first part as long as it may be, then the rest again.
+
+    Traynor 2018, section 3.1.1. A part keeps the comma it ends with. Where the first comma comes too late, the part
+    before it stays too long; whoever uses it cuts it.
+
+    Args:
+        words: A sentence, from `words_of`.
+        max_words: A sentence of up to so many words stays whole, and parts have at most so many where commas allow.
+
+    Returns:
+        The parts; together they are `words`.
+    """
+    commas = [end for end, word in enumerate(words[:-1], 1) if COMMA.search(word)]
+    cuts, last_comma = [0], 0
+    for end in [*commas, len(words)]:
+        if end - cuts[-1] > max_words and last_comma > cuts[-1]:
+            cuts.append(last_comma)
+        if end - cuts[-1] > max_words and end < len(words):
+            cuts.append(end)
+        last_comma = end
+    return [words[start:end] for start, end in pairwise([*cuts, len(words)])]
+
+
+def fit_sentences(sentences: Iterable[str], max_words: int = MAX_WORDS) -> Iterator[list[str]]:
+    """Turn sentences into lists of words, long ones into several at their commas, one after the other.
+
+    What has no comma to split at stays longer than `max_words`.
+    """
+    for sentence in sentences:
+        if words := words_of(sentence):
+            yield from split_at_commas(words, max_words)
+
+
+def sentence_pairs(
+    sentences: Iterable[str], max_words: int = MAX_WORDS, following: int = FOLLOWING
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Pair every sentence with what follows it, as a model that predicts the next sentence learns it.
+
+    Traynor 2018, section 3.1.1: sentences over 30 words are split at commas; a target under 30 words is lengthened by
+    up to two following sentences; sources and targets are cut to 30 words. Only a few sentences are held at a time.
+
+    Args:
+        sentences: The sentences of one document, in order.
+        max_words: Most words of a source and of a target.
+        following: Most sentences that a short target is lengthened by.
+
+    Yields:
+        The words of the source and of its target.
+    """
+    window: list[list[str]] = []
+    fitted = fit_sentences(sentences, max_words)
+    while True:
+        window += islice(fitted, 2 + following - len(window))
+        if len(window) < 2:
+            return
+        source, *after = window
+        target: list[str] = []
+        for sentence in after:
+            if len(target) < max_words:
+                target += sentence
+        yield source[:max_words], target[:max_words]
+        window = after
+
+
+@dataclass
+class RunningTextConfig(CorpusConfig):
+    """How books become rows.
+
+    Args:
+        seed: Decides what is in which split.
+        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
+    """
+
+    seed: int = 42
+    pairs: bool = False
+
+
+class RunningTextBuilder(CorpusBuilder):
+    """Books: `title`, `author` and `sentences`, or `source` and `target` where the configuration asks for pairs."""
+
+    tasks = ("text-generation",)
+
+    def features(self) -> datasets.Features:
+        if self.config.pairs:
+            return datasets.Features({"source": TEXT, "target": TEXT})
+        return datasets.Features({"title": TEXT, "author": TEXT, "sentences": datasets.List(TEXT)})
+
+    def rows(self, title: str | None, author: str | None, sentences: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """The rows of one document."""
+        if self.config.pairs:
+            for source, target in sentence_pairs(sentences):
+                yield {"source": " ".join(source), "target": " ".join(target)}
+        else:
+            yield {"title": title, "author": author, "sentences": list(sentences)}

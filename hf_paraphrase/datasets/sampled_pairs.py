@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .builder import CorpusConfig, ParaphraseBuilder
+from .pair_store import PairStore, hash_texts
+from .reader import CorpusReader
+from .sampling import held_out_sizes
+
+__all__ = ["SampledPairsBuilder", "SampledPairsConfig"]
+
+# A source and some of its targets.
+Group = tuple[str, list[str]]
+
+
+@dataclass
+class SampledPairsConfig(CorpusConfig):
+    """How very many pairs become splits.
+
+    Args:
+        seed: Decides which pairs are in which split, and their order.
+        train_size: Pairs to train on at most; None takes all.
+        validation_size: Sources to validate on, each with one of its targets.
+        test_size: Sources to test on.
+        max_references: So many targets of a source are the references to test on, at most.
+        max_held_out: The share of the sources that is kept out of train, and that validation and test are drawn from.
+    """
+
+    seed: int = 42
+    train_size: int | None = None
+    validation_size: int = 1000
+    test_size: int = 20_000
+    max_references: int = 5
+    max_held_out: float = 0.1
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "train_size", "validation_size", "test_size")
+        self.at_least(1, "max_references")
+        self.share("max_held_out")
+
+
+class SampledPairsBuilder(ParaphraseBuilder):
+    """A corpus of more paraphrase pairs than fit into memory, sampled without replacement.
+
+    A hash decides whether a source is held out, so all its pairs are. The pairs that are not are shuffled on disk, by
+    hash, so that the rows and their order depend on the seed and the pairs alone, and a pair comes once.
+    """
+
+    # Whether a target's sources are references for it too.
+    symmetric: ClassVar[bool] = False
+
+    def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield sources and their targets, many at a time."""
+        raise NotImplementedError
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        train, held_out = self._store()
+        config = self.config
+        validation_size, test_size = held_out_sizes(
+            held_out.count_keys(), config.validation_size, config.test_size, most=1
+        )
+        groups: list[Group] = []
+        for source, targets in held_out.groups():
+            if len(groups) == validation_size + test_size:
+                break
+            groups.append((source, targets[: config.max_references]))
+        sources = [source for source, _ in groups]
+        parts: dict[str, dict[str, Any]] = {
+            "train": {"store": train, "held_out": tuple(sources)},
+            "validation": {"groups": tuple(groups[:validation_size])},
+            "test": {"groups": tuple(groups[validation_size:])},
+        }
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **part}) for split, part in parts.items()
+        ]
+
+    def _store(self) -> tuple[PairStore, PairStore]:
+        """Read the corpus once: the pairs that may be trained on by their own hash, the others by their source's."""
+        folder = self.scratch_folder()
+        train, held_out = PairStore(folder / "train"), PairStore(folder / "held_out")
+        for store in (train, held_out):
+            store.folder.mkdir()
+        seed = self.config.seed
+        # A float, since all of the hashes, where the share is 1, is one more than 64 bits hold.
+        limit = self.config.max_held_out * 2.0**64
+        with self.reader() as reader:
+            for sources, targets in self.read_pairs(reader):
+                source_keys, target_keys = hash_texts(sources, seed), hash_texts(targets, seed)
+                kept = source_keys < limit
+                held_out.add(*_where(kept, source_keys, sources, targets))
+                if self.symmetric:
+                    held_out.add(*_where(target_keys < limit, target_keys, targets, sources))
+                train.add(*_where(~kept, _pair_keys(source_keys, target_keys), sources, targets))
+        train.close()
+        held_out.close()
+        return train, held_out
+
+    def scratch_folder(self) -> Path:
+        """A folder beside the cache, which is as large as what is put there; it goes when the builder does."""
+        os.makedirs(self._cache_dir_root, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix="pairs-", dir=self._cache_dir_root)
+        weakref.finalize(self, _remove, folder, os.getpid())
+        return Path(folder)
+
+    def _generate_tables(
+        self, split: str, store: PairStore | None = None, held_out: tuple[str, ...] = (), **part: Any
+    ) -> Iterator[tuple[int, pa.Table]]:
+        if store is None:
+            yield from super()._generate_tables(split=split, **part)
+            return
+        schema = self.info.features.arrow_schema
+        left = self.config.train_size
+        excluded = pa.array(held_out, pa.string())
+        for number, table in enumerate(store.tables()):
+            keys = table["key"].to_numpy()
+            first = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.array([], bool)
+            table = table.filter(pa.array(first))
+            # A source that is tested on is not trained on as a target either: the pair may stand there both ways.
+            table = table.filter(pc.invert(pc.is_in(table["target"], excluded)))[:left]
+            references = pa.nulls(len(table), schema.field("references").type)
+            yield number, pa.table([table["source"], table["target"], references], schema=schema)
+            if left is not None:
+                left -= len(table)
+                if not left:
+                    break
+
+    def _generate_examples(self, split: str, groups: tuple[Group, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, (source, targets) in enumerate(groups):
+            row = {"references": targets} if split == "test" else {"target": targets[0]}
+            yield number, {"source": source, **row}
+
+
+def _where(mask: np.ndarray, keys: np.ndarray, *columns: pa.Array) -> tuple[np.ndarray, *tuple[pa.Array, ...]]:
+    return keys[mask], *(column.filter(pa.array(mask)) for column in columns)
+
+
+def _pair_keys(source_keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
+    # An odd multiplier makes the other direction another pair and loses nothing of the source's hash.
+    return source_keys * np.uint64(0x9E3779B97F4A7C15) + target_keys
+
+
+def _remove(folder: str, process: int) -> None:
+    # A forked process has a copy of the builder, but not the right to end its folder.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

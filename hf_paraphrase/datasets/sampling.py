@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from .builder import seeded_order
+
+__all__ = ["cut", "deal", "held_out_sizes", "linked_groups", "pair_key"]
+
+Item = TypeVar("Item")
+
+
+def cut(text: str, max_words: int | None) -> str:
+    """Make white space single spaces and keep the first so many words; None keeps all."""
+    return " ".join(text.split()[:max_words])
+
+
+def pair_key(first: str, second: str) -> tuple[str, str]:
+    """What makes two pairs the same: their sentences in either order, upper or lower case."""
+    first, second = first.casefold(), second.casefold()
+    return (first, second) if first < second else (second, first)
+
+
+def held_out_sizes(total: int, validation: int, test: int, most: float) -> tuple[int, int]:
+    """How many of `total` items to validate and to test on.
+
+    Args:
+        total: Items there are.
+        validation: Items wanted for validation.
+        test: Items wanted for testing.
+        most: The share of the items that the two may take; if they want more, both shrink in proportion, but none of
+            the two to nothing if there is one for each.
+    """
+    wanted = validation + test
+    held_out = min(wanted, int(most * total))
+    if not (validation and test and held_out > 1):
+        return min(validation, held_out if not test else 0), min(test, held_out)
+    validation = min(max(round(validation * held_out / wanted), 1), held_out - 1)
+    return validation, held_out - validation
+
+
+def deal(
+    groups: Iterable[list[Item]], sizes: dict[str, int | None], key: Callable[[Item], object], seed: int
+) -> dict[str, list[Item]]:
+    """Deal groups to splits at random, whole groups each, so that splits share no group.
+
+    Args:
+        groups: Lists of items, in any order.
+        sizes: The splits, filled in this order, with the items that each may have at most; None is all the rest.
+        key: What tells an item from all others; it decides the order, together with the seed.
+        seed: Another seed gives another order.
+
+    Returns:
+        The items of every split.
+    """
+    ordered = {}
+    for group in groups:
+        group = sorted(group, key=key)
+        ordered[key(group[0])] = group
+    dealt: dict[str, list[Item]] = {split: [] for split in sizes}
+    waiting = list(sizes)
+    for first in seeded_order(ordered, seed):
+        while waiting and sizes[waiting[0]] is not None and len(dealt[waiting[0]]) >= sizes[waiting[0]]:
+            waiting.pop(0)
+        if not waiting:
+            break
+        dealt[waiting[0]] += ordered[first]
+    return {split: items[: sizes[split]] for split, items in dealt.items()}
+
+
+def linked_groups(pairs: Iterable[Item], ends: Callable[[Item], tuple[str, str]]) -> list[list[Item]]:
+    """Group pairs that are linked by a common end, directly or through others.
+
+    Args:
+        pairs: The pairs.
+        ends: The two ends of a pair.
+    """
+    parents: dict[str, str] = {}
+
+    def root(end: str) -> str:
+        while (parent := parents.setdefault(end, end)) != end:
+            parents[end] = parents[parent]
+            end = parent
+        return end
+
+    pairs = list(pairs)
+    for pair in pairs:
+        first, second = ends(pair)
+        parents[root(first)] = root(second)
+    groups: dict[str, list[Item]] = {}
+    for pair in pairs:
+        groups.setdefault(root(ends(pair)[0]), []).append(pair)
+    return list(groups.values())

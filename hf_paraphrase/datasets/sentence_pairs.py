@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .reader import CorpusReader
+from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
+
+__all__ = ["LI2018_FILES", "Pair", "SentencePairsBuilder", "SentencePairsConfig"]
+
+logger = logging.getLogger(__name__)
+
+# Two sentences and their label.
+Pair = tuple[str, str, int]
+
+# The files of a split that others made, by split, in a folder of their own or beside the corpus.
+LI2018_FILES = {
+    split: (name, f"li2018_split/{name}")
+    for split, name in (("train", "train.tsv"), ("validation", "val.tsv"), ("test", "test.tsv"))
+}
+
+
+@dataclass
+class SentencePairsConfig(CorpusConfig):
+    """How sentence pairs become splits.
+
+    Args:
+        seed: Decides which pairs are in which split.
+        train_size: Pairs to train on at most; None takes all that are left.
+        validation_size: Pairs to validate on.
+        test_size: Pairs to test on; None takes the whole test file of a corpus that has one.
+        max_held_out: The share of the pairs that validation and test may take; of a small file both get less.
+        max_words: Longer sentences are cut to their first so many words; None keeps them whole.
+    """
+
+    seed: int = 42
+    train_size: int | None = None
+    validation_size: int = 1000
+    test_size: int | None = None
+    max_held_out: float = 0.25
+    max_words: int | None = None
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "max_words")
+        self.at_least(0, "train_size", "validation_size", "test_size")
+        self.share("max_held_out")
+
+
+class SentencePairsBuilder(CorpusBuilder):
+    """Pairs of sentences with labels, of which those with the last label are also served as paraphrases."""
+
+    labels: ClassVar[tuple[str, ...]] = ("not_paraphrase", "paraphrase")
+    tasks = ("text-generation", "text-classification")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the rows are labelled pairs, not paraphrases."""
+        return self.config.name == "pairs"
+
+    @property
+    def existing(self) -> bool:
+        """Whether the splits are those that others made."""
+        return self.config.name == "li2018"
+
+    def features(self) -> datasets.Features:
+        if self.labelled:
+            label = datasets.ClassLabel(names=list(self.labels))
+            return datasets.Features({"sentence1": TEXT, "sentence2": TEXT, "label": label})
+        features = {"source": TEXT, "target": TEXT, "references": datasets.List(TEXT)}
+        return datasets.Features(features | ({"in_train": datasets.Value("bool")} if self.existing else {}))
+
+    def columns(self, split: str) -> list[str] | None:
+        if self.labelled:
+            return None
+        if split == "test":
+            return ["source", "references", *(["in_train"] if self.existing else [])]
+        return ["source", "target"]
+
+    def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
+        """Divide pairs at random into test, validation and train, a pair that stands there twice being one.
+
+        Args:
+            pairs: All pairs of the corpus, in any order.
+            linked: Keep pairs that share a sentence, directly or through others, in one split.
+        """
+        pairs = self.select(pairs)
+        groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
+        config = self.config
+        sizes = held_out_sizes(len(pairs), config.validation_size, config.test_size or 0, config.max_held_out)
+        sizes = {"test": sizes[1], "validation": sizes[0], "train": config.train_size}
+        return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
+
+    def divide_files(self, train: Iterable[Pair], test: Iterable[Pair]) -> dict[str, list[Pair]]:
+        """Keep the corpus's own test file, and take the validation pairs from the other file at random.
+
+        Args:
+            train: The pairs of the train file; those that stand in the test file too are left out.
+            test: The pairs of the test file.
+        """
+        config = self.config
+        test = self.select(test)
+        tested = {pair_key(*pair[:2]) for pair in test}
+        found = self.select(train)
+        train = [pair for pair in found if pair_key(*pair[:2]) not in tested]
+        if len(train) < len(found):
+            logger.warning("%d train pairs stand in the test file too; left out", len(found) - len(train))
+        validation, _ = held_out_sizes(len(train), config.validation_size, 0, config.max_held_out)
+        sizes = {"validation": validation, "train": config.train_size}
+        dealt = deal(([pair] for pair in train), sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
+        return dealt | {"test": test[: config.test_size]}
+
+    def select(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """The pairs of this configuration, each once and in an order of its own."""
+        distinct: dict[tuple[str, str], Pair] = {}
+        for pair in pairs:
+            key = pair_key(*pair[:2])
+            if self.labelled or (pair[2] and key[0] != key[1]):
+                distinct[key] = min(pair, distinct.get(key, pair))
+        return sorted(distinct.values())
+
+    def texts(
+        self, reader: CorpusReader, path: Path, columns: Sequence[str], texts: Sequence[str], **options: Any
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Read rows with sentences, which are cut; a row without one of them is bad.
+
+        Args:
+            reader: Counts the bad lines.
+            path: The file.
+            columns: The names of all columns.
+            texts: The names of those that are sentences.
+            options: Those of `CorpusReader.rows`.
+        """
+        places = [columns.index(name) for name in texts]
+        for number, row in reader.rows(path, columns, **options):
+            for place in places:
+                row[place] = cut(row[place], self.config.max_words)
+            empty = [columns[place] for place in places if not row[place]]
+            if empty:
+                reader.reject(path, number, f"has no {empty[0]}")
+            else:
+                yield number, row
+
+    def read_existing(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        """Read the files of a split that others made, `source⇥target` a line, keeping every row."""
+        names = ("source", "target")
+        return {
+            split: [(*row, 1) for _, row in self.texts(reader, self.find(*files), names, names)]
+            for split, files in LI2018_FILES.items()
+        }
+
+    def generators(self, splits: dict[str, list[Pair]]) -> list[datasets.SplitGenerator]:
+        """Hand the pairs of every split on to be written; train comes first."""
+        known = {pair_key(*pair[:2]) for pair in splits["train"]} if self.existing else set()
+        order = sorted(splits, key=["train", "validation", "test"].index)
+        return [
+            datasets.SplitGenerator(
+                # A tuple, since a list would be taken for the shards of several processes.
+                name=split,
+                gen_kwargs={"pairs": tuple(splits[split]), "split": split, "known": known},
+            )
+            for split in order
+        ]
+
+    def _generate_examples(
+        self, pairs: tuple[Pair, ...], split: str, known: set[tuple[str, str]]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, (first, second, label) in enumerate(pairs):
+            if self.labelled:
+                row = {"sentence1": first, "sentence2": second, "label": label}
+            elif split == "test":
+                row = {"source": first, "references": [second]}
+                if self.existing:
+                    row["in_train"] = pair_key(first, second) in known
+            else:
+                row = {"source": first, "target": second}
+            yield number, row

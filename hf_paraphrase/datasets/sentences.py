@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ..errors import InputError
+
+__all__ = ["SPLITTERS", "check_splitter", "sentence_splitter", "split_by_rules"]
+
+SPLITTERS = ("rules", "punkt")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Before a name; no sentence ends with one of these.
+TITLES = _words(
+    "mr mrs ms messrs dr drs prof rev revd hon st ste mt ft gen col maj capt cpt cmdr lt sgt cpl adm gov sen rep pres "
+    "supt mme mlle mons fr bro esq"
+)
+# A sentence may end with one of these: it does where the next word is one that starts sentences.
+ABBREVIATIONS = _words(
+    "etc al vs viz cf ca inst ult ibid op cit loc et seq jr sr inc ltd co corp bros dept univ assn ave blvd rd hwy "
+    "apt approx est min mins hr hrs wk wks yr yrs mos ext tel sq lb lbs oz km jan feb apr jun jul aug sep sept oct "
+    "nov dec tue tues thu thur thurs ph.d"
+)
+# Before a number only.
+NUMBERED = _words("no nos vol vols ch chap p pp fig figs sec art ver verse pt")
+STARTERS = _words(
+    "a an the this that these those there here i we he she it they you my our his her its their your one some all "
+    "and but or so yet if when while after before as at by for from in on of to with what who why how where then "
+    "however although though because since also no not another each every both most many once upon during overall"
+)
+
+# A full stop, an ellipsis (dots joined or spaced) or a cluster such as "?!", and the quotes and brackets it closes.
+# Possessive, and tried at the first mark of a cluster only, so that a line of nothing but dots takes no longer.
+END = re.compile(
+    r"""(?<![.!?…])(?<!\.[ ])(?P<mark>\.(?:[ ]?\.)++|[.!?…]++)(?P<closers>["'”’»)\]}]*+)(?P<space>\s++|$)"""
+)
+# White space that somebody forgot: "was great.We will".
+JOINED = re.compile(rf"(?<=[a-z]{{2}}[.!?])(?=(?:{'|'.join(sorted(STARTERS)).title()})[\s'’])")
+# The word before the mark, with the full stops inside it (e.g, U.S, a.m).
+LAST_WORD = re.compile(r"[^\s\"“”‘’'(\[{]+$")
+NEXT_WORD = re.compile(r"""["'“‘«(\[{_*\-–—]*\s?(?P<word>[^\W_]+|$)?""")
+INNER_STOPS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+ROMAN = re.compile(r"[ivxlc]+|[IVXLC]+")
+ELLIPSIS = re.compile(r"…|\.(?: ?\.)+")
+
+
+def sentence_splitter(name: str) -> Callable[[str], list[str]]:
+    """Return the function that splits a text into its sentences, white space made single spaces.
+
+    Args:
+        name: `rules` for the rules of `split_by_rules`, which need nothing else; `punkt` for the English model of
+            NLTK's Punkt (Kiss and Strunk 2006), whose data somebody has to have downloaded once.
+
+    Raises:
+        InputError: There is no such splitter, or NLTK or Punkt's data is not installed.
+    """
+    check_splitter(name)
+    return split_by_rules if name == "rules" else _load_punkt()
+
+
+def check_splitter(name: str) -> None:
+    """Refuse a name that is no splitter.
+
+    Raises:
+        InputError: With the names there are.
+    """
+    if name not in SPLITTERS:
+        raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")
+
+
+def split_by_rules(text: str) -> list[str]:
+    """Split English text into sentences by rules alone.
+
+    A sentence ends at `.`, `!`, `?` or an ellipsis, the quotes and brackets closed behind it, and white space. It does
+    not end after a title (Mr.); nor after an initial (W. W. Jacobs) or an abbreviation (etc., U.S., No. 5), unless the
+    next word is one that starts sentences; nor before a lower-case word where a closing quote or an ellipsis stands
+    between (`"What?" he said.`). Text whose punctuation stands apart (`went home . He`) is split as well.
+
+    Args:
+        text: Running text; a blank line in it ends a sentence too.
+
+    Returns:
+        The sentences in order. Joined, they hold every visible character of `text`.
+    """
+    sentences = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        for part in JOINED.split(" ".join(paragraph.split())):
+            sentences += [sentence for sentence in _split_paragraph(part) if sentence]
+    return sentences
+
+
+def _split_paragraph(text: str) -> Iterator[str]:
+    start = counted = quotes = position = 0
+    while found := END.search(text, position):
+        position = found.end()
+        quotes += text.count('"', counted, position)
+        closed = bool(found["closers"])
+        # A quote that stands apart closes when one is open: `went home . " He`.
+        if quotes % 2 and text.startswith(" ", found.start() - 1) and text[position : position + 2] in ('" ', '"'):
+            position, closed, quotes = position + 2, True, quotes + 1
+        counted = position
+        if _ends_sentence(text, start, found, position, closed):
+            yield text[start:position].strip()
+            start, quotes = position, 0
+    yield text[start:].strip()
+
+
+def _ends_sentence(text: str, start: int, found: re.Match[str], end: int, closed: bool) -> bool:
+    next_word = NEXT_WORD.match(text, end)["word"] or ""
+    if next_word[:1].islower() and (closed or ELLIPSIS.fullmatch(found["mark"])):
+        return False
+    # No abbreviation is longer than that.
+    before = LAST_WORD.search(text[max(start, found.start() - 30) : found.start()])
+    if found["mark"] != "." or before is None or found["closers"].strip(")]}"):
+        return True
+    word = before[0]
+    key = word.lower().lstrip("-–—")
+    if key in TITLES:
+        return False
+    if key in NUMBERED:
+        # `She said no. I agreed.`
+        return not (next_word[:1].isdigit() or key != "no" and ROMAN.fullmatch(next_word))
+    if key.isdigit() and text[start : found.start()].strip() == word:
+        return False
+    is_initial = len(word) == 1 and word.isupper()
+    if is_initial or key in ABBREVIATIONS or INNER_STOPS.fullmatch(word):
+        return next_word[:1].isupper() and next_word.lower() in STARTERS
+    return True
+
+
+def _load_punkt() -> Callable[[str], list[str]]:
+    otherwise = 'or pass splitter="rules", which needs neither NLTK nor its data'
+    try:
+        from nltk.tokenize.punkt import PunktTokenizer
+    except ImportError as error:
+        raise InputError(
+            f"`splitter` is punkt, which needs NLTK: pip install hf-paraphrase[punkt]; {otherwise}"
+        ) from error
+    try:
+        tokenizer = PunktTokenizer("english")
+    except LookupError as error:
+        raise InputError(
+            f"`splitter` is punkt, whose data is not installed: python -m nltk.downloader punkt_tab (once, online; "
+            f"NLTK_DATA names the folder); {otherwise}"
+        ) from error
+    return lambda text: [" ".join(sentence.split()) for sentence in tokenizer.tokenize(text) if sentence.strip()]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .reader import CorpusReader
+from .sampling import cut
+
+__all__ = ["SnliBuilder"]
+
+logger = logging.getLogger(__name__)
+
+LABELS = ("entailment", "neutral", "contradiction")
+# What the release writes where its five judges did not agree.
+NO_LABEL = "-"
+FILES = {
+    split: tuple(f"{folder}snli_1.0_{part}.jsonl{end}" for folder in ("", "snli_1.0/") for end in ("", ".gz"))
+    for split, part in (("train", "train"), ("validation", "dev"), ("test", "test"))
+}
+
+
+class SnliBuilder(CorpusBuilder):
+    """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0.
+
+    Source: `snli_1.0.zip` of nlp.stanford.edu/projects/snli.
+
+    Citation: Bowman, Angeli, Potts and Manning 2015, A Large Annotated Corpus for Learning Natural Language Inference.
+
+    Licence: CC BY-SA 4.0.
+
+    Layout: `data_dir`, or its subfolder `snli_1.0`, holds `snli_1.0_train.jsonl`, `snli_1.0_dev.jsonl` and
+    `snli_1.0_test.jsonl`, plain or with `.gz`, with `gold_label`, `sentence1` and `sentence2` in every line.
+
+    Columns: `sentence1`, `sentence2` and `label` (entailment, neutral, contradiction).
+
+    Splits: those of the release: 549,367 train, 9,842 validation, 9,824 test. Pairs whose gold label is `-`, on which
+    the judges did not agree, are left out.
+    """
+
+    BUILDER_CONFIG_CLASS = CorpusConfig
+    BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
+    DEFAULT_CONFIG_NAME = "default"
+    files = tuple(name for names in FILES.values() for name in names)
+    origin = "they are in snli_1.0.zip of nlp.stanford.edu/projects/snli (CC BY-SA 4.0)"
+    licence_id = "cc-by-sa-4.0"
+    tasks = ("text-classification",)
+
+    def layout(self) -> str:
+        names = ", ".join(names[0] for names in FILES.values())
+        return f"expected there, or in its subfolder snli_1.0: {names}; {self.origin}"
+
+    def features(self) -> datasets.Features:
+        label = datasets.ClassLabel(names=list(LABELS))
+        return datasets.Features({"sentence1": TEXT, "sentence2": TEXT, "label": label})
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        paths = {split: self.find(*names) for split, names in FILES.items()}
+        with self.reader() as reader:
+            tested = {(row["sentence1"], row["sentence2"]) for _, row in self._read(reader, paths["test"])}
+        return [
+            datasets.SplitGenerator(
+                name=split, gen_kwargs={"path": path, "tested": set() if split == "test" else tested}
+            )
+            for split, path in paths.items()
+        ]
+
+    def _generate_examples(self, path: Path, tested: set[tuple[str, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+        left_out = 0
+        with self.reader() as reader:
+            for number, row in self._read(reader, path):
+                if (row["sentence1"], row["sentence2"]) in tested:
+                    left_out += 1
+                else:
+                    yield number, row
+        if left_out:
+            logger.warning("%s: %d pairs stand in the test file too; left out", path, left_out)
+
+    def _read(self, reader: CorpusReader, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, record in reader.json_lines(path, ("gold_label", "sentence1", "sentence2")):
+            sentences = {name: cut(record[name], None) for name in ("sentence1", "sentence2")}
+            label = record["gold_label"]
+            if not all(sentences.values()):
+                reader.reject(path, number, "has an empty sentence")
+            elif label in LABELS:
+                yield number, sentences | {"label": LABELS.index(label)}
+            elif label != NO_LABEL:
+                reader.reject(path, number, f"has the gold label {label[:20]!r}")

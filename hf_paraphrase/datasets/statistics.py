@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from itertools import accumulate
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["LengthCounts", "count_lengths", "describe_lengths", "plot_lengths"]
+
+# How many texts have how many words.
+LengthCounts = Counter[int]
+
+
+def count_lengths(rows: datasets.Dataset) -> dict[str, LengthCounts]:
+    """Count words, which white space separates, in every text of every text column; the texts of lists count singly.
+
+    Args:
+        rows: A split of a corpus.
+
+    Returns:
+        The lengths of each column that has texts.
+    """
+    counts: dict[str, LengthCounts] = {}
+    for batch in rows.with_format("arrow").iter(10_000):
+        for name in batch.column_names:
+            column = batch[name]
+            while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+                column = pc.list_flatten(column)
+            if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+                continue
+            lengths = pc.count_substring_regex(column, r"\S+").drop_null()
+            found = counts.setdefault(name, Counter())
+            for entry in pc.value_counts(lengths).to_pylist():
+                found[entry["values"]] += entry["counts"]
+    return {name: found for name, found in counts.items() if found}
+
+
+def describe_lengths(counts: LengthCounts) -> dict[str, float]:
+    """The number of texts, and the mean, the quantiles and the extremes of their lengths in words."""
+    total = counts.total()
+    ordered = sorted(counts.items())
+    # The number of texts that are at most as long.
+    seen = list(accumulate(count for _, count in ordered))
+    median, high = (ordered[bisect_left(seen, share * total)][0] for share in (0.5, 0.95))
+    return {
+        "texts": total,
+        "mean": sum(length * count for length, count in ordered) / total,
+        "min": ordered[0][0],
+        "median": median,
+        "95%": high,
+        "max": ordered[-1][0],
+    }
+
+
+def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) -> None:
+    """Draw the share of texts of every length, as Figure 5 of Prakash et al. 2016 does.
+
+    The axis ends where all but one text in two hundred do.
+
+    Args:
+        counts: The lengths for each curve, by its name.
+        path: The PNG file to write.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    longest = 1
+    for name, lengths in counts.items():
+        total, shown, seen = lengths.total(), [], 0
+        for length in range(min(lengths), max(lengths) + 1):
+            shown.append((length, lengths[length] / total))
+            seen += lengths[length]
+            if seen >= 0.995 * total:
+                break
+        longest = max(longest, shown[-1][0])
+        axes.plot(*zip(*shown, strict=True), marker="o", markersize=3, label=f"{name} ({total:,})")
+    axes.set(xlabel="length in words", ylabel="share of the texts", xlim=(0, longest + 1), ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
+    axes.grid(True, alpha=0.3)
+    axes.legend()
+    temporary = Path(path).with_name(f".{Path(path).name}.part")
+    FigureCanvasAgg(figure).print_png(temporary)
+    os.replace(temporary, path)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import datasets
+
+from .reader import CorpusReader
+from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
+
+__all__ = ["TwitterUrlBuilder", "TwitterUrlConfig"]
+
+TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
+# Some lines of the release have one more, empty column before the address.
+COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")
+VOTES = re.compile(r"\(([0-6]), ?6\)")
+
+
+@dataclass
+class TwitterUrlConfig(SentencePairsConfig):
+    """As `SentencePairsConfig`, with the sizes of Li et al. 2018."""
+
+    test_size: int | None = 5000
+    max_words: int | None = 20
+
+
+class TwitterUrlBuilder(SentencePairsBuilder):
+    """Tweets that share a link: those that people found to be paraphrases, or all with their labels.
+
+    Source: the Twitter News URL Corpus, `Twitter_URL_Corpus_train.txt` and `Twitter_URL_Corpus_test.txt` of
+    github.com/lanwuwei/Twitter-URL-Corpus (on request).
+
+    Citation: Lan, Qiu, He and Xu 2017, A Continuously Growing Dataset of Sentential Paraphrases. The sampling: Li et
+    al. 2018, Paraphrase Generation with Deep Reinforcement Learning, and Kazemnejad et al. 2020, Paraphrase
+    Generation by Learning How to Edit from Samples, section 4.1.
+
+    Licence: CC BY-NC-SA 3.0.
+
+    Layout: `data_dir` holds both files, `sentence1⇥sentence2⇥(n, 6)⇥url` a line: n of six people called the two
+    paraphrases. For `li2018` it, or its subfolder `li2018_split`, holds `train.tsv`, `val.tsv` and `test.tsv`,
+    `source⇥target` a line: the pairs of the automatically labelled part of the corpus.
+
+    Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` has `sentence1`,
+    `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
+
+    Splits: test is the test file (at most 5,000 pairs), validation 1,000 pairs of the train file, at random, and train
+    the others. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. A train pair that
+    stands in the test file, in either order, is left out. Sentences are cut to 20 words, as in Kazemnejad et al.,
+    except in `pairs`.
+
+    Configurations: `paraphrases` and `pairs` as above. `li2018` reads 110,000 train, 1,000 validation and up to 5,000
+    test pairs as they were divided for those papers; where they are given out, many test pairs stand in train as well:
+    `in_train` says of each whether it does, in either order.
+    """
+
+    BUILDER_CONFIG_CLASS = TwitterUrlConfig
+    BUILDER_CONFIGS = [
+        TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),
+        TwitterUrlConfig(name="pairs", description="All clear pairs with labels.", test_size=None, max_words=None),
+        TwitterUrlConfig(name="li2018", description="An existing split of the automatically labelled part."),
+    ]
+    DEFAULT_CONFIG_NAME = "paraphrases"
+    files = (TRAIN_FILE, TEST_FILE, *(name for names in LI2018_FILES.values() for name in names))
+    origin = "the corpus is given out by its authors, github.com/lanwuwei/Twitter-URL-Corpus (CC BY-NC-SA 3.0)"
+    licence_id = "cc-by-nc-sa-3.0"
+
+    def layout(self) -> str:
+        if self.existing:
+            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
+        return f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url); {self.origin}"
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        with self.reader() as reader:
+            if self.existing:
+                splits = self.read_existing(reader)
+            else:
+                splits = self.divide_files(self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE))
+        return self.generators(splits)
+
+    def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
+        path = self.find(name)
+        for number, (first, second, votes, *_) in self.texts(reader, path, COLUMNS, COLUMNS[:2], optional=2):
+            match = VOTES.fullmatch(votes.strip())
+            if match is None:
+                reader.reject(path, number, f"has the votes {votes[:20]!r}, not (n, 6)")
+            elif match[1] != "3":
+                yield first, second, int(int(match[1]) > 3)

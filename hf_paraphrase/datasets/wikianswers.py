@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .pair_store import PairStore, TextIndex, hash_texts
+from .reader import CorpusReader
+from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
+
+__all__ = ["WikianswersBuilder", "WikianswersConfig"]
+
+logger = logging.getLogger(__name__)
+
+PAIRS_FILE, QUESTIONS_FILE = "word_alignments.txt", "questions.txt"
+PAIR_COLUMNS = ("question1", "question2", "alignment")
+QUESTION_COLUMNS = ("question", "tokens", "tags", "lemmas", "entities")
+
+
+@dataclass
+class WikianswersConfig(SampledPairsConfig):
+    """As `SampledPairsConfig`, with the size of the paper.
+
+    Args:
+        as_written: Serve questions as people wrote them, from `questions.txt`, not lemmatised.
+    """
+
+    train_size: int | None = 4_826_492
+    as_written: bool = False
+
+
+class WikianswersBuilder(SampledPairsBuilder):
+    """Questions that the users of WikiAnswers marked as the same, from the PARALEX release.
+
+    Source: `wikianswers-paraphrases-1.0.tar.gz` of knowitall.cs.washington.edu/paralex (about 35 million lines: 18
+    million pairs, each in both directions, of 2.6 million questions).
+
+    Citation: Fader, Zettlemoyer and Etzioni 2013, Paraphrase-Driven Learning for Open Question Answering. Sampling:
+    Prakash et al. 2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
+
+    Licence: not stated by the release.
+
+    Layout: `data_dir` holds `word_alignments.txt`, plain or with `.gz`, `question1⇥question2⇥alignment` a line, the
+    questions lemmatised; the alignment is not read and may be missing. For `as_written=True` also `questions.txt`,
+    plain or with `.gz`, `question⇥tokens⇥tags⇥lemmas` a line, whose fourth column is what the pairs hold.
+
+    Columns: `source` and `target`; `test` has `source` and `references`, up to five: other questions of its cluster,
+    which are those it is paired with in either direction.
+
+    Splits: 10% of the questions are held out; of these come validation (1,000 questions) and test (20,000), of a
+    smaller file all of them in the same proportion. Train has 4,826,492 pairs of the other questions, at random,
+    without replacement; no pair of a test question, in either direction, is in it. Questions are lemmatised, as in the
+    paper, which also keeps only the 50,000 most frequent words: that is the tokenizer's part.
+    """
+
+    BUILDER_CONFIG_CLASS = WikianswersConfig
+    BUILDER_CONFIGS = [WikianswersConfig(name="paper", description="4.8 million pairs, 20,000 questions to test on.")]
+    DEFAULT_CONFIG_NAME = "paper"
+    files = tuple(f"{name}{end}" for name in (PAIRS_FILE, QUESTIONS_FILE) for end in ("", ".gz"))
+    origin = "they are in wikianswers-paraphrases-1.0.tar.gz of knowitall.cs.washington.edu/paralex"
+    symmetric = True
+
+    def layout(self) -> str:
+        return (
+            f"expected in it: {PAIRS_FILE}, plain or .gz ({'⇥'.join(PAIR_COLUMNS)}); for `as_written` also "
+            f"{QUESTIONS_FILE} ({'⇥'.join(QUESTION_COLUMNS[:4])}); {self.origin}"
+        )
+
+    def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
+        path = self.find(PAIRS_FILE, f"{PAIRS_FILE}.gz")
+        originals = self._originals(reader) if self.config.as_written else None
+        unknown = 0
+        for pair in reader.columns(path, PAIR_COLUMNS, PAIR_COLUMNS[:2], optional=1):
+            if originals is not None:
+                pair = [originals.find(lemmas) for lemmas in pair]
+            # Null, which a question without an original is, compares as null and is left out with the equal ones.
+            differ = pc.not_equal(*pair)
+            unknown += differ.null_count
+            yield tuple(questions.filter(differ) for questions in pair)
+        if unknown:
+            logger.warning("%d pairs left out: one of their questions is not in %s", unknown, QUESTIONS_FILE)
+
+    def _originals(self, reader: CorpusReader) -> TextIndex:
+        path = self.find(QUESTIONS_FILE, f"{QUESTIONS_FILE}.gz")
+        folder: Path = self.scratch_folder()
+        store = PairStore(folder)
+        for lemmas, questions in reader.columns(path, QUESTION_COLUMNS, ("lemmas", "question"), optional=1):
+            store.add(hash_texts(lemmas, 0), lemmas, questions)
+        store.close()
+        return TextIndex(store, folder / "originals")

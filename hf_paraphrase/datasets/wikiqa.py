@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+
+from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .reader import CorpusReader
+from .sampling import cut
+
+__all__ = ["WikiqaBuilder", "WikiqaConfig"]
+
+FILES = {"train": "WikiQA-train.tsv", "validation": "WikiQA-dev.tsv", "test": "WikiQA-test.tsv"}
+COLUMNS = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label")
+# A question, its candidate sentences, and which of them answer it (1) or do not (0).
+Question = tuple[str, list[str], list[int]]
+
+
+@dataclass
+class WikiqaConfig(CorpusConfig):
+    """Which questions are kept.
+
+    Args:
+        unanswered: Keep questions that no candidate answers; their `label` is -1.
+    """
+
+    unanswered: bool = False
+
+
+class WikiqaBuilder(CorpusBuilder):
+    """Questions with the sentences of a Wikipedia article, some of which answer them: WikiQA, for ranking.
+
+    Source: WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419.
+
+    Citation: Yang, Yih and Meek 2015, WikiQA: A Challenge Dataset for Open-Domain Question Answering.
+
+    Licence: Microsoft Research Data License Agreement; for research.
+
+    Layout: `data_dir` holds `WikiQA-train.tsv`, `WikiQA-dev.tsv` and `WikiQA-test.tsv`, with a header and the columns
+    QuestionID, Question, DocumentID, DocumentTitle, SentenceID, Sentence, Label, separated by tabs.
+
+    Columns: `query`, `candidates` (a list), `label` (the place of the first candidate that answers) and `relevance`
+    (1 for every candidate that answers, 0 for the others).
+
+    Splits: those of the release, a row for each question: 873 train, 126 validation, 243 test. Questions that no
+    candidate answers are left out, as is usual, unless `unanswered=True`. A question that is in the test file too,
+    in other capitals perhaps, is left out of train and validation.
+    """
+
+    BUILDER_CONFIG_CLASS = WikiqaConfig
+    BUILDER_CONFIGS = [WikiqaConfig(name="default", description="Questions with at least one answer.")]
+    DEFAULT_CONFIG_NAME = "default"
+    files = tuple(FILES.values())
+    origin = "they are in WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419"
+    tasks = ("text-ranking",)
+
+    def features(self) -> datasets.Features:
+        number = datasets.Value("int32")
+        return datasets.Features(
+            {"query": TEXT, "candidates": datasets.List(TEXT), "label": number, "relevance": datasets.List(number)}
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        with self.reader() as reader:
+            found = {split: self._read(reader, name) for split, name in FILES.items()}
+        tested = {query.casefold() for query, _, _ in found["test"]}
+        return [
+            datasets.SplitGenerator(
+                name=split,
+                gen_kwargs={"questions": tuple(questions), "tested": set() if split == "test" else tested},
+            )
+            for split, questions in found.items()
+        ]
+
+    def _generate_examples(
+        self, questions: tuple[Question, ...], tested: set[str]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, (query, candidates, relevance) in enumerate(questions):
+            label = relevance.index(1) if 1 in relevance else -1
+            if query.casefold() not in tested and (label >= 0 or self.config.unanswered):
+                yield number, {"query": query, "candidates": candidates, "label": label, "relevance": relevance}
+
+    def _read(self, reader: CorpusReader, name: str) -> list[Question]:
+        path = self.find(name)
+        questions: dict[str, Question] = {}
+        for number, (identity, *row) in reader.rows(path, COLUMNS, header=True):
+            query, sentence, label = cut(row[0], None), cut(row[4], None), row[5]
+            if label not in ("0", "1") or not query or not sentence:
+                reader.reject(path, number, f"has the label {label[:20]!r}, not 0 or 1, or lacks a text")
+                continue
+            _, candidates, relevance = questions.setdefault(identity, (query, [], []))
+            candidates.append(sentence)
+            relevance.append(int(label))
+        return list(questions.values())

@@ -1,0 +1,140 @@
+"""Small files in the published layout of each corpus of sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+WORDS = ["amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll", "larch"]
+WORDS += ["maple", "nook", "oasis", "pond"]
+
+
+def sentence(number: int, length: int = 6) -> str:
+    """A sentence of its own for each number."""
+    return " ".join([f"s{number}", *(WORDS[(number + place) % len(WORDS)] for place in range(length - 1))])
+
+
+def quora() -> dict[str, list[str]]:
+    rows = ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"]
+    # Chains of three duplicates that share questions, then pairs that are none.
+    for number in range(30):
+        first, second, third, other = (sentence(4 * number + place) for place in range(4))
+        for pair in ((first, second, 1), (second, third, 1), (third, first, 1), (first, other, 0)):
+            rows.append("\t".join([str(len(rows)), "0", "0", pair[0], pair[1], str(pair[2])]))
+    return {"quora_duplicate_questions.tsv": rows}
+
+
+def existing_split() -> dict[str, list[str]]:
+    pairs = [f"{sentence(2 * number)}\t{sentence(2 * number + 1)}" for number in range(20)]
+    reverse = "\t".join(reversed(pairs[1].split("\t")))
+    return {"train.tsv": pairs[:14], "val.tsv": pairs[14:17], "test.tsv": [*pairs[17:], pairs[0], reverse]}
+
+
+def twitter_url() -> dict[str, list[str]]:
+    def line(number: int, end: str = "\thttps://t.co/x") -> str:
+        return f"{sentence(number)}\t{sentence(number + 1000)}\t({number % 7}, 6){end}"
+
+    train = [line(number) for number in range(70)]
+    test = [line(number, "\t\thttps://t.co/x" if number % 5 else "\t") for number in range(69, 105)]
+    return {"Twitter_URL_Corpus_train.txt": train, "Twitter_URL_Corpus_test.txt": ["", *test, ""]}
+
+
+def msrp() -> dict[str, list[str]]:
+    header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    rows = [
+        f'{number % 2}\t{number}\t0\tHe said "{sentence(number)}\t{sentence(number + 500)}' for number in range(60)
+    ]
+    return {
+        "msr_paraphrase_train.txt": [line + "\r" for line in [header, *rows[:41]]],
+        "msr_paraphrase_test.txt": [line + "\r" for line in [header, *rows[40:]]],
+    }
+
+
+def snli() -> dict[str, list[str]]:
+    labels = ("entailment", "neutral", "contradiction", "-")
+
+    def line(number: int) -> str:
+        return json.dumps(
+            {
+                "gold_label": labels[number % 4],
+                "sentence1": sentence(number),
+                "sentence2": sentence(number + 500),
+                "annotator_labels": [],
+            }
+        )
+
+    return {
+        "snli_1.0/snli_1.0_train.jsonl": [line(number) for number in range(31)],
+        "snli_1.0/snli_1.0_dev.jsonl": [line(number) for number in range(40, 50)],
+        "snli_1.0/snli_1.0_test.jsonl": [line(number) for number in range(30, 40)],
+    }
+
+
+def wikiqa() -> dict[str, list[str]]:
+    header = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
+
+    def rows(start: int, stop: int) -> list[str]:
+        # Every third question has no answer, every other one two.
+        return [header] + [
+            f"Q{question}\t{sentence(question)}?\tD0\tTitle\tD0-{place}\t{sentence(10 * question + place, 9)}"
+            f"\t{int(question % 3 > 0 and place in (1, 3))}"
+            for question in range(start, stop)
+            for place in range(4)
+        ]
+
+    return {
+        "WikiQA-train.tsv": rows(0, 12) + [line.replace("Q", "QX", 1) for line in rows(16, 17)[1:]],
+        "WikiQA-dev.tsv": rows(12, 15),
+        "WikiQA-test.tsv": rows(15, 20),
+    }
+
+
+def ppdb() -> dict[str, list[str]]:
+    def line(source: str, target: str, category: str = "[NN]") -> str:
+        return f"{category} ||| {source} ||| {target} ||| PPDB2.0Score=3.2 Abstract=0 ||| 0-0 ||| Equivalence"
+
+    rows = []
+    for number in range(200):
+        source, targets = f"phrase {WORDS[number % 16]}{chr(97 + number // 16)}", [f"{word} it" for word in WORDS[:7]]
+        rows += [line(source, f"{target} {chr(97 + number // 16)}") for target in targets]
+        rows += [line(f"{targets[0]} {chr(97 + number // 16)}", source), line(source, f"{targets[0]} a", "[VB]")]
+    rows += [line("room 7", "room seven"), line("[NP,1] of", "[NP,1] 's"), line("same", "same"), line("², not ٣", "x")]
+    return {"ppdb-2.0-l-all": rows}
+
+
+def wikianswers() -> dict[str, list[str]]:
+    rows = []
+    for cluster in range(100):
+        questions = [sentence(10 * cluster + place) for place in range(4)]
+        rows += [f"{first}\t{second}\t0-0 1-1" for first in questions for second in questions if first != second]
+    return {"word_alignments.txt": rows}
+
+
+def yahoo_answers() -> dict[str, list[str]]:
+    return {"answers.tsv": [f"{sentence(number)}\t{sentence(number + 3, 12)}" for number in range(66)]}
+
+
+FILES = {
+    "quora": quora,
+    "twitter_url": twitter_url,
+    "msrp": msrp,
+    "snli": snli,
+    "wikiqa": wikiqa,
+    "ppdb": ppdb,
+    "wikianswers": wikianswers,
+    "yahoo_answers": yahoo_answers,
+}
+
+
+def write(folder: Path, files: dict[str, list[str]]) -> Path:
+    """Write files of lines, made whole by newlines."""
+    for name, lines in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return folder
+
+
+def write_corpus(path: str, name: str | None, folder: Path) -> Path:
+    """Write the files that a configuration of a corpus is read from."""
+    return write(folder, existing_split() if name == "li2018" else FILES[path]())

@@ -1,0 +1,168 @@
+"""What holds for every corpus of sentences, whatever its files look like."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hf_paraphrase.datasets import load_dataset, make_builder
+from hf_paraphrase.datasets.loading import find_builder
+from hf_paraphrase.errors import InputError
+from tests.datasets.corpora import FILES, write, write_corpus
+
+CASES = [(path, name) for path in FILES for name in find_builder(path).builder_configs]
+# Here the order of lines is that of the rows, or of the candidates in a row.
+IN_FILE_ORDER = {("snli", "default"), ("wikiqa", "default"), ("quora", "li2018"), ("twitter_url", "li2018")}
+
+corpora = pytest.mark.parametrize(("path", "name"), CASES, ids=map("-".join, CASES))
+first_configurations = pytest.mark.parametrize("path", list(FILES))
+
+
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def texts(row: dict) -> set[frozenset]:
+    """What makes a row the same as another one, in any split."""
+    if "query" in row:
+        return {frozenset([row["query"].casefold()])}
+    if "sentence1" in row:
+        return {frozenset((row["sentence1"].casefold(), row["sentence2"].casefold()))}
+    targets = row["references"] if "references" in row else [row["target"]]
+    return {frozenset((row["source"].casefold(), target.casefold())) for target in targets}
+
+
+@corpora
+def test_loads(path, name, tmp_path):
+    splits = load_dataset(path, name, write_corpus(path, name, tmp_path))
+    assert list(splits) == ["train", "validation", "test"]
+    columns = {split: rows.column_names for split, rows in splits.items()}
+    if "source" in columns["train"]:
+        assert columns["train"] == columns["validation"] == ["source", "target"]
+        assert columns["test"][:2] == ["source", "references"]
+    elif "sentence1" in columns["train"]:
+        assert set(map(tuple, columns.values())) == {("sentence1", "sentence2", "label")}
+    else:
+        assert all(names[:3] == ["query", "candidates", "label"] for names in columns.values())
+    assert not any(value in (None, "", []) for rows in splits.values() for row in rows for value in row.values())
+
+
+@corpora
+def test_streaming_gives_the_same_rows(path, name, tmp_path):
+    folder = write_corpus(path, name, tmp_path)
+    streamed = make_builder(path, name, folder).as_streaming_dataset()
+    for split, rows in load_dataset(path, name, folder).items():
+        assert [{key: row[key] for key in rows.column_names} for row in streamed[split]] == rows.to_list()
+
+
+@corpora
+def test_no_test_row_is_trained_on(path, name, tmp_path):
+    splits = load_dataset(path, name, write_corpus(path, name, tmp_path))
+    tested = set().union(*map(texts, splits["test"]))
+    trained = set().union(*map(texts, splits["train"]))
+    if name == "li2018":
+        assert splits["test"]["in_train"][:] == [bool(texts(row) & trained) for row in splits["test"]]
+        assert splits["test"]["in_train"][:] == [False] * 3 + [True] * 2
+    else:
+        assert not tested & trained
+        assert not tested & set().union(*map(texts, splits["validation"]))
+
+
+@corpora
+def test_order_of_lines_changes_nothing(path, name, tmp_path):
+    files = write_corpus(path, name, tmp_path / "a")
+    shuffled = {}
+    for file in files_in(files):
+        lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+        body = lines[1:]
+        random.Random(0).shuffle(body)
+        shuffled[str(file.relative_to(files))] = [lines[0], *body]
+    again = load_dataset(path, name, write(tmp_path / "b", shuffled))
+    for split, rows in load_dataset(path, name, files).items():
+        mine, theirs = rows.to_list(), again[split].to_list()
+        if (path, name) in IN_FILE_ORDER:
+            mine, theirs = (sorted(map(texts, found), key=str) for found in (mine, theirs))
+            assert len(mine) == len(theirs)
+        else:
+            assert mine == theirs
+
+
+@first_configurations
+def test_seed_decides(path, tmp_path):
+    folder = write_corpus(path, None, tmp_path)
+    if "seed" not in find_builder(path).BUILDER_CONFIG_CLASS.arguments():
+        pytest.skip("the splits are those of the release")
+    first, other = (load_dataset(path, data_dir=folder, split="train", seed=seed).to_list() for seed in (1, 2))
+    assert first != other
+
+
+@first_configurations
+def test_gzipped_files_are_read(path, tmp_path):
+    plain = write_corpus(path, None, tmp_path / "plain")
+    zipped = write_corpus(path, None, tmp_path / "zipped")
+    for file in files_in(zipped):
+        file.write_bytes(gzip.compress(file.read_bytes()))
+    for split, rows in load_dataset(path, data_dir=plain).items():
+        assert rows.to_list() == load_dataset(path, data_dir=zipped, split=split).to_list()
+
+
+@first_configurations
+def test_damaged_lines_are_counted_and_named(path, tmp_path, caplog):
+    folder = write_corpus(path, None, tmp_path)
+    file = files_in(folder)[-1]
+    number = file.read_bytes().count(b"\n") + 1
+    with file.open("ab") as stream:
+        stream.write(b"\xff\xfe broken\nno columns\n" + b"\t\0\t\n" * 30)
+    with pytest.raises(InputError, match=f"line {number}, is not UTF-8 at byte 1.*expected") as caught:
+        load_dataset(path, data_dir=folder, max_bad_fraction=0.001)
+    assert str(file) in str(caught.value)
+    with caplog.at_level(logging.WARNING):
+        assert load_dataset(path, data_dir=folder, max_bad_fraction=0.9)
+    assert f"{file}, line {number}, is not UTF-8" in caplog.text
+
+
+@first_configurations
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"Other.\nLines.\n"], ids=["empty", "blank", "other"])
+def test_wrong_files_show_what_is_expected(path, content, tmp_path):
+    folder = write_corpus(path, None, tmp_path)
+    for file in files_in(folder):
+        file.write_bytes(content)
+    with pytest.raises(InputError, match="expected"):
+        load_dataset(path, data_dir=folder)
+
+
+@first_configurations
+def test_missing_files_show_what_is_expected(path, tmp_path):
+    with pytest.raises(InputError, match="`data_dir` is missing.*expected"):
+        load_dataset(path)
+    with pytest.raises(FileNotFoundError, match="no folder.*expected"):
+        load_dataset(path, data_dir=tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="expected"):
+        load_dataset(path, data_dir=tmp_path)
+
+
+@first_configurations
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_bytes_are_read_or_refused(path, data, tmp_path_factory):
+    folder = write_corpus(path, None, tmp_path_factory.mktemp("corpus"))
+    file = data.draw(st.sampled_from(files_in(folder)))
+    lines = file.read_bytes().split(b"\n")
+    piece = st.one_of(
+        st.binary(max_size=40), st.sampled_from(lines), st.sampled_from([b"\t", b'"', b" ||| ", b"\r", b"\0"])
+    )
+    broken = b"\n".join(data.draw(st.lists(piece, max_size=30)))
+    file.write_bytes(data.draw(st.sampled_from([broken, lines[0] + b"\n" + broken, b"\n".join(lines) + broken])))
+    try:
+        splits = make_builder(path, data_dir=folder, max_bad_fraction=1).as_streaming_dataset()
+        rows = [row for rows in splits.values() for row in rows]
+    except InputError:
+        return
+    for row in rows:
+        assert all(value != "" and "\0" not in value for value in row.values() if isinstance(value, str))
