@@ -22,11 +22,11 @@ from transformers import (
 )
 
 from ..errors import InputError
+from ..files import write_directory, write_text
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
 from .data import encode_pairs, load_pairs, make_tokenizer
 from .environment import describe_environment
-from .files import write_directory, write_text
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
