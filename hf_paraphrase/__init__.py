@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .retrieval import ParaphraseRetriever
     from .tokenization import train_word_tokenizer
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ParaphraseRetriever",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -37,6 +39,7 @@ __all__ = [
 
 # The module of every public name that is loaded on demand.
 MODULES = {
+    "ParaphraseRetriever": "retrieval",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",
