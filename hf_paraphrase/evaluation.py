@@ -14,12 +14,12 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
+from .files import write_text
 from .inference import compute_perplexity, generate_paraphrases, load_paraphraser
 from .metrics.bleu.scoring import bleu
 from .metrics.inputs import check_texts
 from .paper_figures import find_paper_row
 from .training.environment import describe_environment
-from .training.files import write_text
 
 __all__ = ["evaluate_paraphraser", "format_results"]
 

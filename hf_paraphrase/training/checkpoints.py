@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import InputError
-from .files import copy_file, write_directory
+from ..files import copy_file, write_directory
 
 __all__ = ["Checkpoints", "TrainingState", "get_random_state", "load_checkpoint", "set_random_state"]
 

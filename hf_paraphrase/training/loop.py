@@ -20,10 +20,10 @@ from transformers import (
 )
 
 from ..errors import InputError
+from ..files import write_directory, write_text
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
-from .files import write_directory, write_text
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers

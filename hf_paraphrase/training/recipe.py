@@ -12,9 +12,9 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
 
 from ..errors import InputError
+from ..files import write_text
 from .arguments import TrainingConfig
 from .fields import check_known, check_type, parse_scalar, read_yaml
-from .files import write_text
 from .tasks import TASKS
 
 __all__ = ["Recipe", "load_recipe"]

@@ -11,7 +11,7 @@ from accelerate.tracking import get_available_trackers
 from tqdm.auto import tqdm
 
 from ..errors import InputError
-from .files import write_text
+from ..files import write_text
 from .recipe import Recipe
 
 __all__ = ["Reporter", "check_trackers", "perplexity"]
