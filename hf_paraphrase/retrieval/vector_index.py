@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,11 +18,11 @@ __all__ = ["VectorIndex", "choose_index"]
 
 # Up to so many vectors, every one is compared.
 EXACT_UP_TO = 200_000
-# Vectors a list that the centres of the lists are fitted to.
-TRAINING_POINTS = 64
+# An index of n vectors has about 4√n lists, and is fitted to 64 vectors a list.
+LISTS, TRAINING_VECTORS = 4, 256
 
 
-def choose_index(count: int) -> tuple[str, str]:
+def choose_index(count: int, dimension: int) -> tuple[str, str]:
     """Choose how to search among so many vectors.
 
     Returns:
@@ -29,8 +30,9 @@ def choose_index(count: int) -> tuple[str, str]:
     """
     if count <= EXACT_UP_TO:
         return "Flat", ""
-    lists = 2 ** round(np.log2(4 * np.sqrt(count)))
-    return f"IVF{lists},Flat", f"nprobe={lists // 64}"
+    lists = 2 ** round(math.log2(LISTS * math.sqrt(count)))
+    # In the lists nearest to a query, codes of four bits choose 32 times k that are then compared exactly.
+    return f"IVF{lists},PQ{_codes(dimension)}x4fs,RFlat", f"nprobe={lists // 32},k_factor_rf=32"
 
 
 class VectorIndex:
@@ -136,14 +138,18 @@ class VectorIndex:
 
     def _make(self, vectors: np.ndarray) -> faiss.Index:
         if self.description == "auto":
-            self.description, parameters = choose_index(len(vectors))
+            self.description, parameters = choose_index(*vectors.shape)
             self.search_parameters = parameters if self.search_parameters is None else self.search_parameters
         try:
             index = faiss.index_factory(vectors.shape[1], self.description, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as error:
             raise InputError(f"`index`: faiss knows no index {self.description!r}") from error
-        if not index.is_trained:
-            index.train(vectors)
+        try:
+            index.train(vectors[_training_rows(len(vectors))])
+        except RuntimeError as error:
+            raise InputError(
+                f"`index`: {self.description!r} cannot be made of {len(vectors)} vectors: {error}"
+            ) from error
         return index
 
     def _prepare(self) -> faiss.Index:
@@ -156,3 +162,14 @@ class VectorIndex:
                     f"`search_parameters`: {self.search_parameters!r} is nothing for an index {self.description!r}"
                 ) from error
         return faiss.index_cpu_to_all_gpus(self.faiss_index) if faiss.get_num_gpus() else self.faiss_index
+
+
+def _codes(dimension: int) -> int:
+    """How many codes a vector gets: a divisor of its size, one for two numbers at best."""
+    return next(codes for codes in range(math.ceil(dimension / 2), 0, -1) if dimension % codes == 0)
+
+
+def _training_rows(count: int) -> np.ndarray:
+    """Draw vectors to fit an index to, in their order, since they may be on disk."""
+    size = min(count, math.ceil(TRAINING_VECTORS * math.sqrt(count)))
+    return np.sort(np.random.default_rng(0).choice(count, size, replace=False))
