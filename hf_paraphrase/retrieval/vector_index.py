@@ -32,7 +32,7 @@ def choose_index(count: int, dimension: int) -> tuple[str, str]:
         return "Flat", ""
     lists = 2 ** round(math.log2(LISTS * math.sqrt(count)))
     # In the lists nearest to a query, codes of four bits choose 32 times k that are then compared exactly.
-    return f"IVF{lists},PQ{_codes(dimension)}x4fs,RFlat", f"nprobe={lists // 32},k_factor_rf=32"
+    return f"IVF{lists},PQ{_codes(dimension)}x4fs,RFlat", f"nprobe={lists // 64},k_factor_rf=32"
 
 
 class VectorIndex:
