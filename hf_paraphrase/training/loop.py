@@ -24,6 +24,7 @@ from ..files import write_directory, write_text
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
+from .launch import is_left_alone
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
@@ -115,11 +116,10 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
         )
     except ValueError as error:  # bf16 on a device without it, for one
         raise InputError(f"`mixed_precision: {recipe.training.mixed_precision}`: {error}") from error
-    # `accelerate launch` sets the port for several processes. On the CPU it leaves starting them to MPI.
-    if "MASTER_PORT" in os.environ and "WORLD_SIZE" not in os.environ:
+    if is_left_alone():
         logger.warning(
-            "this is the only process: `accelerate launch --cpu` starts no others without MPI; for N processes on the "
-            "CPU, use `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N`"
+            "this is the only process: `accelerate launch --cpu` starts no others without MPI; begin your script with "
+            "`hf_paraphrase.training.launch.start_processes()`, as ours do"
         )
     return accelerator
 
