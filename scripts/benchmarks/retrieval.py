@@ -1,4 +1,4 @@
-"""The part `retrieval` of benchmark.py: neighbours of a whole corpus, and a million vectors."""
+"""The retriever: neighbours of a whole corpus, and search among a million vectors."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import datasets
 import numpy as np
 import torch
 
-import hf_paraphrase
-from hf_paraphrase import ParaphraseRetriever
+from hf_paraphrase import ParaphraseRetriever, load_dataset
 from hf_paraphrase.models.candidate_selection import token_set
 from hf_paraphrase.retrieval import load_encoder
 from hf_paraphrase.retrieval.vector_index import VectorIndex
 
-Row = tuple[str, str, str, str, str]
+from .timing import Row, in_turn, seconds
 
 # Numbers in a vector of all-MiniLM-L6-v2.
 DIMENSION = 384
@@ -108,71 +108,62 @@ def multiply_token_sets(texts: list[str]) -> torch.Tensor:
     return torch.cat(found)
 
 
-def quora_rows(folder: Path, seconds: Callable) -> list[Row]:
-    """Neighbours of all training pairs, found, read from the memory and written as columns, against bare products."""
-    pairs = hf_paraphrase.load_dataset("quora", "clean", data_dir=folder, split="train")
+def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None) -> list[Row]:
+    """Neighbours of all training pairs, as columns of the dataset, against bare matrix products; each runs once.
+
+    Args:
+        device: cpu or cuda, for the products.
+        repeats: Not used: a run takes a minute.
+        quora_dir: The folder with Quora's file; None for the questions of the built-in grammar.
+    """
+    corpus = ("synthetic_questions",) if quora_dir is None else ("quora", "clean", quora_dir)
+    pairs = load_dataset(*corpus, split="train")
     texts = pairs["source"][:]
     vectors = word_vectors(texts)
-    encoders = {"vectors": lambda texts: np.stack([vectors[text] for text in texts]), "jaccard": "jaccard"}
-    table = torch.from_numpy(encoders["vectors"](texts))
-    theirs = {
-        "vectors": (1, lambda: multiply_vectors(table)),
-        "jaccard": (len(texts) / SAMPLE, lambda: multiply_token_sets(texts)),
+    table = torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device)
+    kinds = {
+        "vectors": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
+        "jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(texts)),
     }
     rows = []
-    for kind, encoder in encoders.items():
-        taken = seconds(lambda encoder=encoder: ParaphraseRetriever.from_pairs(pairs, encoder).neighbors(pairs, K))
-        times, multiply = theirs[kind]
-        product = times * seconds(multiply)
-        name = f"{len(texts):,} neighbours, {kind}, s"
-        rows.append((name, "matrix product in torch", f"{taken:.1f}", f"{product:.1f}", f"{product / taken:.2f}"))
+    with tempfile.TemporaryDirectory() as cache, patch.object(datasets.config, "HF_DATASETS_CACHE", cache):
+        for kind, (encoder, times, multiply) in kinds.items():
+            retriever = ParaphraseRetriever.from_pairs(pairs, encoder)
+            ours = seconds(partial(retriever.neighbors, pairs, K), device)
+            theirs = times * seconds(multiply, device)
+            name = f"{len(texts):,} neighbours, {kind}, s"
+            rows.append((name, "matrix product in torch", f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}"))
     return rows
 
 
-def million_rows(
-    kind: str, make: Callable[[int, int], np.ndarray], repeats: int, in_turn: Callable, seconds: Callable
-) -> list[Row]:
-    """Build time, queries/s and recall of the automatic index against comparing all vectors."""
+def benchmark_retrieval(device: str, repeats: int) -> list[Row]:
+    """Build time, queries/s and recall of the automatic index of a million vectors against comparing them all."""
+    return [
+        row
+        for kind, make in (("clustered", clustered_vectors), ("uniform", uniform_vectors))
+        for row in compare_indexes(kind, make, repeats)
+    ]
+
+
+def compare_indexes(kind: str, make: Callable[[int, int], np.ndarray], repeats: int) -> list[Row]:
     known, asked = make(VECTORS, 2), make(QUERIES, 3)
     # The texts are the numbers of rows, so that no encoder takes part in what is measured.
     numbers = [str(number) for number in range(VECTORS)]
     batches = [numbers[start : start + BLOCK] for start in range(0, VECTORS, BLOCK)]
     index, exact = VectorIndex(load_encoder(take_rows(known))), VectorIndex(load_encoder(take_rows(known)), "Flat")
-    builds = [seconds(partial(each.add, batches, VECTORS)) for each in (index, exact)]
+    ours, theirs = (seconds(partial(each.add, batches, VECTORS), "cpu") for each in (index, exact))
+    against = f"{VECTORS:,} {kind} vectors"
+    rows = [(f"{index.description}, s", against, f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.2f}")]
     index.encoder = exact.encoder = load_encoder(take_rows(asked))
-    questions = numbers[:QUERIES]
-    ours, theirs, ratio = in_turn(partial(index.search, questions, K), partial(exact.search, questions, K), repeats)
-    found, expected = (each.search(questions, K)[1] for each in (index, exact))
+    searches = [partial(each.search, numbers[:QUERIES], K) for each in (index, exact)]
+    ours, theirs, ratio = in_turn(*searches, repeats, "cpu")
+    speeds = (f"{QUERIES / taken:,.0f}" for taken in (ours, theirs))
+    rows.append((f"  {index.search_parameters}, queries/s", "all of them", *speeds, f"{ratio:.1f}"))
+    (_, found), (_, expected) = (search() for search in searches)
     recall = np.mean([len(set(row) & set(other)) / K for row, other in zip(found, expected, strict=True)])
-    against = f"all of {VECTORS:,}, {kind}"
-    return [
-        (f"{index.description}, built, s", against, *(f"{taken:.0f}" for taken in builds), f"{builds[1] / builds[0]:.2f}"),
-        (f"{index.search_parameters}, queries/s", against, f"{QUERIES / ours:,.0f}", f"{QUERIES / theirs:,.0f}", f"{ratio:.1f}"),
-        (f"recall@{K}", against, f"{recall:.3f}", "1", f"{recall:.3f}"),
-    ]
+    rows.append((f"  recall@{K}", "all of them", f"{recall:.3f}", "1", f"{recall:.3f}"))
+    return rows
 
 
 def take_rows(vectors: np.ndarray) -> Callable[[list[str]], np.ndarray]:
     return lambda numbers: vectors[[int(number) for number in numbers]]
-
-
-def retrieval(device: str, repeats: int, quora: Path | None, in_turn: Callable, seconds: Callable) -> list[Row]:
-    """All of it: Quora's training pairs where there is a folder with them, then both kinds of vectors.
-
-    Args:
-        device: cpu or cuda, as far as FAISS has it.
-        repeats: Pairs of runs of the queries; what takes minutes runs once.
-        quora: The folder with Quora's file.
-        in_turn: That of benchmark.py.
-        seconds: That of benchmark.py.
-    """
-    in_turn, seconds = partial(in_turn, device=device), partial(seconds, device=device)
-    rows = []
-    if quora is not None:
-        with tempfile.TemporaryDirectory() as cache:
-            # So that nothing is found that an earlier run left.
-            datasets.config.HF_DATASETS_CACHE = cache
-            rows += quora_rows(quora, seconds)
-    for kind, make in (("clustered", clustered_vectors), ("uniform", uniform_vectors)):
-        rows += million_rows(kind, make, repeats, in_turn, seconds)
-    return rows
