@@ -20,6 +20,8 @@ __all__ = ["VectorIndex", "choose_index"]
 EXACT_UP_TO = 200_000
 # An index of n vectors has about 4√n lists, and is fitted to 64 vectors a list.
 LISTS, TRAINING_VECTORS = 4, 256
+# Neighbours that are searched for, however few are wanted.
+LEAST = 5
 
 
 def choose_index(count: int, dimension: int) -> tuple[str, str]:
@@ -105,8 +107,9 @@ class VectorIndex:
             return np.zeros((len(texts), k), np.float32), np.zeros((len(texts), k), np.int64)
         if self._searcher is None:
             self._searcher = self._prepare()
-        scores, rows = self._searcher.search(self._encode(list(texts)), k)
-        return np.minimum(scores, 1), rows
+        # Candidates are chosen in proportion to what is wanted: of too few, the best may be missed.
+        scores, rows = self._searcher.search(self._encode(list(texts)), max(k, min(LEAST, len(self))))
+        return np.minimum(scores[:, :k], 1), rows[:, :k]
 
     def write(self, path: Path) -> None:
         """Write the FAISS index to a file."""

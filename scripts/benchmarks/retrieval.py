@@ -93,9 +93,9 @@ def multiply_token_sets(texts: list[str]) -> torch.Tensor:
     vocabulary: dict[str, int] = {}
     sets = [[vocabulary.setdefault(token, len(vocabulary)) for token in token_set(text)] for text in texts]
     sizes = torch.tensor([len(tokens) for tokens in sets])
-    starts = torch.cat((torch.zeros(1, dtype=torch.long), sizes.cumsum(0)))
-    tokens = torch.tensor([token for tokens in sets for token in tokens])
-    matrix = torch.sparse_csr_tensor(starts, tokens, torch.ones(len(tokens)), (len(sets), len(vocabulary)))
+    places = torch.tensor([(row, token) for row, tokens in enumerate(sets) for token in tokens]).T
+    shape = (len(sets), len(vocabulary))
+    matrix = torch.sparse_coo_tensor(places, torch.ones(places.shape[1]), shape, check_invariants=False).coalesce()
     found = []
     for start in range(0, SAMPLE, BLOCK):
         dense = torch.zeros(len(vocabulary), BLOCK)
