@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import math
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,8 @@ from .encoders import SentenceEncoder
 
 __all__ = ["VectorIndex", "choose_index"]
 
+logger = logging.getLogger(__name__)
+
 # Up to so many vectors, every one is compared.
 EXACT_UP_TO = 200_000
 # An index of n vectors has about 4√n lists, and is fitted to 64 vectors a list.
@@ -24,8 +27,13 @@ LISTS, TRAINING_VECTORS = 4, 256
 LEAST = 5
 
 
-def choose_index(count: int, dimension: int) -> tuple[str, str]:
+def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, str]:
     """Choose how to search among so many vectors.
+
+    Args:
+        count: Vectors.
+        dimension: Their size.
+        on_gpu: Only use what FAISS has for GPUs.
 
     Returns:
         What `faiss.index_factory` and `faiss.ParameterSpace` take.
@@ -33,8 +41,11 @@ def choose_index(count: int, dimension: int) -> tuple[str, str]:
     if count <= EXACT_UP_TO:
         return "Flat", ""
     lists = 2 ** round(math.log2(LISTS * math.sqrt(count)))
-    # In the lists nearest to a query, codes of four bits choose 32 times k that are then compared exactly.
-    return f"IVF{lists},PQ{_codes(dimension)}x4fs,RFlat", f"nprobe={lists // 64},k_factor_rf=32"
+    width = next((width for width in (2, 3, 4, 5) if dimension % width == 0), None)
+    if on_gpu or width is None:
+        return f"IVF{lists},Flat", f"nprobe={lists // 32}"
+    # In the lists nearest to a query, four bits for so many numbers choose 32 times k to be compared exactly.
+    return f"IVF{lists},PQ{dimension // width}x4fs,RFlat", f"nprobe={lists // 64},k_factor_rf=32"
 
 
 class VectorIndex:
@@ -135,13 +146,13 @@ class VectorIndex:
         if self.dimension not in (None, vectors.shape[1]):
             raise InputError(
                 f"the encoder makes vectors of {vectors.shape[1]} numbers, but the index has {self.dimension}: pass "
-                " the encoder that the retriever was made with"
+                "the encoder that the retriever was made with"
             )
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
     def _make(self, vectors: np.ndarray) -> faiss.Index:
         if self.description == "auto":
-            self.description, parameters = choose_index(*vectors.shape)
+            self.description, parameters = choose_index(*vectors.shape, on_gpu=faiss.get_num_gpus() > 0)
             self.search_parameters = parameters if self.search_parameters is None else self.search_parameters
         try:
             index = faiss.index_factory(vectors.shape[1], self.description, faiss.METRIC_INNER_PRODUCT)
@@ -164,12 +175,13 @@ class VectorIndex:
                 raise InputError(
                     f"`search_parameters`: {self.search_parameters!r} is nothing for an index {self.description!r}"
                 ) from error
-        return faiss.index_cpu_to_all_gpus(self.faiss_index) if faiss.get_num_gpus() else self.faiss_index
-
-
-def _codes(dimension: int) -> int:
-    """How many codes a vector gets: a divisor of its size, one for two numbers at best."""
-    return next(codes for codes in range(math.ceil(dimension / 2), 0, -1) if dimension % codes == 0)
+        if not faiss.get_num_gpus():
+            return self.faiss_index
+        try:
+            return faiss.index_cpu_to_all_gpus(self.faiss_index)
+        except RuntimeError as error:
+            logger.warning("FAISS has no %s for GPUs, the CPU searches: %s", self.description, error)
+            return self.faiss_index
 
 
 def _training_rows(count: int) -> np.ndarray:

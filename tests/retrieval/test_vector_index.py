@@ -62,10 +62,13 @@ def test_auto_beyond_the_limit_finds_nearly_all(monkeypatch, expected):
 
 
 def test_the_choice_by_size():
-    assert choose_index(200_000, 384) == ("Flat", "")
-    small, large = choose_index(200_001, 384), choose_index(5_000_000, 384)
-    assert small[0].startswith("IVF")
-    assert small[0] != large[0]
+    for on_gpu in (True, False):
+        assert choose_index(200_000, 384, on_gpu) == ("Flat", "")
+    assert choose_index(200_001, 384, False) == ("IVF2048,PQ192x4fs,RFlat", "nprobe=32,k_factor_rf=32")
+    assert choose_index(1_000_000, 768, False) == ("IVF4096,PQ384x4fs,RFlat", "nprobe=64,k_factor_rf=32")
+    assert choose_index(1_000_000, 25, False)[0] == "IVF4096,PQ5x4fs,RFlat"
+    assert choose_index(1_000_000, 31, False) == ("IVF4096,Flat", "nprobe=128")
+    assert choose_index(1_000_000, 384, True) == ("IVF4096,Flat", "nprobe=128")
 
 
 def test_the_choice_can_be_overridden(expected):
@@ -117,8 +120,21 @@ def test_an_encoder_that_changes_its_mind():
 def test_gpus_are_used_where_faiss_has_any(monkeypatch, expected):
     moved = []
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: moved.append(index) or index, raising=False)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: moved.append(index) or index)
     index = make_index()
     np.testing.assert_array_equal(index.search(QUERIES, 5)[1], expected)
     index.search(QUERIES, 1)
     assert moved == [index.faiss_index]
+    index.add([["7"]], 1)
+    index.search(QUERIES, 1)
+    assert len(moved) == 2
+
+
+def test_what_faiss_has_not_for_gpus_stays_on_the_cpu(monkeypatch, expected, caplog):
+    def refuse(index):
+        raise RuntimeError("not implemented on GPU")
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse)
+    np.testing.assert_array_equal(make_index().search(QUERIES, 5)[1], expected)
+    assert "FAISS has no Flat for GPUs" in caplog.text
