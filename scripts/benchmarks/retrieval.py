@@ -101,7 +101,7 @@ def multiply_token_sets(texts: list[str]) -> torch.Tensor:
         dense = torch.zeros(len(vocabulary), BLOCK)
         for column, tokens in enumerate(sets[start : start + BLOCK]):
             dense[tokens, column] = 1
-        shared = (matrix @ dense).T
+        shared = (matrix @ dense).T.contiguous()
         scores = shared / (sizes[None] + sizes[start : start + BLOCK, None] - shared)
         scores[torch.arange(BLOCK), start + torch.arange(BLOCK)] = -1
         found.append(scores.topk(K).indices)
