@@ -66,15 +66,12 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def word_vectors(texts: list[str]) -> dict[str, np.ndarray]:
     """A vector for each text without a model: the sum of random vectors of its tokens."""
-    words: dict[str, np.ndarray] = {}
     draw = np.random.default_rng(0)
-
-    def vector(text: str) -> np.ndarray:
-        return sum(
-            words.setdefault(word, draw.standard_normal(DIMENSION, np.float32)) for word in sorted(token_set(text))
-        )
-
-    return {text: _unit(vector(text)[None])[0] for text in texts}
+    words = {
+        word: draw.standard_normal(DIMENSION, np.float32)
+        for word in sorted({word for text in texts for word in token_set(text)})
+    }
+    return {text: _unit(np.sum([words[word] for word in token_set(text)], axis=0)[None])[0] for text in texts}
 
 
 def multiply_vectors(vectors: torch.Tensor) -> torch.Tensor:
@@ -88,21 +85,23 @@ def multiply_vectors(vectors: torch.Tensor) -> torch.Tensor:
     return torch.cat(found)
 
 
-def multiply_token_sets(texts: list[str]) -> torch.Tensor:
-    """The most similar rows of the first SAMPLE texts by a product of matrices of zeros and ones."""
+def token_matrix(texts: list[str]) -> torch.Tensor:
+    """Ones where a text has a token: shape (texts, tokens), sparse."""
     vocabulary: dict[str, int] = {}
     sets = [[vocabulary.setdefault(token, len(vocabulary)) for token in token_set(text)] for text in texts]
-    sizes = torch.tensor([len(tokens) for tokens in sets])
     places = torch.tensor([(row, token) for row, tokens in enumerate(sets) for token in tokens]).T
     shape = (len(sets), len(vocabulary))
-    matrix = torch.sparse_coo_tensor(places, torch.ones(places.shape[1]), shape, check_invariants=False).coalesce()
+    return torch.sparse_coo_tensor(places, torch.ones(places.shape[1]), shape, check_invariants=False).coalesce()
+
+
+def multiply_token_sets(tokens: torch.Tensor) -> torch.Tensor:
+    """The most similar rows of the first SAMPLE texts by a product of matrices of zeros and ones."""
+    sizes = tokens.sum(dim=1).to_dense()
     found = []
     for start in range(0, SAMPLE, BLOCK):
-        dense = torch.zeros(len(vocabulary), BLOCK)
-        for column, tokens in enumerate(sets[start : start + BLOCK]):
-            dense[tokens, column] = 1
-        shared = (matrix @ dense).T.contiguous()
-        scores = shared / (sizes[None] + sizes[start : start + BLOCK, None] - shared)
+        block = tokens.index_select(0, start + torch.arange(BLOCK)).to_dense()
+        shared = (tokens @ block.T).T.contiguous()
+        scores = shared / (sizes + sizes[start : start + BLOCK, None] - shared)
         scores[torch.arange(BLOCK), start + torch.arange(BLOCK)] = -1
         found.append(scores.topk(K).indices)
     return torch.cat(found)
@@ -120,10 +119,10 @@ def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None
     pairs = load_dataset(*corpus, split="train")
     texts = pairs["source"][:]
     vectors = word_vectors(texts)
-    table = torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device)
+    table, tokens = torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device), token_matrix(texts)
     kinds = {
         "vectors": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
-        "jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(texts)),
+        "jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(tokens)),
     }
     rows = []
     with tempfile.TemporaryDirectory() as cache, patch.object(datasets.config, "HF_DATASETS_CACHE", cache):
