@@ -141,7 +141,7 @@ class ParaphraseRetriever:
             found, the numbers of the others are -1.
         """
         texts = _check_texts("texts", texts)
-        if not isinstance(k, int) or k < 1:
+        if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"`k` must be at least 1, not {k!r}")
         if exclude is None:
             return self._search(texts, k)

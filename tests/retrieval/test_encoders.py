@@ -16,7 +16,7 @@ from hf_paraphrase.retrieval.encoders import (
     SentenceTransformerEncoder,
     load_encoder,
 )
-from tests.models.tiny import WORDS, save, word_tokenizer
+from tests.models.tiny import WORDS, save, tiny_t5, word_tokenizer
 
 TEXTS = ["how do i learn faster ?", "the cat", "", "sat on the mat x y z", "  ", "unknown words", "cat"]
 
@@ -66,6 +66,16 @@ def test_the_vector_is_the_mean_over_the_tokens_of_length_one(folder):
 def test_texts_longer_than_the_model_are_cut(folder):
     vectors = load_encoder(folder)(["the cat sat on a mat " * 50, "the cat sat on a mat the cat"])
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
+
+
+def test_of_an_encoder_decoder_the_encoder_is_used(tmp_path):
+    t5 = tiny_t5()
+    tokenizer = word_tokenizer()
+    encoder = load_encoder(save(t5, tmp_path, tokenizer), device="cpu")
+    vectors = encoder(["the cat sat", "a"])
+    with torch.no_grad():
+        mean = t5.encoder(tokenizer("the cat sat", return_tensors="pt").input_ids).last_hidden_state[0].mean(dim=0)
+    np.testing.assert_allclose(vectors[0], mean / mean.norm(), atol=1e-5)
 
 
 def test_no_texts(folder):
