@@ -121,8 +121,8 @@ def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None
     vectors = word_vectors(texts)
     table, tokens = torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device), token_matrix(texts)
     kinds = {
-        "vectors": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
-        "jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(tokens)),
+        "vector": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
+        "Jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(tokens)),
     }
     rows = []
     with tempfile.TemporaryDirectory() as cache, patch.object(datasets.config, "HF_DATASETS_CACHE", cache):
@@ -130,7 +130,7 @@ def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None
             retriever = ParaphraseRetriever.from_pairs(pairs, encoder)
             ours = seconds(partial(retriever.neighbors, pairs, K), device)
             theirs = times * seconds(multiply, device)
-            name = f"{len(texts):,} neighbours, {kind}, s"
+            name = f"{len(texts):,} by {kind}, s"
             rows.append((name, "matrix product in torch", f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}"))
     return rows
 
