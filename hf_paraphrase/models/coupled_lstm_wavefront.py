@@ -1,8 +1,8 @@
 """Coupled LSTMs over a whole grid of word pairs, one anti-diagonal at a time (Liu et al. 2016, section 3).
 
-A cell (i, j) reads only (i - 1, j) and (i, j - 1), which both stand on the anti-diagonal before its own. So all cells of
-one, in all directions and all rows of the batch, are one matrix product and a few element-wise operations on contiguous
-memory: the grids of all directions, flipped to start at (0, 0), lie diagonal after diagonal in one buffer.
+A cell (i, j) reads only (i - 1, j) and (i, j - 1), which both stand on the anti-diagonal before its own. So all cells
+of one, in all directions and all rows of the batch, are one matrix product and a few element-wise operations on
+contiguous memory. Each direction has a grid of its own that starts at (0, 0), and an index into the common one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch.autograd.function import once_differentiable
 
-__all__ = ["COUPLINGS", "DIRECTIONS", "GridOrder", "Neighbor", "coupled_lstm"]
+__all__ = ["DIRECTIONS", "GridOrder", "coupled_lstm"]
 
 DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 """Whether X and Y are read from their end, in the paper's order of the four directions."""
@@ -23,7 +23,7 @@ class Neighbor(NamedTuple):
     """A cell that (i, j) reads: (i - step_x, j - step_y), whose memory passes the forget gate `gate` of `lane`.
 
     Lanes are LSTMs with a memory of their own: one if coupled tightly, two if loosely. Each has the gates c̃, o, i and
-    as many forget gates as it has memories to read, in this order.
+    one forget gate for each memory that it reads, in this order.
     """
 
     step_x: int
@@ -38,279 +38,250 @@ COUPLINGS = {
 }
 
 
-class Diagonal(NamedTuple):
-    """Cells of one anti-diagonal, by increasing i.
+class Link(NamedTuple):
+    """Where on one anti-diagonal stand the cells that have some neighbor, and where it stands on the one before."""
 
-    For each neighbor, `readers` are the places of those that have it, and `read` its places on the diagonal before.
-    """
-
-    size: int
-    readers: tuple[slice, ...]
-    read: tuple[slice, ...]
+    readers: slice
+    read: slice
+    neighbor: Neighbor
 
 
 @lru_cache(maxsize=4096)
-def diagonals_of(n: int, m: int, coupling: str) -> tuple[Diagonal, ...]:
-    """Lay out an n × m grid in its n + m - 1 anti-diagonals."""
+def diagonals_of(n: int, m: int, coupling: str) -> tuple[tuple[int, tuple[Link, ...]], ...]:
+    """List the n + m - 1 anti-diagonals of a grid, cells by increasing i: the size and the links of each."""
     diagonals, before = [], range(0)
     for t in range(n + m - 1):
         rows = range(max(0, t - m + 1), min(n - 1, t) + 1)
-        readers, read = [], []
-        for neighbor in COUPLINGS[coupling]:
+        links = []
+        for neighbor in COUPLINGS[coupling] if t else ():
             start = max(rows.start, before.start + neighbor.step_x)
-            stop = max(start, min(rows.stop, before.stop + neighbor.step_x))
-            readers.append(slice(start - rows.start, stop - rows.start))
-            shift = neighbor.step_x + before.start
-            read.append(slice(start - shift, stop - shift))
-        diagonals.append(Diagonal(len(rows), tuple(readers), tuple(read)))
+            stop = min(rows.stop, before.stop + neighbor.step_x)
+            shift = before.start + neighbor.step_x
+            readers, read = slice(start - rows.start, stop - rows.start), slice(start - shift, stop - shift)
+            links.append(Link(readers, read, neighbor))
+        diagonals.append((len(rows), tuple(links)))
         before = rows
     return tuple(diagonals)
 
 
-class GridOrder(NamedTuple):
-    """Where each cell of a batch of grids stands in the buffer of anti-diagonals, in every direction.
+class GridOrder:
+    """Which words each direction reads at each cell, anti-diagonal after anti-diagonal, for a batch of pairs.
+
+    Every row is flipped within its own words, so that padding is read last. Only shapes decide what is launched and
+    nothing waits for a device, so that all of it can be part of a CUDA graph.
 
     Args:
-        to_diagonals: `(n * m * directions * batch,)`, the row of a flat `(batch, n, m)` grid for each row of the buffer.
-        to_grid: `(batch * n * m, directions)`, the rows of the buffer for each row of the flat grid.
-        shape: `(batch, n, m)`.
+        x_lengths: `(batch,)`, words of X in each row.
+        y_lengths: `(batch,)`, words of Y in each row.
+        n: Width of the batch of X.
+        m: Width of the batch of Y.
+        directions: Some of `DIRECTIONS`.
     """
 
-    to_diagonals: torch.LongTensor
-    to_grid: torch.LongTensor
-    shape: tuple[int, int, int]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         x_lengths: torch.LongTensor,
         y_lengths: torch.LongTensor,
         n: int,
         m: int,
         directions: tuple[tuple[bool, bool], ...],
-    ) -> GridOrder:
-        """Work out the order for rows of these lengths; every row is flipped within its own words.
-
-        Only shapes decide what is launched, so this can be part of a CUDA graph.
-        """
-        device, batch = x_lengths.device, len(x_lengths)
-        # Places (directions, batch, words) of the words that a direction reads first, second and so on.
-        x = _read_from(x_lengths, n, [from_end for from_end, _ in directions])
-        y = _read_from(y_lengths, m, [from_end for _, from_end in directions])
+    ):
+        device, self.shape = x_lengths.device, (len(x_lengths), n, m)
+        self.n_pairs = len(x_lengths) * n * m
+        self.rows = len(directions) * len(x_lengths)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
-        order = ((i + j) * n + i).flatten().argsort()
-        rank = torch.empty_like(order).scatter_(0, order, torch.arange(n * m, device=device))
-        rows = torch.arange(batch, device=device)
-        flat = rows.view(-1, 1) * (n * m) + x[..., order // m] * m + y[..., order % m]
-        to_diagonals = flat.permute(2, 0, 1).flatten()
-        columns = torch.arange(len(directions) * batch, device=device).view(len(directions), batch, 1, 1)
-        buffer_rows = rank[x.unsqueeze(-1) * m + y.unsqueeze(-2)] * (len(directions) * batch) + columns
-        return cls(to_diagonals, buffer_rows.permute(1, 2, 3, 0).flatten(0, 2).contiguous(), (batch, n, m))
+        cells = ((i + j) * n + i).flatten().argsort()
+        # Of shape (cells, directions, batch).
+        self._x = _read_from(x_lengths, n, [from_end for from_end, _ in directions])[cells // m]
+        self._y = _read_from(y_lengths, m, [from_end for _, from_end in directions])[cells % m]
+        self._batch = torch.arange(len(x_lengths), device=device)
+        self.pair_rows = self.rows_of(n, m)
 
-    def scatter(self, grid: torch.Tensor) -> torch.Tensor:
-        """Copy a grid `(batch * n * m, width)` to the buffer, once for each direction."""
-        return grid.index_select(0, self.to_diagonals)
-
-    def gather(self, buffer: torch.Tensor) -> torch.Tensor:
-        """Sum the directions of a buffer into a grid `(batch * n * m, width)`; the transpose of `scatter`."""
-        return torch.nn.functional.embedding_bag(self.to_grid, buffer, mode="sum")
+    def rows_of(self, n: int, m: int) -> tuple[torch.LongTensor, ...]:
+        """Say where each anti-diagonal's inputs stand in a flat grid `(batch, n, m)`, a size of 1 being repeated."""
+        rows = (self._batch * n + (self._x if n > 1 else 0)) * m + (self._y if m > 1 else 0)
+        rows = rows.expand_as(self._x).reshape(-1)
+        _, n, m = self.shape
+        return rows.split([size * self.rows for size, _ in diagonals_of(n, m, "tight")])
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:
-    """List the places `(directions, batch, size)` of each row's words as directions read them, then its padding."""
-    forward = torch.arange(size, device=lengths.device).expand(len(lengths), -1)
-    backward = torch.where(forward < lengths.unsqueeze(1), lengths.unsqueeze(1) - 1 - forward, forward)
-    return torch.stack([backward if flipped else forward for flipped in from_end])
+    """List the places `(size, directions, batch)` of each row's words as directions read them, then its padding."""
+    forward = torch.arange(size, device=lengths.device).unsqueeze(1).expand(-1, len(lengths))
+    backward = torch.where(forward < lengths, lengths - 1 - forward, forward)
+    return torch.stack([backward if flipped else forward for flipped in from_end], dim=1)
 
 
 # Compiling would unroll the loop anew for every pair of lengths.
 @torch.compiler.disable
 def coupled_lstm(
-    inputs: torch.Tensor, weights: tuple[torch.Tensor, ...], order: GridOrder, coupling: str
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], order: GridOrder, coupling: str
 ) -> torch.Tensor:
-    """Scan a grid in the directions of `order` and sum their hidden states.
+    """Scan a batch of grids in the directions of `order`, and sum the hidden states of all directions.
 
-    Values at padding are finite and mean nothing; no value at a word depends on padding.
+    Values at padding mean nothing, and no value at a word depends on padding.
 
     Args:
-        inputs: What x_i, y_j and the biases contribute to the gates, before their activations,
-            `(batch, n, m, lanes * gates * hidden_size)`.
-        weights: Recurrent weights of each lane, `(gates * hidden_size, states)`. Its states are h(i, j - 1) and
-            h(i - 1, j) side by side if coupled tightly, and if loosely h(i - 1, j) in the first lane and h(i, j - 1)
-            in the second, each h being the lanes' side by side.
-        order: From `GridOrder.of`.
+        inputs: What enters from below, projected to the gates, biases added: grids `(batch, n, m, width)`, where n or
+            m may be 1 for what is the same in the whole column or row. Coupled tightly, any number of them, which are
+            added; coupled loosely, one for each LSTM.
+        weights: Recurrent weights of each LSTM, `(gates * hidden_size, states)`. The states are h(i, j - 1) and
+            h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for the first LSTM and h(i, j - 1) for
+            the second, each being h of both, side by side. Rows are the gates c̃, o, i and one or two f.
+        order: Directions and lengths.
         coupling: `"tight"` or `"loose"`.
 
     Returns:
-        `(batch, n, m, lanes * hidden_size)`.
+        h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
     """
-    weights = [weight.to(inputs.dtype) for weight in weights]
-    return CoupledLstmFunction.apply(inputs, order, coupling, *weights)
+    weights = [weight.to(inputs[0].dtype) for weight in weights]
+    return CoupledLstmFunction.apply(order, coupling, len(inputs), *inputs, *weights)
 
 
 class CoupledLstmFunction(torch.autograd.Function):
+    """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
+
+    Every anti-diagonal has tensors of its own. One for all would be so large that the allocator takes fresh pages from
+    the system for it each time, which alone costs half as much as the products.
+    """
+
     @staticmethod
-    def forward(ctx, inputs, order: GridOrder, coupling: str, *weights):
-        buffers = Buffers(order.scatter(inputs.flatten(0, 2)), order, coupling)
-        h = scan(buffers, weights)
-        ctx.save_for_backward(buffers.gates, buffers.states, buffers.memory, *weights)
-        ctx.order, ctx.coupling = order, coupling
-        return order.gather(h).unflatten(0, order.shape)
+    def forward(ctx, order: GridOrder, coupling: str, n_inputs: int, *tensors):
+        inputs, weights = tensors[:n_inputs], tensors[n_inputs:]
+        scan, tables = Scan(order, coupling, weights), [grid.flatten(0, 2) for grid in inputs]
+        sources = [order.rows_of(*grid.shape[1:3]) for grid in inputs]
+        summed = tables[0].new_zeros(order.n_pairs, scan.lanes * scan.hidden_size)
+        gates, hidden, memory = [], [], []
+        for t, rows in enumerate(order.pair_rows):
+            gates.append(scan.read_inputs(tables, [source[t] for source in sources]))
+            h, c = scan.step(t, gates[t], *((hidden[t - 1], memory[t - 1]) if t else (None, None)))
+            summed.index_add_(0, rows, h.flatten(0, 1).flatten(1))
+            hidden.append(h)
+            memory.append(c)
+        ctx.save_for_backward(*weights, *gates, *hidden, *memory)
+        ctx.order, ctx.coupling, ctx.sources, ctx.shapes = order, coupling, sources, [grid.shape for grid in inputs]
+        return summed.unflatten(0, order.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        gates, states, memory, *weights = ctx.saved_tensors
-        buffers = Buffers(gates, ctx.order, ctx.coupling, states, memory)
-        grad_gates = scan_back(buffers, weights, ctx.order.scatter(grad.flatten(0, 2)))
-        by_lane = zip(buffers.by_lane(grad_gates), buffers.by_lane(states), strict=True)
-        grad_weights = [gate.t() @ state for gate, state in by_lane]
-        return ctx.order.gather(grad_gates).unflatten(0, ctx.order.shape), None, None, *grad_weights
+        order, steps = ctx.order, len(ctx.order.pair_rows)
+        weights = ctx.saved_tensors[: -3 * steps]
+        gates, hidden, memory = (ctx.saved_tensors[len(weights) + k * steps :][:steps] for k in range(3))
+        scan, grad = Scan(order, ctx.coupling, weights), grad.flatten(0, 2)
+        grad_tables = [grad.new_zeros(shape[:3].numel(), shape[3]) for shape in ctx.shapes]
+        grad_weights = [torch.zeros_like(weight) for weight in weights]
+        grad_h, grad_c = scan.no_gradient(steps - 1, grad), scan.no_gradient(steps - 1, grad)
+        for t in reversed(range(steps)):
+            grad_h += grad.index_select(0, order.pair_rows[t]).view_as(grad_h)
+            before = (hidden[t - 1], memory[t - 1]) if t else (None, None)
+            grad_gates, grad_h, grad_c = scan.step_back(t, grad_h, grad_c, gates[t], memory[t], *before, grad_weights)
+            for lane, (table, source) in enumerate(zip(grad_tables, ctx.sources, strict=True)):
+                table.index_add_(0, source[t], scan.by_lane(grad_gates)[lane % scan.lanes])
+        grad_inputs = [table.view(shape) for table, shape in zip(grad_tables, ctx.shapes, strict=True)]
+        return None, None, None, *grad_inputs, *grad_weights
 
 
-class Buffers:
-    """What the scan reads and writes, all diagonal after diagonal: `rows` rows a cell.
+class Scan:
+    """One step of the scan, and one of its gradient, over all cells of an anti-diagonal and all rows of the batch.
+
+    Gates are `(cells * rows, lanes * gates * hidden_size)`, h and c `(cells, rows, lanes, hidden_size)`. tanh(z) is
+    computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU; where c̃ has its place
+    among the gates stands σ(-2z).
 
     Args:
-        gates: `(cells * rows, lanes * gates * hidden_size)`.
-        states: The two h that each cell reads, side by side, `(cells * rows, 2 * lanes * hidden_size)`; zero where
-            there is none.
-        memory: c, `(cells * rows, lanes * hidden_size)`.
+        order: Lengths and directions.
+        coupling: `"tight"` or `"loose"`.
+        weights: Recurrent weights of each lane, `(gates * hidden_size, states)`.
     """
 
-    def __init__(self, gates, order: GridOrder, coupling: str, states=None, memory=None):
-        batch, n, m = order.shape
-        self.neighbors, self.diagonals = COUPLINGS[coupling], diagonals_of(n, m, coupling)
-        self.lanes = 1 + max(neighbor.lane for neighbor in self.neighbors)
-        self.gates_per_lane = 1 + max(neighbor.gate for neighbor in self.neighbors)
-        self.rows = len(order.to_diagonals) // (n * m)
-        self.hidden_size = gates.shape[1] // (self.lanes * self.gates_per_lane)
-        self.gates = gates
-        self.states = gates.new_zeros(len(gates), 2 * self.lanes * self.hidden_size) if states is None else states
-        self.memory = gates.new_empty(len(gates), self.lanes * self.hidden_size) if memory is None else memory
+    def __init__(self, order: GridOrder, coupling: str, weights: tuple[torch.Tensor, ...]):
+        _, n, m = order.shape
+        self.diagonals, self.rows, self.weights = diagonals_of(n, m, coupling), order.rows, weights
+        self.lanes = len(weights)
+        self.gates_per_lane = 1 + max(neighbor.gate for neighbor in COUPLINGS[coupling])
+        self.hidden_size = weights[0].shape[0] // self.gates_per_lane
 
-    def by_lane(self, buffer: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Cut gates or states to what belongs to each lane's product."""
-        return buffer.chunk(self.lanes, dim=1)
+    def by_lane(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Cut gates or states to the columns of each lane."""
+        return tensor.chunk(self.lanes, dim=1)
 
-    def split(self, buffer: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Cut a buffer into its diagonals, `(size * rows, width)`."""
-        return buffer.split([diagonal.size * self.rows for diagonal in self.diagonals])
+    def read_inputs(self, tables: list[torch.Tensor], rows: list[torch.LongTensor]) -> torch.Tensor:
+        """Collect what enters the cells of one anti-diagonal from below."""
+        parts = [table.index_select(0, row) for table, row in zip(tables, rows, strict=True)]
+        if self.lanes > 1:
+            return torch.cat(parts, dim=1)
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
 
-    def split_cells(self, buffer: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Cut a buffer into its diagonals, `(size, rows, ...)`."""
-        return buffer.unflatten(0, (-1, self.rows)).split([diagonal.size for diagonal in self.diagonals])
-
-    def gate(self, gates: torch.Tensor, number: int) -> torch.Tensor:
-        """Take one gate of all lanes, `(cells * rows, lanes, hidden_size)`."""
-        return gates.unflatten(1, (self.lanes, self.gates_per_lane, -1))[:, :, number]
-
-    def forget(self, gates: torch.Tensor, neighbor: Neighbor) -> torch.Tensor:
-        """Take a neighbor's forget gate, `(cells * rows, hidden_size)`."""
-        return self.gate(gates, neighbor.gate)[:, neighbor.lane]
-
-
-def scan(buffers: Buffers, weights) -> torch.Tensor:
-    """Turn the inputs in `buffers.gates` into gates, fill states and memory, and return h, laid out as the memory.
-
-    tanh(z) is computed as 1 - 2σ(-2z): torch's σ takes a fraction of the time of its tanh on a CPU.
-    """
-    gates, width = buffers.gates, buffers.lanes * buffers.hidden_size
-    hidden = torch.empty_like(buffers.memory)
-    products = [
-        tuple(map(buffers.split, operands))
-        for operands in zip(buffers.by_lane(gates), buffers.by_lane(buffers.states), strict=True)
-    ]
-    transposed = [weight.t() for weight in weights]
-    activated, candidates, outputs, entries = (
-        buffers.split(part) for part in (gates, *(buffers.gate(gates, number) for number in range(3)))
-    )
-    forgets = [buffers.split_cells(buffers.forget(gates, neighbor)) for neighbor in buffers.neighbors]
-    lanes = buffers.memory.unflatten(1, (buffers.lanes, -1))
-    memories, hiddens = buffers.split(lanes), buffers.split(hidden.unflatten(1, (buffers.lanes, -1)))
-    memory_cells, hidden_cells = (
-        [buffers.split_cells(lanes[:, neighbor.lane]) for neighbor in buffers.neighbors],
-        buffers.split_cells(hidden),
-    )
-    state_cells = [buffers.split_cells(part) for part in buffers.states.split(width, dim=1)]
-    scratch = torch.empty_like(max(memories, key=len))
-    for t, diagonal in enumerate(buffers.diagonals):
+    def step(self, t: int, gates: torch.Tensor, h_before, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn the inputs `gates` of anti-diagonal `t` into its gates, in place, and return its h and c."""
         if t:
-            for (gate_parts, state_parts), weight in zip(products, transposed, strict=True):
-                gate_parts[t].addmm_(state_parts[t], weight)
-        candidates[t].mul_(-2)
-        activated[t].sigmoid_()
-        c = memories[t]
-        torch.addcmul(entries[t], entries[t], candidates[t], value=-2, out=c)
-        for slot, (reader, read) in enumerate(zip(diagonal.readers, diagonal.read, strict=True)):
-            if t:
-                cells = memory_cells[slot]
-                cells[t][reader].addcmul_(forgets[slot][t][reader], cells[t - 1][read])
-        squashed = scratch[: len(c)]
-        torch.mul(c, -2, out=squashed).sigmoid_()
-        torch.addcmul(outputs[t], outputs[t], squashed, value=-2, out=hiddens[t])
-        if t + 1 < len(buffers.diagonals):
-            after = buffers.diagonals[t + 1]
-            for slot, (reader, read) in enumerate(zip(after.readers, after.read, strict=True)):
-                state_cells[slot][t + 1][reader] = hidden_cells[t][read]
-    return hidden
+            states = self._states(t, h_before)
+            for gate, state, weight in zip(self.by_lane(gates), self.by_lane(states), self.weights, strict=True):
+                gate.addmm_(state, weight.t())
+        by_gate = self._by_gate(gates)
+        candidate, output, entry = by_gate[:3]
+        candidate.mul_(-2)
+        gates.sigmoid_()
+        c = torch.addcmul(entry, entry, candidate, value=-2)
+        for readers, read, (_, _, lane, gate) in self.diagonals[t][1]:
+            c[readers, :, lane].addcmul_(by_gate[gate][readers, :, lane], c_before[read, :, lane])
+        squashed = (c * -2).sigmoid_()
+        return torch.addcmul(output, output, squashed, value=-2), c
 
+    def step_back(self, t: int, grad_h, grad_c, gates, c, h_before, c_before, grad_weights):
+        """Return the gradient of the inputs of anti-diagonal `t`, and those of h and c of the one before.
 
-def scan_back(buffers: Buffers, weights, grad_hidden: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of the inputs, laid out as the gates, given that of h, which is overwritten."""
-    gates, grad = buffers.gates, torch.empty_like(buffers.gates)
-    width = buffers.lanes * buffers.hidden_size
-    grad_products = [buffers.split(part) for part in buffers.by_lane(grad)]
-    activated, grad_activated = buffers.split(gates), buffers.split(grad)
-    candidates, outputs, entries = (buffers.split(buffers.gate(gates, number)) for number in range(3))
-    grad_candidates, grad_outputs, grad_entries = (buffers.split(buffers.gate(grad, number)) for number in range(3))
-    forgets, grad_forgets = (
-        [buffers.split_cells(buffers.forget(part, neighbor)) for neighbor in buffers.neighbors]
-        for part in (gates, grad)
-    )
-    lanes = buffers.memory.unflatten(1, (buffers.lanes, -1))
-    memories = buffers.split(lanes)
-    memory_cells = [buffers.split_cells(lanes[:, neighbor.lane]) for neighbor in buffers.neighbors]
-    grad_hiddens = buffers.split(grad_hidden.unflatten(1, (buffers.lanes, -1)))
-    grad_hidden_cells = buffers.split_cells(grad_hidden)
-    longest = max(len(part) for part in memories)
-    shape = (longest, buffers.lanes, buffers.hidden_size)
-    scratch, product = grad.new_empty(shape), grad.new_empty(shape)
-    grad_memory, grad_before = grad.new_zeros(shape), grad.new_zeros(shape)
-    grad_states = grad.new_empty(longest, 2 * width)
-    for t in reversed(range(len(buffers.diagonals))):
-        diagonal, length = buffers.diagonals[t], len(memories[t])
-        dh, dc = grad_hiddens[t], grad_memory[:length]
-        s, u = scratch[:length], product[:length]
-        torch.mul(memories[t], -2, out=s).sigmoid_()
-        torch.addcmul(dh, dh, s, value=-2, out=grad_outputs[t])
-        torch.mul(dh, outputs[t], out=u)
-        torch.ops.aten.sigmoid_backward(u, s, grad_input=u)
-        dc.add_(u, alpha=4)
-        torch.addcmul(dc, dc, candidates[t], value=-2, out=grad_entries[t])
-        torch.mul(dc, entries[t], out=grad_candidates[t])
-        grad_candidates[t].mul_(4)
-        if t:
-            before = grad_before[: len(memories[t - 1])]
-            before.zero_()
-        for slot, neighbor in enumerate(buffers.neighbors):
-            reader, read = diagonal.readers[slot], diagonal.read[slot]
-            grad_forget = grad_forgets[slot][t]
-            if diagonal.size > reader.stop - reader.start:
-                grad_forget[: reader.start].zero_()
-                grad_forget[reader.stop :].zero_()
-            if t:
-                dc_cells = dc[:, neighbor.lane].unflatten(0, (-1, buffers.rows))[reader]
-                torch.mul(dc_cells, memory_cells[slot][t - 1][read], out=grad_forget[reader])
-                before[:, neighbor.lane].unflatten(0, (-1, buffers.rows))[read].addcmul_(
-                    dc_cells, forgets[slot][t][reader]
-                )
-        torch.ops.aten.sigmoid_backward(grad_activated[t], activated[t], grad_input=grad_activated[t])
-        if t:
-            ds = grad_states[:length]
-            for part, weight, target in zip(grad_products, weights, buffers.by_lane(ds), strict=True):
-                torch.mm(part[t], weight, out=target)
-            for slot, part in enumerate(ds.unflatten(0, (-1, buffers.rows)).split(width, dim=-1)):
-                grad_hidden_cells[t - 1][diagonal.read[slot]] += part[diagonal.readers[slot]]
-        grad_memory, grad_before = grad_before, grad_memory
-    return grad
+        Given are those of its own h and c, the latter as far as it comes from the one after. Adds to `grad_weights`.
+        """
+        by_gate, grad_gates = self._by_gate(gates), torch.empty_like(gates)
+        grad_by_gate = self._by_gate(grad_gates)
+        candidate, output, entry = by_gate[:3]
+        squashed = (c * -2).sigmoid_()
+        torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_by_gate[1])
+        grad_c = grad_c.add_(torch.ops.aten.sigmoid_backward(grad_h * output, squashed), alpha=4)
+        torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_by_gate[2])
+        torch.mul(grad_c, entry, out=grad_by_gate[0]).mul_(4)
+        grad_c_before = self.no_gradient(t - 1, gates)
+        for gate in grad_by_gate[3:]:
+            gate.zero_()
+        for readers, read, (_, _, lane, gate) in self.diagonals[t][1]:
+            grad = grad_c[readers, :, lane]
+            torch.mul(grad, c_before[read, :, lane], out=grad_by_gate[gate][readers, :, lane])
+            grad_c_before[read, :, lane].addcmul_(grad, by_gate[gate][readers, :, lane])
+        torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates)
+        if not t:
+            return grad_gates, None, None
+        return grad_gates, self._back_to_states(t, grad_gates, h_before, grad_weights), grad_c_before
+
+    def no_gradient(self, t: int, like: torch.Tensor) -> torch.Tensor:
+        """Zeros for h or c of anti-diagonal `t`."""
+        return like.new_zeros(self.diagonals[t][0], self.rows, self.lanes, self.hidden_size)
+
+    def _by_gate(self, gates: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return gates.view(-1, self.rows, self.lanes, self.gates_per_lane, self.hidden_size).unbind(3)
+
+    def _states(self, t: int, h_before: torch.Tensor) -> torch.Tensor:
+        """Lay both neighbors' h beside each other, `(cells * rows, 2 * lanes * hidden_size)`, zeros where none is."""
+        size, links = self.diagonals[t]
+        states = h_before.new_zeros(size, self.rows, 2, self.lanes, self.hidden_size)
+        for slot, (readers, read, _) in enumerate(links):
+            states[readers, :, slot] = h_before[read]
+        return states.view(size * self.rows, -1)
+
+    def _back_to_states(self, t: int, grad_gates, h_before, grad_weights) -> torch.Tensor:
+        """Go back through the product to h of the anti-diagonal before, and to the weights."""
+        states = self._states(t, h_before)
+        grad_states = torch.empty_like(states)
+        lanes = (self.by_lane(part) for part in (grad_gates, states, grad_states))
+        for gate, state, grad_state, weight, total in zip(*lanes, self.weights, grad_weights, strict=True):
+            torch.mm(gate, weight, out=grad_state)
+            total.addmm_(gate.t(), state)
+        grad_h = torch.zeros_like(h_before)
+        size, links = self.diagonals[t]
+        grad_states = grad_states.view(size, self.rows, 2, self.lanes, self.hidden_size)
+        for slot, (readers, read, _) in enumerate(links):
+            grad_h[read] += grad_states[readers, :, slot]
+        return grad_h

@@ -8,7 +8,7 @@ from transformers.utils import can_return_tuple
 from .configuration_coupled_lstm import CoupledLstmConfig
 from .coupled_lstm_wavefront import DIRECTIONS, GridOrder, coupled_lstm
 from .embedding import embed
-from .sentence_pair import MatchingHead, Sentences, SentencePairPreTrainedModel, matching_loss, split_pair
+from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
 
 __all__ = ["CoupledLstmForSequenceClassification", "CoupledLstmModel", "CoupledLstmPreTrainedModel"]
 
@@ -40,9 +40,9 @@ class TightCell(nn.Module):
         self.recurrent = nn.ModuleList([nn.Linear(2 * config.hidden_size, gates, bias=False)])
         self.is_first = is_first
 
-    def project(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Project what enters from below to the gates, `(batch, n, m, gates)`; see `CoupledLstmBlock.forward`."""
-        return self.input_x(x) + self.input_y(y) if self.is_first else self.input(x)
+    def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
+        return [self.input_x(x), self.input_y(y)] if self.is_first else [self.input(x)]
 
 
 class LooseCell(nn.Module):
@@ -65,13 +65,11 @@ class LooseCell(nn.Module):
         self.recurrent = nn.ModuleList(nn.Linear(2 * config.hidden_size, gates, bias=False) for _ in range(2))
         self.is_first = is_first
 
-    def project(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Project what enters from below to the gates of both LSTMs; see `CoupledLstmBlock.forward`."""
+    def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
         if not self.is_first:
             x, y = x.chunk(2, dim=-1)
-        sides = self.input_x(x), self.input_y(y)
-        shape = torch.broadcast_shapes(*(side.shape for side in sides))
-        return torch.cat([side.expand(shape) for side in sides], dim=-1)
+        return [self.input_x(x), self.input_y(y)]
 
 
 class CoupledLstmBlock(nn.Module):
@@ -171,7 +169,7 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         directions = DIRECTIONS[: self.config.num_directions]
         groups = [directions] if self.config.share_directions else [(direction,) for direction in directions]
         sizes = x.input_ids.shape[1], y.input_ids.shape[1]
-        return [GridOrder.of(x.lengths, y.lengths, *sizes, group) for group in groups]
+        return [GridOrder(x.lengths, y.lengths, *sizes, group) for group in groups]
 
 
 class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):

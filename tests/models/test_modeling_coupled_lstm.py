@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
-from hf_paraphrase.models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel, pool
+from hf_paraphrase.models.modeling_coupled_lstm import CoupledLstmModel
 from tests.models import naive_coupled_lstm as naive
 from tests.models.modeling_mixin import pad
 
