@@ -8,8 +8,8 @@ from transformers.utils import can_return_tuple
 from .configuration_coupled_lstm import CoupledLstmConfig
 from .coupled_lstm_grid import DIRECTIONS, GridOrder
 from .coupled_lstm_wavefront import coupled_lstm
-from .embedding import embed
 from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
+from .token_ids import embed
 
 __all__ = ["CoupledLstmForSequenceClassification", "CoupledLstmModel", "CoupledLstmPreTrainedModel"]
 

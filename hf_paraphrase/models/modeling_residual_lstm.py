@@ -11,9 +11,9 @@ from transformers.utils import can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
-from .embedding import embed
 from .portable import PortableModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
+from .token_ids import embed, shift_tokens_right
 from .vocabulary import VocabularyProjection
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
@@ -400,12 +400,3 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
             encoder_last_hidden_state=outputs.encoder_last_hidden_state,
             encoder_hidden_states=outputs.encoder_hidden_states,
         )
-
-
-def shift_tokens_right(labels: torch.LongTensor, pad_token_id: int, decoder_start_token_id: int) -> torch.LongTensor:
-    """Make decoder inputs of labels: the start token stands before each row's first word, -100 becomes padding."""
-    shifted = labels.roll(1, dims=1)
-    shifted[:, 0] = decoder_start_token_id
-    before = torch.nn.functional.pad(labels[:, :-1] != -100, (1, 0)).cummax(dim=1).values
-    shifted = torch.where(before, shifted, decoder_start_token_id)
-    return shifted.masked_fill(shifted == -100, pad_token_id)
