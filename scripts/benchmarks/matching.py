@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import statistics
 import subprocess
 import sys
@@ -92,13 +91,19 @@ def products(batch: int, words: int, device: str) -> Callable[[], None]:
 
 def cost_of(words: int, device: str, repeats: int) -> tuple[float, float]:
     """Median seconds of a step with grids of `words` × `words`, and the MB that memory peaked above the imports."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory_in_use("VmRSS")
     step = block_step(GROWTH_BATCH, words, device)
     step()
     elapsed = statistics.median(seconds(step, device) for _ in range(repeats))
     if device == "cuda":
         return elapsed, torch.cuda.max_memory_allocated() / 2**20
-    return elapsed, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return elapsed, memory_in_use("VmHWM") - before
+
+
+def memory_in_use(kind: str) -> float:
+    """MB of this process now (VmRSS) or at most (VmHWM); getrusage would count what it was before it became Python."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
+    return int(line.split()[1]) / 1024
 
 
 def fresh_cost_of(words: int, device: str, repeats: int) -> tuple[float, float]:
@@ -131,5 +136,5 @@ def benchmark_matching(device: str, repeats: int) -> list[Row]:
         rows.append((f"{words} x {words} words, µs a cell", "10 x 10", *figures))
     less, more = (memory for _, memory in list(costs.values())[-2:])
     figures = f"{more:.0f}", f"{less:.0f}", f"{more / less:.2f} times as much"
-    rows.append(("80 x 80 words, peak MB", "40 x 40, a quarter of it", *figures))
+    rows.append(("80 x 80 words, peak MB", "40 x 40, a quarter of that", *figures))
     return rows
