@@ -131,7 +131,9 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
     # A pair of words that stands in several places counts once, where it is most active.
     index = torch.tensor([numbers[pair] for pair in words], device=grid.h.device)
     h = grid.h[tuple(zip(*places, strict=True))]
-    h = h.new_full((len(numbers), h.shape[1]), -torch.inf).index_reduce_(0, index, h, "amax")
+    h = h.new_full((len(numbers), h.shape[1]), -torch.inf).scatter_reduce_(
+        0, index.unsqueeze(1).expand_as(h), h, "amax"
+    )
     values, chosen = (part.t().tolist() for part in h.topk(min(top, len(h)), dim=0))
     distinct = list(numbers)
     for found, unit_values, unit_chosen in zip(best, values, chosen, strict=True):
