@@ -7,129 +7,128 @@ from typing import NamedTuple
 
 import torch
 
-__all__ = ["COUPLINGS", "DIRECTIONS", "Diagonal", "GridOrder", "Link", "Neighbor", "PairLayout", "WordLayout"]
+__all__ = ["COUPLINGS", "DIRECTIONS", "GridOrder", "GridPart", "Link", "PairLayout", "WordLayout", "links_of"]
 
 DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 """Whether X and Y are read from their end, in the paper's order of the four directions."""
 
+# The LSTMs of each coupling, each by the cells whose h and c it reads: steps back in X and in Y.
+COUPLINGS = {"tight": (((0, 1), (1, 0)),), "loose": (((1, 0),), ((0, 1),))}
 
-class Neighbor(NamedTuple):
-    """A cell that (i, j) reads: (i - step_x, j - step_y), whose memory passes the forget gate `gate` of `lane`.
-
-    Lanes are LSTMs with a memory of their own: one if coupled tightly, two if loosely. Each has the gates c̃, o, i and
-    one forget gate for each memory that it reads, in this order.
-    """
-
-    step_x: int
-    step_y: int
-    lane: int
-    gate: int
-
-
-COUPLINGS = {
-    "tight": (Neighbor(0, 1, lane=0, gate=3), Neighbor(1, 0, lane=0, gate=4)),
-    "loose": (Neighbor(1, 0, lane=0, gate=3), Neighbor(0, 1, lane=1, gate=3)),
-}
+# Rows of an anti-diagonal that a CPU core's cache holds with all that a step needs. A GPU takes all at once.
+ROWS_AT_ONCE = 1280
 
 
 class Link(NamedTuple):
-    """Which cells of one anti-diagonal have some neighbor, where it stands on the one before, and which have none."""
+    """Which rows of an anti-diagonal have some neighbor, where it stands on the one before, and which have none."""
 
     readers: slice
     read: slice
     others: tuple[slice, ...]
-    neighbor: Neighbor
-
-
-class Diagonal(NamedTuple):
-    """One anti-diagonal: how many cells it has, by increasing i from `first` on, and what they read."""
-
-    size: int
-    first: int
-    links: tuple[Link, ...]
 
 
 @lru_cache(maxsize=4096)
-def diagonals_of(n: int, m: int, coupling: str) -> tuple[Diagonal, ...]:
-    """List the n + m - 1 anti-diagonals of an n × m grid."""
-    diagonals, before = [], range(0)
-    for t in range(n + m - 1):
-        cells = range(max(0, t - m + 1), min(n - 1, t) + 1)
-        links = []
-        for neighbor in COUPLINGS[coupling] if t else ():
-            start = max(cells.start, before.start + neighbor.step_x)
-            stop = min(cells.stop, before.stop + neighbor.step_x)
-            shift = before.start + neighbor.step_x
-            readers, read = slice(start - cells.start, stop - cells.start), slice(start - shift, stop - shift)
-            others = slice(0, readers.start), slice(readers.stop, len(cells))
-            others = tuple(other for other in others if other.start < other.stop)
-            links.append(Link(readers, read, others, neighbor))
-        diagonals.append(Diagonal(len(cells), cells.start, tuple(links)))
-        before = cells
-    return tuple(diagonals)
+def diagonals_of(n: int, m: int) -> tuple[range, ...]:
+    """List for each of the n + m - 1 anti-diagonals of an n × m grid the i of its cells."""
+    return tuple(range(max(0, t - m + 1), min(n - 1, t) + 1) for t in range(n + m - 1))
+
+
+@lru_cache(maxsize=4096)
+def links_of(n: int, m: int, neighbors: tuple[tuple[int, int], ...], rows: int) -> tuple[tuple[Link, ...], ...]:
+    """Link each anti-diagonal of an n × m grid, with `rows` rows a cell, to the one before."""
+    diagonals = diagonals_of(n, m)
+    return ((),) + tuple(
+        tuple(_link(cells, before, step_x, rows) for step_x, _ in neighbors)
+        for before, cells in zip(diagonals, diagonals[1:], strict=False)
+    )
+
+
+def _link(cells: range, before: range, step_x: int, rows: int) -> Link:
+    start, stop = max(cells.start, before.start + step_x), min(cells.stop, before.stop + step_x)
+    bounds = (cells.start, start), (start, stop), (stop, cells.stop)
+    first, readers, last = (slice((low - cells.start) * rows, (high - cells.start) * rows) for low, high in bounds)
+    shift = before.start + step_x
+    read = slice((start - shift) * rows, (stop - shift) * rows)
+    return Link(readers, read, tuple(other for other in (first, last) if other.start < other.stop))
 
 
 class PairLayout:
-    """Where the rows of each anti-diagonal stand in a grid `(batch, n, m, width)`.
+    """Where the rows of each anti-diagonal stand in a flat grid of pairs, `(batch * n * m, width)`.
 
     Args:
-        rows: Places in the flat grid, for each anti-diagonal `(cells * directions * batch,)`.
-        shape: `(batch, n, m)`.
+        rows: For each anti-diagonal, their places.
     """
 
-    def __init__(self, rows: tuple[torch.LongTensor, ...], shape: tuple[int, int, int]):
-        self.rows, self.shape = rows, shape
+    def __init__(self, rows: tuple[torch.LongTensor, ...]):
+        self.rows = rows
 
     def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
-        """Prepare a grid for `read`."""
-        return grid.flatten(0, 2)
+        """Prepare a grid for `read` and `copy`."""
+        return grid
 
     def read(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
-        """Take what belongs to anti-diagonal `t`, `(cells * directions * batch, width)`."""
+        """Take what belongs to anti-diagonal `t`."""
         return laid_out.index_select(0, self.rows[t])
 
-    def zeros(self, width: int, like: torch.Tensor) -> torch.Tensor:
-        """Make what `add` adds to."""
-        return like.new_zeros(self.shape[0] * self.shape[1] * self.shape[2], width)
+    def copy(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
+        """Take the same, to be changed."""
+        return laid_out.index_select(0, self.rows[t])
+
+    def begin(self, grid: torch.Tensor) -> torch.Tensor:
+        """Make what `add` adds to, in order to fill a grid of zeros."""
+        return grid
 
     def add(self, total: torch.Tensor, t: int, part: torch.Tensor) -> None:
-        """Add to all places that `read` takes; its transpose."""
+        """Add to where `read` takes from."""
         total.index_add_(0, self.rows[t], part)
 
-    def collect(self, total: torch.Tensor) -> torch.Tensor:
-        """Make a grid of what was added; the transpose of `lay_out`."""
-        return total.unflatten(0, self.shape)
+    def end(self, grid: torch.Tensor, total: torch.Tensor) -> None:
+        """Fill the grid with what was added."""
 
 
 class WordLayout(PairLayout):
-    """The same for a grid that is alike in all columns or all rows, `(batch, n, 1, width)` or `(batch, 1, m, width)`.
+    """The same for a flat grid of words, `(batch * n, width)` or `(batch * m, width)`.
 
-    Its words are laid out so that each anti-diagonal's stand together: X as it is read, Y from its end.
+    Words are laid out so that those of an anti-diagonal stand together: X as it is read, Y from its end.
 
     Args:
-        rows: Places in the flat grid in the order in which words are laid out.
+        rows: The places of all words, in that order.
         slices: What each anti-diagonal has of them.
-        shape: The first three sizes of the grid.
     """
 
-    def __init__(self, rows: torch.LongTensor, slices: list[slice], shape: tuple[int, int, int]):
-        self.rows, self.slices, self.shape = rows, slices, shape
+    def __init__(self, rows: torch.LongTensor, slices: list[slice]):
+        self.rows, self.slices = rows, slices
 
     def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
-        return grid.flatten(0, 2).index_select(0, self.rows)
+        return grid.index_select(0, self.rows)
 
     def read(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
         return laid_out[self.slices[t]]
 
-    def zeros(self, width: int, like: torch.Tensor) -> torch.Tensor:
-        return like.new_zeros(len(self.rows), width)
+    def copy(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
+        return laid_out[self.slices[t]].clone()
+
+    def begin(self, grid: torch.Tensor) -> torch.Tensor:
+        return grid.new_zeros(len(self.rows), grid.shape[1])
 
     def add(self, total: torch.Tensor, t: int, part: torch.Tensor) -> None:
-        total[self.slices[t]] += part
+        total[self.slices[t]].add_(part)
 
-    def collect(self, total: torch.Tensor) -> torch.Tensor:
-        batch, n, m = self.shape
-        return total.new_zeros(batch * n * m, total.shape[1]).index_add_(0, self.rows, total).unflatten(0, self.shape)
+    def end(self, grid: torch.Tensor, total: torch.Tensor) -> None:
+        grid.index_add_(0, self.rows, total)
+
+
+class GridPart(NamedTuple):
+    """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts."""
+
+    rows: int
+    pairs: PairLayout
+    x: WordLayout
+    y: WordLayout
+
+    def layouts(self, is_pairs: list[bool]) -> list[PairLayout]:
+        """Return the layout of each input, the first being of pairs or of words of X, the second of Y."""
+        return [self.pairs if is_pair else words for is_pair, words in zip(is_pairs, (self.x, self.y), strict=False)]
 
 
 class GridOrder:
@@ -144,6 +143,7 @@ class GridOrder:
         n: Width of the batch of X.
         m: Width of the batch of Y.
         directions: Some of `DIRECTIONS`.
+        rows_at_once: Rows of an anti-diagonal, in all directions, to scan together; `None` for what suits the device.
     """
 
     def __init__(
@@ -153,31 +153,35 @@ class GridOrder:
         n: int,
         m: int,
         directions: tuple[tuple[bool, bool], ...],
+        rows_at_once: int | None = None,
     ):
         batch, device = len(x_lengths), x_lengths.device
-        self.shape, self.rows = (batch, n, m), len(directions) * batch
+        self.shape = batch, n, m
+        # Of shape (words, directions, batch).
         x = _read_from(x_lengths, n, [from_end for from_end, _ in directions])
         y = _read_from(y_lengths, m, [from_end for _, from_end in directions])
         row = torch.arange(batch, device=device)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         cells = ((i + j) * n + i).flatten().argsort()
-        pairs = ((row * n + x[cells // m]) * m + y[cells % m]).flatten()
-        diagonals = diagonals_of(n, m, "tight")
-        self.pairs = PairLayout(pairs.split([diagonal.size * self.rows for diagonal in diagonals]), self.shape)
-        starts = [diagonal.first for diagonal in diagonals]
-        self.x = WordLayout((row * n + x).flatten(), self._slices(starts, diagonals), (batch, n, 1))
-        starts = [m - 1 - t + diagonal.first for t, diagonal in enumerate(diagonals)]
-        self.y = WordLayout((row * m + y).flip(0).flatten(), self._slices(starts, diagonals), (batch, 1, m))
+        places = (row * n + x[cells // m]) * m + y[cells % m], row * n + x, (row * m + y).flip(0)
+        if rows_at_once is None:
+            rows_at_once = ROWS_AT_ONCE if device.type == "cpu" else batch * n * m * len(directions)
+        size = max(1, rows_at_once // (min(n, m) * len(directions)))
+        parts = zip(*(place.split(size, dim=2) for place in places), strict=True)
+        self.parts = [self._make_part(*part) for part in parts]
 
-    def _slices(self, starts: list[int], diagonals: tuple[Diagonal, ...]) -> list[slice]:
-        return [
-            slice(start * self.rows, (start + diagonal.size) * self.rows)
-            for start, diagonal in zip(starts, diagonals, strict=True)
-        ]
-
-    def layout_of(self, grid: torch.Tensor) -> PairLayout:
-        """Find the layout of a grid, whose n or m may be 1 for what is alike in all rows or columns."""
-        return next(layout for layout in (self.pairs, self.x, self.y) if layout.shape == grid.shape[:3])
+    def _make_part(self, pairs: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor) -> GridPart:
+        _, n, m = self.shape
+        rows, diagonals = x[0].numel(), diagonals_of(n, m)
+        sizes = [len(cells) * rows for cells in diagonals]
+        starts_x = [cells.start * rows for cells in diagonals]
+        starts_y = [(m - 1 - t + cells.start) * rows for t, cells in enumerate(diagonals)]
+        slices = (
+            [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+            for starts in (starts_x, starts_y)
+        )
+        words = (WordLayout(*both) for both in zip((x.flatten(), y.flatten()), slices, strict=True))
+        return GridPart(rows, PairLayout(pairs.flatten().split(sizes)), *words)
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:

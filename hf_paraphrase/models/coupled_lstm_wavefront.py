@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import once_differentiable
 
-from .coupled_lstm_grid import COUPLINGS, GridOrder, diagonals_of
+from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, links_of
 
 __all__ = ["coupled_lstm"]
 
@@ -25,12 +25,12 @@ def coupled_lstm(
     Values at padding mean nothing, and no value at a word depends on padding.
 
     Args:
-        inputs: What enters from below, projected to the gates, biases added, each `(batch, n, m, width)`: one grid of
-            pairs, or two of words, X's with m = 1 and Y's with n = 1. Two are added if coupled tightly; if loosely,
-            the first is for the first LSTM and the second for the second.
+        inputs: What enters from below, projected to the gates, biases added. In the first block two grids of words,
+            X's `(batch, n, 1, width)` and Y's `(batch, 1, m, width)`. Above it grids of pairs, `(batch, n, m, width)`,
+            one if coupled tightly. If coupled loosely, the first grid is for LSTM1 and the second for LSTM2.
         weights: Recurrent weights of each LSTM, `(gates * hidden_size, states)`. The states are h(i, j - 1) and
-            h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for the first LSTM and h(i, j - 1) for
-            the second, each being h of both, side by side. Rows are the gates c̃, o, i and one or two f.
+            h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for LSTM1 and h(i, j - 1) for LSTM2,
+            each being h of both LSTMs, side by side. Rows are the gates c̃, o, i and one or two f.
         order: Directions and lengths.
         coupling: `"tight"` or `"loose"`.
 
@@ -38,7 +38,9 @@ def coupled_lstm(
         h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
     """
     weights = [weight.to(inputs[0].dtype) for weight in weights]
-    return CoupledLstmFunction.apply(order, coupling, len(inputs), *inputs, *weights)
+    is_pairs = [grid.shape[:3] == order.shape for grid in inputs]
+    grids = [grid.flatten(0, 2) for grid in inputs]
+    return CoupledLstmFunction.apply(order, coupling, is_pairs, *weights, *grids).unflatten(0, order.shape)
 
 
 class CoupledLstmFunction(torch.autograd.Function):
@@ -49,136 +51,180 @@ class CoupledLstmFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, order: GridOrder, coupling: str, n_inputs: int, *tensors):
-        inputs, weights = tensors[:n_inputs], tensors[n_inputs:]
-        scan, layouts = Scan(order, coupling, weights), [order.layout_of(grid) for grid in inputs]
-        laid_out = [layout.lay_out(grid) for layout, grid in zip(layouts, inputs, strict=True)]
-        summed = order.pairs.zeros(scan.lanes * scan.hidden_size, like=inputs[0])
-        gates, hidden, memory = [], [], []
-        for t in range(len(scan.diagonals)):
-            gates.append(scan.combine([layout.read(grid, t) for layout, grid in zip(layouts, laid_out, strict=True)]))
-            h, c = scan.step(t, gates[t], *((hidden[t - 1], memory[t - 1]) if t else (None, None)))
-            order.pairs.add(summed, t, h.view(len(gates[t]), -1))
-            hidden.append(h)
-            memory.append(c)
-        ctx.save_for_backward(*weights, *gates, *hidden, *memory)
-        ctx.order, ctx.coupling, ctx.layouts = order, coupling, layouts
-        return order.pairs.collect(summed)
+    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], *tensors):
+        weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
+        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
+        batch, n, m = order.shape
+        hidden = grids[0].new_zeros(batch * n * m, len(lanes) * lanes[0].hidden_size)
+        saved = []
+        for part in order.parts:
+            layouts = part.layouts(is_pairs)
+            inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
+            saved += scan(part, lanes, by_lane(inputs, lanes), (n, m), hidden)
+        ctx.save_for_backward(*weights, *saved)
+        ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
+        return hidden
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        order, layouts, saved = ctx.order, ctx.layouts, ctx.saved_tensors
-        steps = len(order.pairs.rows)
-        weights, gates, hidden, memory = saved[: -3 * steps], *(saved[-k * steps :][:steps] for k in (3, 2, 1))
-        scan, grad = Scan(order, ctx.coupling, weights), order.pairs.lay_out(grad)
-        totals = [layout.zeros(scan.input_size, like=grad) for layout in layouts]
+        (_, n, m), coupling = ctx.order.shape, COUPLINGS[ctx.coupling]
+        saved = ctx.saved_tensors
+        weights, saved = saved[: len(coupling)], saved[len(coupling) :]
+        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
-        grad_gates, grad_c = None, scan.zeros(steps - 1, like=grad)
-        for t in reversed(range(steps)):
-            grad_h = order.pairs.read(grad, t).view_as(grad_c)
-            if grad_gates is not None:
-                scan.multiply_back(t + 1, grad_gates, hidden[t], grad_h, grad_weights)
-            grad_gates, grad_c = scan.step_back(t, grad_h, grad_c, gates[t], memory[t], memory[t - 1] if t else None)
-            for number, (layout, total) in enumerate(zip(layouts, totals, strict=True)):
-                layout.add(total, t, scan.by_lane(grad_gates)[number % scan.lanes])
-        grad_inputs = [layout.collect(total) for layout, total in zip(layouts, totals, strict=True)]
-        return None, None, None, *grad_inputs, *grad_weights
+        grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
+        size = len(saved) // len(ctx.order.parts)
+        for number, part in enumerate(ctx.order.parts):
+            layouts = part.layouts(ctx.is_pairs)
+            totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
+            scan_back(part, lanes, by_lane(totals, lanes), (n, m), saved[number * size :][:size], grad, grad_weights)
+            for (layout, total), grid in zip(totals, grad_grids, strict=True):
+                layout.end(grid, total)
+        return None, None, None, *grad_weights, *grad_grids
 
 
-class Scan:
-    """One step of the scan, and one of its gradient, over all cells of an anti-diagonal and all rows of the batch.
+def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
+    """Hand inputs out: all to the one lane, or one to each."""
+    return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
-    Gates are `(cells * rows, lanes * gates * hidden_size)`, h and c `(cells, rows, lanes, hidden_size)`. tanh(z) is
-    computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU; where c̃ has its place
-    among the gates stands σ(-2z).
+
+def scan(
+    part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], hidden: torch.Tensor
+) -> list[torch.Tensor]:
+    """Run through the anti-diagonals of some rows of the batch.
 
     Args:
-        order: Lengths and directions.
-        coupling: `"tight"` or `"loose"`.
-        weights: Recurrent weights of each lane, `(gates * hidden_size, states)`.
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
+        shape: (n, m).
+        hidden: h of all pairs, to which those of each direction are added.
+
+    Returns:
+        For each anti-diagonal and each lane its gates, states and c, which the way back needs.
+    """
+    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
+    saved, h, memory = [], None, [None] * len(lanes)
+    for t in range(len(links[0])):
+        outputs = []
+        for number, (lane, sources) in enumerate(zip(lanes, inputs, strict=True)):
+            if len(sources) > 1:
+                gates = torch.add(*(layout.read(laid_out, t) for layout, laid_out in sources))
+            else:
+                gates = sources[0][0].copy(sources[0][1], t)
+            states = lane.read_states(h, links[number][t], len(gates))
+            output, memory[number] = lane.step(gates, states, memory[number], links[number][t])
+            outputs.append(output)
+            saved += gates, states, memory[number]
+        h = outputs[0] if len(lanes) == 1 else torch.cat(outputs, dim=1)
+        part.pairs.add(hidden, t, h)
+    return saved
+
+
+def scan_back(
+    part: GridPart, lanes: list[Lane], totals, shape: tuple[int, int], saved, grad: torch.Tensor, grad_weights
+) -> None:
+    """Run back through them.
+
+    Args:
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
+        shape: (n, m).
+        saved: What `scan` returned.
+        grad: Gradient of h of all pairs.
+        grad_weights: For each lane, the gradient of its weights, which is added to.
+    """
+    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
+    steps = len(links[0])
+    grad_gates, grad_memory = [None] * len(lanes), [None] * len(lanes)
+    for t in reversed(range(steps)):
+        grad_h = part.pairs.read(grad, t)
+        if t + 1 < steps:
+            for number, lane in enumerate(lanes):
+                states = saved[3 * ((t + 1) * len(lanes) + number) + 1]
+                lane.multiply_back(grad_gates[number], states, grad_h, links[number][t + 1], grad_weights[number])
+        for number, (lane, grad_output) in enumerate(zip(lanes, grad_h.chunk(len(lanes), dim=1), strict=True)):
+            place = 3 * (t * len(lanes) + number)
+            gates, _, c = saved[place : place + 3]
+            c_before = saved[place - 3 * len(lanes) + 2] if t else None
+            grad_gates[number], grad_memory[number] = lane.step_back(
+                grad_output, grad_memory[number], gates, c, c_before, links[number][t]
+            )
+            for layout, total in totals[number]:
+                layout.add(total, t, grad_gates[number])
+
+
+class Lane:
+    """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
+
+    tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
+    stands where c̃ has its place among the gates.
+
+    Args:
+        weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
+        neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
     """
 
-    def __init__(self, order: GridOrder, coupling: str, weights: tuple[torch.Tensor, ...]):
-        _, n, m = order.shape
-        self.diagonals, self.rows, self.weights = diagonals_of(n, m, coupling), order.rows, weights
-        self.lanes, self.input_size = len(weights), len(weights[0])
-        self.gates_per_lane = 1 + max(neighbor.gate for neighbor in COUPLINGS[coupling])
-        self.hidden_size = self.input_size // self.gates_per_lane
+    def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
+        self.weight, self.transposed, self.neighbors = weight, weight.t(), neighbors
+        self.n_gates = 3 + len(neighbors)
+        self.hidden_size = len(weight) // self.n_gates
+        self.width = weight.shape[1] // len(neighbors)
 
-    def by_lane(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Cut gates or states to the columns of each lane."""
-        return tensor.chunk(self.lanes, dim=1)
-
-    def combine(self, inputs: list[torch.Tensor]) -> torch.Tensor:
-        """Make the gates of one anti-diagonal, in memory of their own, of what enters it from below."""
-        if self.lanes > 1:
-            return torch.cat(inputs, dim=1)
-        return torch.add(*inputs) if len(inputs) > 1 else inputs[0]
-
-    def step(self, t: int, gates: torch.Tensor, h_before, c_before) -> tuple[torch.Tensor, torch.Tensor]:
-        """Turn the inputs `gates` of anti-diagonal `t` into its gates, in place, and return its h and c."""
-        if t:
-            states = self._states(t, h_before)
-            for gate, state, weight in zip(self.by_lane(gates), self.by_lane(states), self.weights, strict=True):
-                gate.addmm_(state, weight.t())
-        by_gate = self._by_gate(gates)
-        candidate, output, entry = by_gate[:3]
-        candidate.mul_(-2)
-        gates.sigmoid_()
-        c = torch.addcmul(entry, entry, candidate, value=-2)
-        for readers, read, _, (_, _, lane, gate) in self.diagonals[t].links:
-            c[readers, :, lane].addcmul_(by_gate[gate][readers, :, lane], c_before[read, :, lane])
-        squashed = (c * -2).sigmoid_()
-        return torch.addcmul(output, output, squashed, value=-2), c
-
-    def step_back(self, t: int, grad_h, grad_c, gates, c, c_before) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradient of the inputs of anti-diagonal `t`, and that of c of the one before.
-
-        Given are those of its own h, and of its c as far as it is used by the one after, which is overwritten.
-        """
-        by_gate = self._by_gate(gates)
-        grad_gates = torch.empty_like(gates) if t else torch.zeros_like(gates)
-        grad_by_gate = self._by_gate(grad_gates)
-        candidate, output, entry = by_gate[:3]
-        squashed = (c * -2).sigmoid_()
-        torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_by_gate[1])
-        grad_c.add_(torch.ops.aten.sigmoid_backward(grad_h.mul_(output), squashed), alpha=4)
-        torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_by_gate[2])
-        torch.mul(grad_c, entry, out=grad_by_gate[0]).mul_(4)
-        grad_c_before = self.zeros(t - 1, like=gates) if t else None
-        for readers, read, others, (_, _, lane, gate) in self.diagonals[t].links:
-            grad, grad_forget = grad_c[readers, :, lane], grad_by_gate[gate][:, :, lane]
-            for other in others:
-                grad_forget[other] = 0
-            torch.mul(grad, c_before[read, :, lane], out=grad_forget[readers])
-            grad_c_before[read, :, lane].addcmul_(grad, by_gate[gate][readers, :, lane])
-        return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), grad_c_before
-
-    def multiply_back(self, t: int, grad_gates, h_before, grad_h, grad_weights) -> None:
-        """Add what the gates of anti-diagonal `t` say of h of the one before and of the weights to their gradients."""
-        states = self._states(t, h_before)
-        grad_states = torch.empty_like(states)
-        lanes = (self.by_lane(part) for part in (grad_gates, states, grad_states))
-        for gate, state, grad_state, weight, total in zip(*lanes, self.weights, grad_weights, strict=True):
-            torch.mm(gate, weight, out=grad_state)
-            total.addmm_(gate.t(), state)
-        parts = grad_states.view(-1, self.rows, 2, self.lanes, self.hidden_size).unbind(2)
-        for part, (readers, read, _, _) in zip(parts, self.diagonals[t].links, strict=True):
-            grad_h[read] += part[readers]
-
-    def zeros(self, t: int, like: torch.Tensor) -> torch.Tensor:
-        """Make zeros of the shape that h and c of anti-diagonal `t` have."""
-        return like.new_zeros(self.diagonals[t].size, self.rows, self.lanes, self.hidden_size)
-
-    def _by_gate(self, gates: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return gates.view(-1, self.rows, self.lanes, self.gates_per_lane, self.hidden_size).unbind(3)
-
-    def _states(self, t: int, h_before: torch.Tensor) -> torch.Tensor:
-        """Lay both neighbors' h beside each other, `(cells * rows, 2 * lanes * hidden_size)`, zeros where none is."""
-        states = h_before.new_empty(self.diagonals[t].size, self.rows, 2, self.lanes, self.hidden_size)
-        for part, (readers, read, others, _) in zip(states.unbind(2), self.diagonals[t].links, strict=True):
+    def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
+        """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
+        states = self.weight.new_empty(rows, self.weight.shape[1]) if links else self.weight.new_empty(0)
+        for slot, (readers, read, others) in enumerate(links):
+            part = states.narrow(1, slot * self.width, self.width)
             part[readers] = h_before[read]
             for other in others:
                 part[other] = 0
-        return states.view(len(states) * self.rows, -1)
+        return states
+
+    def step(self, gates, states, c_before, links: tuple[Link, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn the inputs `gates` into the gates, in place, and return h and c."""
+        if links:
+            gates.addmm_(states, self.transposed)
+        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        candidate.mul_(-2)
+        gates.sigmoid_()
+        c = torch.addcmul(entry, entry, candidate, value=-2)
+        for forget, (readers, read, _) in zip(forgets, links, strict=False):
+            c[readers].addcmul_(forget[readers], c_before[read])
+        squashed = (c * -2).sigmoid_()
+        return torch.addcmul(output, output, squashed, value=-2), c
+
+    def step_back(self, grad_h, grad_c, gates, c, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return the gradient of the inputs, and that of c of the anti-diagonal before.
+
+        Given are those of its own h and, as far as the one after uses it, of its own c. Both are overwritten.
+        """
+        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        grad_gates = torch.empty_like(gates)
+        grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
+        squashed = (c * -2).sigmoid_()
+        torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
+        through_h = torch.ops.aten.sigmoid_backward(grad_h.mul_(output), squashed)
+        grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
+        torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
+        torch.mul(grad_c, entry, out=grad_candidate).mul_(4)
+        if not links:
+            grad_gates[:, 3 * self.hidden_size :] = 0
+            return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), None
+        grad_c_before = torch.zeros_like(c_before)
+        for forget, grad_forget, (readers, read, others) in zip(forgets, grad_forgets, links, strict=True):
+            for other in others:
+                grad_forget[other] = 0
+            grad = grad_c[readers]
+            torch.mul(grad, c_before[read], out=grad_forget[readers])
+            grad_c_before[read].addcmul_(grad, forget[readers])
+        return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), grad_c_before
+
+    def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
+        """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
+        grad_weight.addmm_(grad_gates.t(), states)
+        grad_states = grad_gates @ self.weight
+        for part, (readers, read, _) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
+            grad_h_before[read].add_(part[readers])
