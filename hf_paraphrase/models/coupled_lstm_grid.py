@@ -15,7 +15,7 @@ DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 # The LSTMs of each coupling, each by the cells whose h and c it reads: steps back in X and in Y.
 COUPLINGS = {"tight": (((0, 1), (1, 0)),), "loose": (((1, 0),), ((0, 1),))}
 
-# Rows of an anti-diagonal that a CPU core's cache holds with all that a step needs. A GPU takes all at once.
+# Rows of the longest anti-diagonal that a CPU scans together, so that its cache holds all that a step needs.
 ROWS_AT_ONCE = 1280
 
 
@@ -143,7 +143,6 @@ class GridOrder:
         n: Width of the batch of X.
         m: Width of the batch of Y.
         directions: Some of `DIRECTIONS`.
-        rows_at_once: Rows of an anti-diagonal, in all directions, to scan together; `None` for what suits the device.
     """
 
     def __init__(
@@ -153,7 +152,6 @@ class GridOrder:
         n: int,
         m: int,
         directions: tuple[tuple[bool, bool], ...],
-        rows_at_once: int | None = None,
     ):
         batch, device = len(x_lengths), x_lengths.device
         self.shape = batch, n, m
@@ -164,9 +162,7 @@ class GridOrder:
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         cells = ((i + j) * n + i).flatten().argsort()
         places = (row * n + x[cells // m]) * m + y[cells % m], row * n + x, (row * m + y).flip(0)
-        if rows_at_once is None:
-            rows_at_once = ROWS_AT_ONCE if device.type == "cpu" else batch * n * m * len(directions)
-        size = max(1, rows_at_once // (min(n, m) * len(directions)))
+        size = batch if device.type != "cpu" else max(1, ROWS_AT_ONCE // (min(n, m) * len(directions)))
         parts = zip(*(place.split(size, dim=2) for place in places), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 

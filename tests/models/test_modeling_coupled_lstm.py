@@ -7,6 +7,7 @@ import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification, CoupledLstmModel
+from hf_paraphrase.models import coupled_lstm_grid
 from hf_paraphrase.models.modeling_coupled_lstm import pool
 from tests.models import naive_coupled_lstm as naive
 from tests.models.pair_mixin import FIRST, SECOND, SentencePairMixin, two_sequences
@@ -78,6 +79,18 @@ def test_values_and_gradients_equal_the_double_loop(coupling, num_directions, sh
     slow_loss = (torch.stack(pooled) * weights).sum() + sum(grids[0].square().sum() for grids in expected)
     for name, gradient in gradients(model, slow_loss).items():
         torch.testing.assert_close(fast[name], gradient, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("coupling", ["tight", "loose"])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_scanning_in_parts_changes_nothing(coupling, rows, monkeypatch):
+    model, both = small_model(coupling=coupling), []
+    for limit in (1280, rows):
+        monkeypatch.setattr(coupled_lstm_grid, "ROWS_AT_ONCE", limit)
+        pooled = model(**two_sequences()).pooler_output
+        both.append(gradients(model, pooled.square().sum()) | {"pooled": pooled})
+    for name, expected in both[0].items():
+        torch.testing.assert_close(both[1][name], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (6, 1), (2, 7), (7, 2)])
