@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from . import __version__
 from .cli_datasets import app as datasets_app
+from .cli_explain import app as explain_app
 from .cli_options import (
     MeteorStages,
     MeteorVariant,
@@ -45,6 +46,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(datasets_app, name="datasets")
+app.add_typer(explain_app, name="explain-match")
 
 
 def main(args: list[str] | None = None) -> None:

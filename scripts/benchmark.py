@@ -24,6 +24,7 @@ PARTS = {
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
     "import": ("recurrent", "benchmark_import"),
+    "matching": ("matching", "benchmark_matching"),
     "metrics": ("metrics", "benchmark_metrics"),
     "datasets": ("corpora", "benchmark_datasets"),
     "neighbors": ("retrieval", "benchmark_neighbors"),
