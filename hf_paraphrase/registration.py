@@ -2,10 +2,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, pipelines
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    pipelines,
+)
 
 from .errors import InputError
+from .models.configuration_coupled_lstm import CoupledLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
 
@@ -13,6 +23,10 @@ __all__ = ["ARCHITECTURES", "register"]
 
 # Every architecture's configuration, with the model class that each Auto class loads for it.
 ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] = {
+    CoupledLstmConfig: {
+        AutoModel: CoupledLstmModel,
+        AutoModelForSequenceClassification: CoupledLstmForSequenceClassification,
+    },
     ResidualLstmConfig: {
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
