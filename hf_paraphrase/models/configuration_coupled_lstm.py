@@ -37,6 +37,10 @@ class CoupledLstmConfig(SentencePairConfig):
     share_directions: bool = True
     pooling_size: list[int] | tuple[int, ...] = (1, 1)
 
+    def __post_init__(self, **kwargs):
+        self.pooling_size = tuple(self.pooling_size)
+        super().__post_init__(**kwargs)
+
     def validate_architecture(self):
         """Refuse sizes that no model of this family has; runs whenever a configuration is made."""
         super().validate_architecture()

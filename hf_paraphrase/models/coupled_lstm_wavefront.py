@@ -68,9 +68,9 @@ class CoupledLstmFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        order, layouts, steps = ctx.order, ctx.layouts, len(ctx.order.pairs.rows)
-        weights = ctx.saved_tensors[: -3 * steps]
-        gates, hidden, memory = (ctx.saved_tensors[len(weights) + k * steps :][:steps] for k in range(3))
+        order, layouts, saved = ctx.order, ctx.layouts, ctx.saved_tensors
+        steps = len(order.pairs.rows)
+        weights, gates, hidden, memory = saved[: -3 * steps], *(saved[-k * steps :][:steps] for k in (3, 2, 1))
         scan, grad = Scan(order, ctx.coupling, weights), order.pairs.lay_out(grad)
         totals = [layout.zeros(scan.input_size, like=grad) for layout in layouts]
         grad_weights = [torch.zeros_like(weight) for weight in weights]

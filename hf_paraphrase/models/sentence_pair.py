@@ -77,7 +77,10 @@ def split_pair(
     sides = [_compact(input_ids, is_word & (token_type_ids == side)) for side in (0, 1)]
     shortest, widths = zip(*([count.item() for count in side.lengths.aminmax()] for side in sides), strict=True)
     if not all(shortest):
-        raise ValueError("`token_type_ids` leave a sentence without words: pass two texts, `text` and `text_pair`")
+        raise ValueError(
+            "`token_type_ids` leave a sentence without words: pass two texts, `text` and `text_pair` (tokenizers take "
+            "an empty `text_pair` for none)"
+        )
     x, y = (Sentences(side.input_ids[:, :width], side.lengths) for side, width in zip(sides, widths, strict=True))
     return x, y
 
