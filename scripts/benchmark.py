@@ -37,10 +37,10 @@ from transformers import BartConfig, BartForConditionalGeneration
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy_statistics
-from hf_paraphrase.metrics.embedding_greedy.word_vectors import WordVectors
 from hf_paraphrase.metrics.rouge.scoring import rouge_statistics
 from hf_paraphrase.metrics.significance import bootstrap
 from hf_paraphrase.metrics.ter.scoring import ter_statistics
+from hf_paraphrase.word_vectors import WordVectors
 
 # Target tokens/s in training and sentences/s in decoding (beam 5) of JoeyNMT 2.3 on two CPU cores, batch 64, about 10
 # words a sentence: BiLSTM 2x128 encoder, LSTM 2x256 decoder, additive attention, 10,000 words.
