@@ -33,10 +33,11 @@ COUPLINGS = {
 
 
 class Link(NamedTuple):
-    """Where on one anti-diagonal stand the cells that have some neighbor, and where it stands on the one before."""
+    """Which cells of one anti-diagonal have some neighbor, where it stands on the one before, and which have none."""
 
     readers: slice
     read: slice
+    others: tuple[slice, ...]
     neighbor: Neighbor
 
 
@@ -60,7 +61,9 @@ def diagonals_of(n: int, m: int, coupling: str) -> tuple[Diagonal, ...]:
             stop = min(cells.stop, before.stop + neighbor.step_x)
             shift = before.start + neighbor.step_x
             readers, read = slice(start - cells.start, stop - cells.start), slice(start - shift, stop - shift)
-            links.append(Link(readers, read, neighbor))
+            others = slice(0, readers.start), slice(readers.stop, len(cells))
+            others = tuple(other for other in others if other.start < other.stop)
+            links.append(Link(readers, read, others, neighbor))
         diagonals.append(Diagonal(len(cells), cells.start, tuple(links)))
         before = cells
     return tuple(diagonals)

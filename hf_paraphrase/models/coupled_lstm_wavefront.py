@@ -74,11 +74,12 @@ class CoupledLstmFunction(torch.autograd.Function):
         scan, grad = Scan(order, ctx.coupling, weights), order.pairs.lay_out(grad)
         totals = [layout.zeros(scan.input_size, like=grad) for layout in layouts]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
-        grad_h, grad_c = scan.no_gradient(steps - 1, grad), scan.no_gradient(steps - 1, grad)
+        grad_gates, grad_c = None, scan.zeros(steps - 1, like=grad)
         for t in reversed(range(steps)):
-            grad_h += order.pairs.read(grad, t).view_as(grad_h)
-            before = (hidden[t - 1], memory[t - 1]) if t else (None, None)
-            grad_gates, grad_h, grad_c = scan.step_back(t, grad_h, grad_c, gates[t], memory[t], *before, grad_weights)
+            grad_h = order.pairs.read(grad, t).view_as(grad_c)
+            if grad_gates is not None:
+                scan.multiply_back(t + 1, grad_gates, hidden[t], grad_h, grad_weights)
+            grad_gates, grad_c = scan.step_back(t, grad_h, grad_c, gates[t], memory[t], memory[t - 1] if t else None)
             for number, (layout, total) in enumerate(zip(layouts, totals, strict=True)):
                 layout.add(total, t, scan.by_lane(grad_gates)[number % scan.lanes])
         grad_inputs = [layout.collect(total) for layout, total in zip(layouts, totals, strict=True)]
@@ -126,15 +127,15 @@ class Scan:
         candidate.mul_(-2)
         gates.sigmoid_()
         c = torch.addcmul(entry, entry, candidate, value=-2)
-        for readers, read, (_, _, lane, gate) in self.diagonals[t].links:
+        for readers, read, _, (_, _, lane, gate) in self.diagonals[t].links:
             c[readers, :, lane].addcmul_(by_gate[gate][readers, :, lane], c_before[read, :, lane])
         squashed = (c * -2).sigmoid_()
         return torch.addcmul(output, output, squashed, value=-2), c
 
-    def step_back(self, t: int, grad_h, grad_c, gates, c, h_before, c_before, grad_weights):
-        """Return the gradient of the inputs of anti-diagonal `t`, and those of h and c of the one before.
+    def step_back(self, t: int, grad_h, grad_c, gates, c, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradient of the inputs of anti-diagonal `t`, and that of c of the one before.
 
-        Given are those of its own h and c, the latter as far as it comes from the one after. Adds to `grad_weights`.
+        Given are those of its own h, and of its c as far as it is used by the one after, which is overwritten.
         """
         by_gate = self._by_gate(gates)
         grad_gates = torch.empty_like(gates) if t else torch.zeros_like(gates)
@@ -142,22 +143,32 @@ class Scan:
         candidate, output, entry = by_gate[:3]
         squashed = (c * -2).sigmoid_()
         torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_by_gate[1])
-        grad_c = grad_c.add_(torch.ops.aten.sigmoid_backward(grad_h * output, squashed), alpha=4)
+        grad_c.add_(torch.ops.aten.sigmoid_backward(grad_h.mul_(output), squashed), alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_by_gate[2])
         torch.mul(grad_c, entry, out=grad_by_gate[0]).mul_(4)
-        grad_c_before = self.no_gradient(t - 1, gates)
-        for readers, read, (_, _, lane, gate) in self.diagonals[t].links:
+        grad_c_before = self.zeros(t - 1, like=gates) if t else None
+        for readers, read, others, (_, _, lane, gate) in self.diagonals[t].links:
             grad, grad_forget = grad_c[readers, :, lane], grad_by_gate[gate][:, :, lane]
-            grad_forget[: readers.start] = grad_forget[readers.stop :] = 0
+            for other in others:
+                grad_forget[other] = 0
             torch.mul(grad, c_before[read, :, lane], out=grad_forget[readers])
             grad_c_before[read, :, lane].addcmul_(grad, by_gate[gate][readers, :, lane])
-        torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates)
-        if not t:
-            return grad_gates, None, None
-        return grad_gates, self._back_to_states(t, grad_gates, h_before, grad_weights), grad_c_before
+        return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), grad_c_before
 
-    def no_gradient(self, t: int, like: torch.Tensor) -> torch.Tensor:
-        """Zeros for h or c of anti-diagonal `t`."""
+    def multiply_back(self, t: int, grad_gates, h_before, grad_h, grad_weights) -> None:
+        """Add what the gates of anti-diagonal `t` say of h of the one before and of the weights to their gradients."""
+        states = self._states(t, h_before)
+        grad_states = torch.empty_like(states)
+        lanes = (self.by_lane(part) for part in (grad_gates, states, grad_states))
+        for gate, state, grad_state, weight, total in zip(*lanes, self.weights, grad_weights, strict=True):
+            torch.mm(gate, weight, out=grad_state)
+            total.addmm_(gate.t(), state)
+        parts = grad_states.view(-1, self.rows, 2, self.lanes, self.hidden_size).unbind(2)
+        for part, (readers, read, _, _) in zip(parts, self.diagonals[t].links, strict=True):
+            grad_h[read] += part[readers]
+
+    def zeros(self, t: int, like: torch.Tensor) -> torch.Tensor:
+        """Make zeros of the shape that h and c of anti-diagonal `t` have."""
         return like.new_zeros(self.diagonals[t].size, self.rows, self.lanes, self.hidden_size)
 
     def _by_gate(self, gates: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -165,23 +176,9 @@ class Scan:
 
     def _states(self, t: int, h_before: torch.Tensor) -> torch.Tensor:
         """Lay both neighbors' h beside each other, `(cells * rows, 2 * lanes * hidden_size)`, zeros where none is."""
-        size, _, links = self.diagonals[t]
-        states = h_before.new_zeros(size, self.rows, 2, self.lanes, self.hidden_size)
-        for slot, (readers, read, _) in enumerate(links):
-            states[readers, :, slot] = h_before[read]
-        return states.view(size * self.rows, -1)
-
-    def _back_to_states(self, t: int, grad_gates, h_before, grad_weights) -> torch.Tensor:
-        """Go back through the product to h of the anti-diagonal before, and to the weights."""
-        states = self._states(t, h_before)
-        grad_states = torch.empty_like(states)
-        lanes = (self.by_lane(part) for part in (grad_gates, states, grad_states))
-        for gate, state, grad_state, weight, total in zip(*lanes, self.weights, grad_weights, strict=True):
-            torch.mm(gate, weight, out=grad_state)
-            total.addmm_(gate.t(), state)
-        grad_h = torch.zeros_like(h_before)
-        size, _, links = self.diagonals[t]
-        grad_states = grad_states.view(size, self.rows, 2, self.lanes, self.hidden_size)
-        for slot, (readers, read, _) in enumerate(links):
-            grad_h[read] += grad_states[readers, :, slot]
-        return grad_h
+        states = h_before.new_empty(self.diagonals[t].size, self.rows, 2, self.lanes, self.hidden_size)
+        for part, (readers, read, others, _) in zip(states.unbind(2), self.diagonals[t].links, strict=True):
+            part[readers] = h_before[read]
+            for other in others:
+                part[other] = 0
+        return states.view(len(states) * self.rows, -1)
