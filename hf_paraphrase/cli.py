@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 
 from . import __version__
 from .cli_datasets import app as datasets_app
+from .cli_matching import evaluate_matcher
 from .cli_options import (
     MeteorStages,
     MeteorVariant,
@@ -24,11 +25,12 @@ from .cli_options import (
     WordVectors,
     choose_metrics,
     parse_pairs,
+    read_training_config,
 )
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from .training.arguments import TrainingConfig
+    pass
 
 __all__ = ["app", "main"]
 
@@ -45,6 +47,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(datasets_app, name="datasets")
+app.command()(evaluate_matcher)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -189,7 +192,7 @@ def evaluate(
     )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
-        trained_on = _read_training_config(model)
+        trained_on = read_training_config(model)
         dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
         data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
     rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
@@ -351,11 +354,3 @@ def _parse_overrides(args: list[str]) -> dict[str, str]:
                 raise InputError(f"--{name} needs a value, for instance --{name} true")
         overrides[name.replace("-", "_")] = value
     return overrides
-
-
-def _read_training_config(model: str) -> TrainingConfig:
-    from .training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training
