@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
     from .models.configuration_coupled_lstm import CoupledLstmConfig
+    from .models.configuration_pair_lstm import PairLstmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+    from .models.modeling_pair_lstm import PairLstmForSequenceClassification
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
     from .retrieval import ParaphraseRetriever
@@ -29,6 +31,8 @@ __all__ = [
     "CoupledLstmConfig",
     "CoupledLstmForSequenceClassification",
     "CoupledLstmModel",
+    "PairLstmConfig",
+    "PairLstmForSequenceClassification",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -48,6 +52,8 @@ MODULES = {
     "CoupledLstmConfig": "models.configuration_coupled_lstm",
     "CoupledLstmForSequenceClassification": "models.modeling_coupled_lstm",
     "CoupledLstmModel": "models.modeling_coupled_lstm",
+    "PairLstmConfig": "models.configuration_pair_lstm",
+    "PairLstmForSequenceClassification": "models.modeling_pair_lstm",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from . import __version__
 from .cli_datasets import app as datasets_app
 from .cli_explain import app as explain_app
+from .cli_matching import evaluate_matcher
 from .cli_options import (
     MeteorStages,
     MeteorVariant,
@@ -25,11 +26,12 @@ from .cli_options import (
     WordVectors,
     choose_metrics,
     parse_pairs,
+    read_training_config,
 )
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from .training.arguments import TrainingConfig
+    pass
 
 __all__ = ["app", "main"]
 
@@ -47,6 +49,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(explain_app, name="explain-match")
+app.command()(evaluate_matcher)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -191,7 +194,7 @@ def evaluate(
     )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
-        trained_on = _read_training_config(model)
+        trained_on = read_training_config(model)
         dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
         data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
     rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
@@ -353,11 +356,3 @@ def _parse_overrides(args: list[str]) -> dict[str, str]:
                 raise InputError(f"--{name} needs a value, for instance --{name} true")
         overrides[name.replace("-", "_")] = value
     return overrides
-
-
-def _read_training_config(model: str) -> TrainingConfig:
-    from .training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training

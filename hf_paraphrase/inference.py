@@ -1,4 +1,4 @@
-"""Running a trained model over many texts: loading, generating in batches, perplexity."""
+"""Running a trained model over many texts: loading, generating in batches, perplexity, matching pairs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from typing import Any
 
 import torch
 from tqdm.auto import tqdm
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BatchEncoding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from .errors import InputError
 from .metrics.perplexity.scoring import perplexity
 
-__all__ = ["compute_perplexity", "generate_paraphrases", "load_paraphraser"]
+__all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
 
 
 def load_paraphraser(
@@ -32,8 +39,21 @@ def load_paraphraser(
         InputError: The folder holds no model or no tokenizer.
         FileNotFoundError: There is no such checkpoint.
     """
+    return _load(AutoModelForSeq2SeqLM, path, device)
+
+
+def load_matcher(
+    path: str | os.PathLike, device: str | torch.device | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
+    return _load(AutoModelForSequenceClassification, path, device)
+
+
+def _load(
+    auto_class: type, path: str | os.PathLike, device: str | torch.device | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(path)
+        model = auto_class.from_pretrained(path)
     except (OSError, ValueError) as error:
         if Path(path).is_dir():
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
@@ -121,6 +141,37 @@ def compute_perplexity(
             count = int((labels != -100).sum())
             total, tokens = total + loss.item() * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
+
+
+def match_pairs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    batch_size: int = 64,
+) -> torch.Tensor:
+    """Label or score pairs of sentences, in their order; pairs of like length share a batch.
+
+    Args:
+        model: Any model for sequence classification.
+        tokenizer: Its tokenizer.
+        first: Texts.
+        second: As many texts; of a pair longer than `tokenizer.model_max_length` the longer text is cut.
+        batch_size: Pairs at once.
+
+    Returns:
+        Logits, `(pairs, num_labels)`.
+    """
+    logits = torch.empty(len(first), model.config.num_labels)
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    with _inference(model):
+        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
+            pairs = ([texts[row] for row in rows] for texts in (first, second))
+            inputs = tokenizer(*pairs, padding=True, truncation=limited, return_tensors="pt")
+            logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
+    return logits
 
 
 def _batches(

@@ -14,8 +14,10 @@ from transformers import (
 
 from .errors import InputError
 from .models.configuration_coupled_lstm import CoupledLstmConfig
+from .models.configuration_pair_lstm import PairLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+from .models.modeling_pair_lstm import PairLstmForSequenceClassification
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
 
@@ -27,6 +29,7 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
         AutoModel: CoupledLstmModel,
         AutoModelForSequenceClassification: CoupledLstmForSequenceClassification,
     },
+    PairLstmConfig: {AutoModelForSequenceClassification: PairLstmForSequenceClassification},
     ResidualLstmConfig: {
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,

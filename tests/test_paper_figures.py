@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.paper_figures import find_paper_rows
+from hf_paraphrase.paper_figures import find_matching_rows, find_paper_rows
 from tests.tiny_models import make_bart
 
 
@@ -34,3 +35,12 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
     assert not find_paper_rows(make_bart().config, "mscoco")
+
+
+def test_rows_beside_models_of_pairs() -> None:
+    (row,) = find_matching_rows(CoupledLstmConfig(), "snli")
+    assert row.scores == {"accuracy": 0.851}
+    rows = find_matching_rows(make_bart().config, "twitter_url")
+    assert {row.model.split(", ")[1]: row.scores["max_f1"] for row in rows}["DeepPairwiseWord"] == 0.749
+    assert not find_matching_rows(make_bart().config, "snli")
+    assert not find_matching_rows(CoupledLstmConfig(), None)

@@ -42,9 +42,9 @@ class TrainingConfig:
     max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
     gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
 
-    optim: Literal["sgd", "adamw"] = _option("Optimizer.", "adamw")
+    optim: Literal["sgd", "adagrad", "adamw"] = _option("Optimizer.", "adamw")
     learning_rate: float = _option("Highest learning rate.", 1e-3)
-    weight_decay: float = _option("Weight decay of matrices; vectors (biases, norms) have none.", 0.0)
+    weight_decay: float = _option("Weight decay of matrices, l2 for sgd and adagrad; vectors have none.", 0.0)
     adam_beta1: float = _option("AdamW's decay of the first moment.", 0.9)
     adam_beta2: float = _option("AdamW's decay of the second moment.", 0.999)
     max_grad_norm: float | None = _option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)

@@ -30,8 +30,8 @@ class TrainingState:
     Args:
         data_fingerprint: Tells whether a resumed run sees the same training pairs.
         step: Optimizer steps taken.
-        best_step: The step with the lowest validation loss.
-        best_loss: That loss, in nats a token.
+        best_step: The step of the best validation.
+        best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
         seconds: Time spent, all sessions together.
         train_seconds: Of these, the time spent in optimizer steps.
         train_tokens: Target tokens trained on.
@@ -45,7 +45,7 @@ class TrainingState:
     data_fingerprint: str
     step: int = 0
     best_step: int | None = None
-    best_loss: float | None = None
+    best_cost: float | None = None
     seconds: float = 0.0
     train_seconds: float = 0.0
     train_tokens: int = 0

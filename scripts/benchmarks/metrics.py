@@ -13,10 +13,10 @@ from sacrebleu.metrics import BLEU, TER
 
 from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy_statistics
-from hf_paraphrase.metrics.embedding_greedy.word_vectors import WordVectors
 from hf_paraphrase.metrics.rouge.scoring import rouge_statistics
 from hf_paraphrase.metrics.significance import bootstrap
 from hf_paraphrase.metrics.ter.scoring import ter_statistics
+from hf_paraphrase.word_vectors import WordVectors
 
 from .timing import Row, in_turn, seconds
 

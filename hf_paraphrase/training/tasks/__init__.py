@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .base import Task
+from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "MatchTask", "ParaphraseTask", "Task"]
 
-TASKS: dict[str, type[Task]] = {"paraphrase": ParaphraseTask}
+TASKS: dict[str, type[Task]] = {"match": MatchTask, "paraphrase": ParaphraseTask}
