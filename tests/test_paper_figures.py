@@ -4,7 +4,7 @@ import pytest
 
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_paper_rows
-from tests.tiny_models import make_bart
+from tests.models.tiny import tiny_bart
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(), None)
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
-    assert not find_paper_rows(make_bart().config, "mscoco")
+    assert not find_paper_rows(tiny_bart().config, "mscoco")

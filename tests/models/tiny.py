@@ -15,7 +15,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-TEXT = "the a cat dog sat on mat how do i learn faster ? x y z"
+TEXT = "the a cat dog sat on mat how do i learn faster ? x y z to cook can you make bread"
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", *TEXT.split()]
 SPECIAL_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
