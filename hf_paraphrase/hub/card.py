@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,17 @@ import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
 from .. import __version__
-from ..datasets.card import describe_corpus
 from ..datasets.loading import CORPORA, find_builder
 from ..errors import InputError
+from .card_sections import (
+    describe_course,
+    describe_environment,
+    describe_training_data,
+    measure_failures,
+    show_call,
+    show_examples,
+    show_results,
+)
 from .checkpoint import Checkpoint
 from .papers import ARCHITECTURE_NOTES, ArchitectureNotes
 from .results import METRIC_TYPES, list_systems, make_eval_results
@@ -27,7 +34,6 @@ TEMPLATES = (
     Path(__file__).with_name("model_card_template.md"),
     Path(__file__).parents[2] / "model_cards" / "model_card_template.md",
 )
-EXAMPLES = 10
 SEAL = re.compile(r"\n<!-- written by hf_paraphrase, sha256 (\w+); an edited card is kept -->\n*\Z")
 
 
@@ -108,9 +114,8 @@ def make_card(
     if checkpoint.model_type not in ARCHITECTURE_NOTES:
         raise InputError(f"there is no text for models of type {checkpoint.model_type}; write a README.md beside it")
     notes, repo_id = ARCHITECTURE_NOTES[checkpoint.model_type], repo_id or checkpoint.name
-    corpus = _corpus(checkpoint)
-    examples = _examples(checkpoint)
-    matches = "Classification" in checkpoint.auto_class
+    summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
+    corpus = describe_training_data(summary) if summary else None
     content = CardContent(
         metadata=_metadata(checkpoint, repo_id, dataset_id, license).to_yaml(),
         name=repo_id.rpartition("/")[2],
@@ -120,17 +125,17 @@ def make_card(
         size=f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
         domain=corpus["about"] if corpus else "Not recorded.",
         auto_class=checkpoint.auto_class,
-        task="text-classification" if matches else "text2text-generation",
-        variable="match" if matches else "rewrite",
-        call=_call(checkpoint, matches),
+        task="text-classification" if is_matcher else "text2text-generation",
+        variable="match" if is_matcher else "rewrite",
+        call=show_call(checkpoint, is_matcher),
         has_retriever=checkpoint.has_retriever,
         has_curves="learning_curves.png" in checkpoint.sizes,
         corpus=corpus,
-        procedure=_procedure(checkpoint.summary) if checkpoint.summary else None,
-        tables=[_table(results) for results in checkpoint.results.values()],
-        examples=examples,
-        failures=[*notes.failures, *_measured_failures(checkpoint)],
-        environment=_environment(checkpoint.summary) if checkpoint.summary else None,
+        procedure=describe_course(summary) if summary else None,
+        tables=[show_results(results) for results in checkpoint.results.values()],
+        examples=show_examples(checkpoint),
+        failures=[*notes.failures, *measure_failures(checkpoint)],
+        environment=describe_environment(summary) if summary else None,
     )
     return ModelCard(seal(content.render()))
 
@@ -152,156 +157,21 @@ def _digest(text: str) -> str:
 
 
 def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None) -> ModelCardData:
-    training = checkpoint.summary["recipe"]["training"] if checkpoint.summary else {}
-    name = training.get("dataset")
+    corpus = checkpoint.summary["recipe"]["training"]["dataset"] if checkpoint.summary else None
     scored = {metric for results in checkpoint.results.values() for metric in list_systems(results)[0].scores}
-    ranks = checkpoint.config.get("problem_type") == "ranking"
-    tag = "text-ranking" if ranks else "text-classification"
+    tags = ["paraphrase", "hf_paraphrase", checkpoint.model_type]
+    if "Classification" in checkpoint.auto_class:
+        kind = "text-ranking" if checkpoint.config.get("problem_type") == "ranking" else "text-classification"
+    else:
+        kind, tags = "text-generation", [*tags, "text2text-generation"]
     return ModelCardData(
         model_name=repo_id.rpartition("/")[2],
         language="en",
-        license=license or (find_builder(name).licence_id if name in CORPORA else "other"),
+        license=license or (find_builder(corpus).licence_id if corpus in CORPORA else "other"),
         library_name="transformers",
-        pipeline_tag=tag if "Classification" in checkpoint.auto_class else "text-generation",
-        tags=["paraphrase", "hf_paraphrase", checkpoint.model_type]
-        + ([] if "Classification" in checkpoint.auto_class else ["text2text-generation"]),
-        datasets=[dataset_id or name] if name else None,
+        pipeline_tag=kind,
+        tags=tags,
+        datasets=[dataset_id or corpus] if corpus else None,
         metrics=sorted({METRIC_TYPES.get(metric, metric) for metric in scored}) or None,
         eval_results=make_eval_results(checkpoint, dataset_id) or None,
     )
-
-
-def _corpus(checkpoint: Checkpoint) -> dict[str, str] | None:
-    if checkpoint.summary is None:
-        return None
-    summary, training = checkpoint.summary, checkpoint.summary["recipe"]["training"]
-    name = training["dataset"]
-    sections = describe_corpus(find_builder(name)) if name in CORPORA else {}
-    arguments = ", ".join(f"`{key}={value!r}`" for key, value in training["dataset_kwargs"].items())
-    return {
-        "name": name,
-        "about": " ".join(sections.get("About", ["Not recorded."])[:1]),
-        "configuration": training["dataset_name"] or "default",
-        "arguments": f", {arguments}" if arguments else "",
-        "licence": " ".join(sections.get("Licence", ["not recorded"])),
-        "splits": "\n\n".join(sections.get("Splits", [])),
-        "size": f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with",
-    }
-
-
-def _procedure(summary: dict[str, Any]) -> dict[str, Any]:
-    best, recipe = summary["best"], summary["recipe"]
-    figures = ", ".join(f"{name} {value:.4g}" for name, value in best.items() if name.startswith("eval_"))
-    validations = len(summary["evaluations"])
-    course = (
-        f"{summary['steps']:,} steps; passes over the training rows: {summary['epochs']:.4g}. Of {validations} "
-        f"{'validation' if validations == 1 else 'validations'} the best is what is here, after step "
-        f"{best['step']:,}: {figures}."
-    )
-    files = {"training.yaml": "training", "config.json": "model_config", "generation_config.json": "generation_config"}
-    # Where the corpus lay is nobody's business.
-    fields = {
-        file: {key: value for key, value in recipe[part].items() if key != "data_dir"} for file, part in files.items()
-    }
-    return {
-        "course": course,
-        "parameters": {
-            file: {key: f"`{_cell(json.dumps(value))}`" for key, value in values.items()}
-            for file, values in fields.items()
-        },
-    }
-
-
-def _table(results: dict[str, Any]) -> dict[str, Any]:
-    data, systems = results["data"], list_systems(results)
-    metrics = list(systems[0].scores)
-
-    def show(score: dict[str, Any] | None) -> str:
-        if score is None:
-            return "-"
-        interval = f" ({score['low']:.2f} to {score['high']:.2f})" if "low" in score else ""
-        return f"{score['score']:.2f}{interval}"
-
-    signatures = {metric: score["signature"] for metric, score in systems[0].scores.items() if "signature" in score}
-    return {
-        "title": f"`{data['path']}`, split `{data['split']}`, {data['rows']:,} rows; in brackets 95% intervals.",
-        "header": _row(["", *metrics]),
-        "columns": len(metrics),
-        "rows": [_row([system.label, *(show(system.scores.get(metric)) for metric in metrics)]) for system in systems],
-        "perplexity": f"{results['perplexity']['perplexity']:.2f}" if "perplexity" in results else None,
-        "paper": bool(results.get("paper")),
-        "signatures": signatures,
-    }
-
-
-def _examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
-    for split, predictions in checkpoint.predictions.items():
-        if predictions:
-            rows = predictions[:EXAMPLES]
-            beams = [entry["num_beams"] for entry in checkpoint.results[split].get("generation", [])]
-            names = {"references": "first of the references"}
-            return {
-                "split": split,
-                "decoding": f", beam {beams[0]}" if beams else "",
-                "header": _row([names.get(column, column) for column in rows[0]]),
-                "columns": len(rows[0]),
-                "rows": [_row([_first(value) for value in row.values()]) for row in rows],
-            }
-    return None
-
-
-def _measured_failures(checkpoint: Checkpoint) -> list[str]:
-    """How often an output is empty, the source itself, or stammers, where there are outputs to count."""
-    for split, predictions in checkpoint.predictions.items():
-        pairs = [
-            (row["source"].lower().split(), row["prediction"].lower().split())
-            for row in predictions
-            if {"source", "prediction"} <= row.keys()
-        ]
-        if pairs:
-            total = len(pairs)
-            copied = sum(source == output for source, output in pairs) / total
-            empty = sum(not output for _, output in pairs) / total
-            stammers = (
-                sum(any(a == b for a, b in zip(output, output[1:], strict=False)) for _, output in pairs) / total
-            )
-            return [
-                f"Of its {total:,} outputs for the split `{split}`, {copied:.1%} are the source itself, {empty:.1%} are "
-                f"empty and {stammers:.1%} say a word twice in a row."
-            ]
-    return []
-
-
-def _environment(summary: dict[str, Any]) -> dict[str, str]:
-    found = summary["environment"]
-    versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
-    processes = f"{summary['processes']} {'process' if summary['processes'] == 1 else 'processes'}"
-    return {
-        "device": f"{found['device']} ({found['device_name']}), {processes}, threads of each: {found['threads']}",
-        "time": f"{summary['seconds'] / 3600:.2f} hours",
-        "precision": summary["mixed_precision"] if summary["mixed_precision"] != "no" else "float32",
-        "software": f"Python {found['python']}, {versions}",
-        "ended": f"{found['date']}, code at commit {found['commit'] or 'unknown'}",
-    }
-
-
-def _call(checkpoint: Checkpoint, matches: bool) -> str:
-    row = next((rows[0] for rows in checkpoint.predictions.values() if rows), {})
-    if matches:
-        texts = [value for value in row.values() if isinstance(value, str)][:2]
-        first, second = texts if len(texts) == 2 else ("A dog runs.", "An animal moves.")
-        return f'{{"text": {json.dumps(first, ensure_ascii=False)}, "text_pair": {json.dumps(second, ensure_ascii=False)}}}'
-    return json.dumps(row.get("source", "How can I learn to cook?"), ensure_ascii=False)
-
-
-def _first(value: Any) -> str:
-    return str(value[0]) if isinstance(value, list) and value else str(value)
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
-
-
-def _cell(text: str) -> str:
-    """Text that Markdown shows in a table as it is: `<unk>` would vanish, a bar would end the cell."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from .checkpoint import Checkpoint
-from .results import list_systems
+from .results import format_score, list_systems
 
 __all__ = ["describe_checkpoint"]
 
@@ -59,10 +59,6 @@ def _training(checkpoint: Checkpoint) -> list[str]:
 def _results(found: dict) -> list[str]:
     lines = [f"{found['data']['path']}, {found['data']['rows']:,} rows"]
     for system in list_systems(found):
-        figures = [
-            f"{metric} {score['score']:.2f}"
-            + (f" ({score['low']:.2f} to {score['high']:.2f})" if "low" in score else "")
-            for metric, score in system.scores.items()
-        ]
+        figures = [f"{metric} {format_score(score)}" for metric, score in system.scores.items()]
         lines.append(f"{system.label}: {', '.join(figures)}")
     return lines

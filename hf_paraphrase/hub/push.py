@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class PushError(OSError):
-    """The Hub cannot be reached, or does not allow it; nothing was committed."""
+    """The Hub cannot be reached, or does not allow it."""
 
 
 def check_access(repo_id: str) -> None:
@@ -66,9 +66,9 @@ def push_to_hub(
 ) -> str:
     """Upload a checkpoint with its code, recipe, results and card, as one commit.
 
-    What fails for want of a connection or of patience on the Hub's side is tried again, with growing waits. A push that
-    failed for good has changed neither the folder nor the repository's content; the same call finishes it, and sends
-    nothing again that is there already.
+    What fails for want of a connection or of patience on the Hub's side is tried again, with growing waits. A push
+    that failed for good has changed neither the folder nor the repository's content; the same call finishes it, and
+    sends nothing again that is there already.
 
     The token is the one of the environment or of the Hub's own login.
 
@@ -160,9 +160,7 @@ def _retry(attempt: Callable[[], Result]) -> Result:
         except (TransportError, LocalEntryNotFoundError, ConnectionError, RuntimeError) as error:
             cause = _find_cause(error)
             if not _is_transient(cause) or number == ATTEMPTS:
-                raise PushError(
-                    f"{_describe(cause)}. Nothing was committed; the same push again finishes it"
-                ) from error
+                raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
             wait = min(_requested_wait(cause) or 2.0 ** (number - 1), LONGEST_WAIT)
             logger.warning("%s; attempt %d of %d in %.0f s", _describe(cause), number + 1, ATTEMPTS, wait)
             time.sleep(wait)

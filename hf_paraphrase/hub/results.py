@@ -10,7 +10,15 @@ from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_
 
 from .checkpoint import Checkpoint
 
-__all__ = ["EVAL_RESULTS_FILE", "System", "list_systems", "make_eval_results", "make_eval_results_yaml"]
+__all__ = [
+    "EVAL_RESULTS_FILE",
+    "METRIC_TYPES",
+    "System",
+    "format_score",
+    "list_systems",
+    "make_eval_results",
+    "make_eval_results_yaml",
+]
 
 EVAL_RESULTS_FILE = ".eval_results/hf_paraphrase.yaml"
 
@@ -55,6 +63,12 @@ def list_systems(results: dict[str, Any]) -> list[System]:
         label = row["model"] if row.get("num_beams") is None else f"{row['model']}, beam {row['num_beams']}"
         systems.append(System(label, {metric: {"score": score} for metric, score in row["scores"].items()}))
     return systems
+
+
+def format_score(score: dict[str, Any]) -> str:
+    """A score, and its 95% interval where it has one."""
+    interval = f" ({score['low']:.2f} to {score['high']:.2f})" if "low" in score else ""
+    return f"{score['score']:.2f}{interval}"
 
 
 def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> list[EvalResult]:

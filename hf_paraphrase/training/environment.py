@@ -35,14 +35,10 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 def report_environment() -> dict[str, str]:
     """What a bug report should say about the machine and the software, line by line."""
-    devices = [
-        f"{torch.cuda.get_device_name(number)}, {torch.cuda.get_device_properties(number).total_memory / 2**30:.0f} GiB"
-        for number in range(torch.cuda.device_count())
-    ]
+    gpus = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
     # Our own name is missing where a checkout was never installed; what it needs is then not known either.
-    needed = (
-        [re.split(r"[^\w-]", need)[0] for need in requires("hf-paraphrase") or []] if _version(PACKAGES[0]) else []
-    )
+    needs = requires(PACKAGES[0]) or [] if _version(PACKAGES[0]) else []
+    needed = [re.split(r"[^\w-]", need)[0] for need in needs]
     packages = {name: _version(name) or "not installed" for name in dict.fromkeys([*PACKAGES, *sorted(needed)])}
     return {
         "platform": platform.platform(),
@@ -52,7 +48,7 @@ def report_environment() -> dict[str, str]:
         "CPU cores": str(os.cpu_count()),
         "threads": str(torch.get_num_threads()),
         "CUDA": torch.version.cuda or "not built in",
-        "GPUs": "; ".join(devices) or "none",
+        "GPUs": "; ".join(f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus) or "none",
     }
 
 
