@@ -165,7 +165,7 @@ def _retry(attempt: Callable[[], Result]) -> Result:
             logger.warning("%s; attempt %d of %d in %.0f s", _describe(cause), number + 1, ATTEMPTS, wait)
             time.sleep(wait)
         except ValueError as error:  # metadata of the card that the Hub refuses
-            raise InputError(f"the Hub's client refuses to push: {error}") from error
+            raise InputError(f"the Hub refuses the card: {error}") from error
     raise AssertionError("the last attempt returns or raises")
 
 

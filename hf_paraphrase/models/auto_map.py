@@ -9,8 +9,8 @@ __all__ = ["AutoMappedModel"]
 class AutoMappedModel:
     """Mixin, before `PreTrainedModel`: a saved model with a head names its body's class for `AutoModel` too.
 
-    transformers writes the one Auto class into `auto_map` that a model was registered for; in the checkpoint of a model
-    with a head, `AutoModel.from_pretrained(..., trust_remote_code=True)` would find no code.
+    transformers writes the one Auto class into `auto_map` that a model was registered for; without this,
+    `AutoModel.from_pretrained(..., trust_remote_code=True)` finds no code in the checkpoint of a model with a head.
     """
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
