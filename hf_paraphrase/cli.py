@@ -138,6 +138,9 @@ def train(
     Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
     command that it prints finishes it.
     """
+    from .training.launch import start_processes
+
+    start_processes()
     from .training.loop import train as run_training
     from .training.recipe import load_recipe
 
