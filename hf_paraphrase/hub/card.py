@@ -164,8 +164,9 @@ def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, lice
         kind = "text-ranking" if checkpoint.config.get("problem_type") == "ranking" else "text-classification"
     else:
         kind, tags = "text-generation", [*tags, "text2text-generation"]
+    results = make_eval_results(checkpoint, dataset_id)
     return ModelCardData(
-        model_name=repo_id.rpartition("/")[2],
+        model_name=repo_id.rpartition("/")[2] if results else None,
         language="en",
         license=license or (find_builder(corpus).licence_id if corpus in CORPORA else "other"),
         library_name="transformers",
@@ -173,5 +174,5 @@ def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, lice
         tags=tags,
         datasets=[dataset_id or corpus] if corpus else None,
         metrics=sorted({METRIC_TYPES.get(metric, metric) for metric in scored}) or None,
-        eval_results=make_eval_results(checkpoint, dataset_id) or None,
+        eval_results=results or None,
     )

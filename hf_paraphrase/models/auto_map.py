@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from transformers import PreTrainedModel
+
 __all__ = ["AutoMappedModel"]
 
 
@@ -16,7 +18,7 @@ class AutoMappedModel:
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
         """Save the model as `PreTrainedModel.save_pretrained` does, with every Auto class in its `config.json`."""
         body = self.base_model
-        if body is not self and self._auto_class is not None:
+        if body is not self and isinstance(body, PreTrainedModel) and self._auto_class is not None:
             # All files of a checkpoint's code lie in one folder: of the module's name, the last part counts.
             module = type(body).__module__.rpartition(".")[2]
             written = getattr(self.config, "auto_map", None) or {}

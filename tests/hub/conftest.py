@@ -36,6 +36,7 @@ class Client:
             "HF_HUB_DISABLE_XET": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "HF_HUB_OFFLINE": "0",
+            "HF_DATASETS_OFFLINE": "0",
             "PYTHONPATH": str(ROOT),
         }
         self.process = subprocess.Popen(

@@ -275,13 +275,9 @@ class Handler(BaseHTTPRequestHandler):
         if blob is None:
             message = f"{path} does not exist"
             return self._respond(404, {"error": message}, headers | {"X-Error-Code": "EntryNotFound"})
-        if not blob.is_large:
-            return self._send_range(blob.content, headers | {"ETag": f'"{blob.etag}"'})
-        headers |= {"X-Linked-Etag": f'"{blob.etag}"', "X-Linked-Size": str(len(blob.content))}
-        self._respond(302, b"", headers | {"Location": f"{self.server.endpoint}/large/{blob.sha256}"})
-
-    def download(self, oid: str) -> None:
-        self._send_range(self.server.large[oid], {"ETag": f'"{oid}"', "Accept-Ranges": "bytes"})
+        if blob.is_large:
+            headers |= {"X-Linked-Etag": f'"{blob.etag}"', "X-Linked-Size": str(len(blob.content))}
+        self._send_range(blob.content, headers | {"ETag": f'"{blob.etag}"'})
 
     def _send_range(self, content: bytes, headers: dict[str, str]) -> None:
         wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
@@ -306,7 +302,6 @@ ROUTES = [
     ("POST", rf"{API}/preupload/{REVISION}", Handler.preupload),
     ("POST", rf"{PAGE}\.git/info/lfs/objects/batch", Handler.batch),
     ("PUT", r"/large/(?P<oid>\w+)", Handler.upload),
-    ("GET", r"/large/(?P<oid>\w+)", Handler.download),
     ("POST", r"/verify/(?P<oid>\w+)", Handler.verify),
     ("POST", rf"{API}/commit/{REVISION}", Handler.commit),
     ("GET", API, Handler.info),
