@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForSequenceClassification
 
 from hf_paraphrase.registration import ARCHITECTURES
 from hf_paraphrase.tokenization import train_word_tokenizer
@@ -30,15 +30,14 @@ HEADS = {
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, str]:
     """A checkpoint of each."""
-    tokenizer = train_word_tokenizer([TEXT], vocab_size=len(WORDS))
-    return {
-        head: save(
-            tiny_model(config_class, ARCHITECTURES[config_class][auto_class]),
-            tmp_path_factory.mktemp(config_class.model_type),
-            tokenizer,
-        )
-        for head, (config_class, auto_class) in HEADS.items()
-    }
+    folders = {}
+    for head, (config_class, auto_class) in HEADS.items():
+        tokenizer = train_word_tokenizer([TEXT], vocab_size=len(WORDS))
+        if auto_class is AutoModelForSequenceClassification:
+            tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+        model = tiny_model(config_class, ARCHITECTURES[config_class][auto_class])
+        folders[head] = save(model, tmp_path_factory.mktemp(config_class.model_type), tokenizer)
+    return folders
 
 
 @pytest.fixture(scope="module")
