@@ -11,31 +11,30 @@ import sys
 from typing import Any
 
 import transformers
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, pipeline
+from transformers import AutoTokenizer, PreTrainedModel, pipeline
 
 TEXTS = ["the cat sat on the mat", "a dog", "how do i learn faster ?"]
 PAIRS = ["a cat sat", "the dog sat on a mat", "the cat"]
 DECODING = {"num_beams": 3, "max_new_tokens": 6}
 
 
-def use(where: str, auto_class: str, trust_remote_code: bool | None = None) -> dict[str, Any]:
+def use(where: str, auto_classes: list[str], trust_remote_code: bool | None = None) -> dict[str, Any]:
     """Load a checkpoint in every way, and run it.
 
     Args:
         where: A folder or repository.
-        auto_class: The Auto class of its head.
+        auto_classes: Those that load it: that of its head, and `AutoModel` where there is a body.
         trust_remote_code: Handed to transformers.
     """
+    auto_class, *bodies = auto_classes
     trust = {"trust_remote_code": trust_remote_code}
     tokenizer = AutoTokenizer.from_pretrained(where, **trust)
     model = getattr(transformers, auto_class).from_pretrained(where, **trust)
-    body = AutoModel.from_pretrained(where, **trust)
-    found = {
-        "class": type(model).__name__,
-        "body": type(body).__name__,
-        "weights": [float(weight.double().sum()) for weight in body.state_dict().values()],
-        "ids": tokenizer(TEXTS)["input_ids"],
-    }
+    found = {"class": type(model).__name__, "ids": tokenizer(TEXTS)["input_ids"]}
+    for name in bodies:
+        body = getattr(transformers, name).from_pretrained(where, **trust)
+        found["body"] = type(body).__name__
+        found["weights"] = [float(weight.double().sum()) for weight in body.state_dict().values()]
     if auto_class == "AutoModelForSequenceClassification":
         logits = model(**tokenizer(TEXTS, PAIRS, padding=True, return_tensors="pt")).logits
         texts = [{"text": text, "text_pair": pair} for text, pair in zip(TEXTS, PAIRS, strict=True)]
@@ -64,10 +63,10 @@ def retrieved(model: PreTrainedModel, tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def refusal(where: str, auto_class: str) -> str:
+def refusal(where: str, auto_classes: list[str]) -> str:
     """What transformers says to somebody who does not trust the code."""
     try:
-        use(where, auto_class, trust_remote_code=False)
+        use(where, auto_classes, trust_remote_code=False)
     except ValueError as error:
         return str(error)
     return ""
