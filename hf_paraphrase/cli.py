@@ -16,6 +16,8 @@ from typer.core import TyperCommand
 from . import __version__
 from .cli_datasets import app as datasets_app
 from .cli_explain import app as explain_app
+from .cli_hub import app as hub_app
+from .cli_hub import push_trained
 from .cli_matching import evaluate_matcher
 from .cli_options import (
     MeteorStages,
@@ -50,6 +52,7 @@ app = typer.Typer(
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(explain_app, name="explain-match")
 app.command()(evaluate_matcher)
+app.add_typer(hub_app)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -124,6 +127,11 @@ def train(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
+    hub_model_id: Annotated[
+        str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")
+    ] = None,
+    hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
 ) -> None:
     """Train a model as a recipe says.
 
@@ -132,7 +140,8 @@ def train(
     hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
     accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
 
-    Any field of the recipe can be overridden: --field value.
+    Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
+    command that it prints finishes it.
     """
     from .training.launch import start_processes
 
@@ -141,7 +150,14 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    repo_id = hub_model_id or output_dir.resolve().name
+    if push_to_hub:
+        from .hub.push import check_access
+
+        check_access(repo_id)
     run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
+    if push_to_hub:
+        push_trained(output_dir, repo_id, hub_private_repo)
 
 
 @app.command()

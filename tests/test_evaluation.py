@@ -13,7 +13,7 @@ from hf_paraphrase.inference import compute_perplexity, generate_paraphrases
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
-from tests.tiny_models import make_bart, make_tokenizer
+from tests.models.tiny import tiny_bart, word_tokenizer
 
 ROWS = {
     "source": ["How do i learn to cook ?", "", "what is the best way to make bread ?", "can you cook ?"],
@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(folder: Path) -> dict:
     return evaluate_paraphraser(
-        make_bart(),
-        make_tokenizer(),
+        tiny_bart(),
+        word_tokenizer(),
         Dataset.from_dict(ROWS),
         num_beams=[1, 4],
         batch_size=2,
@@ -48,7 +48,7 @@ def results(folder: Path) -> dict:
 
 
 def test_scores_are_those_of_the_score_table(results: dict) -> None:
-    model, tokenizer = make_bart(), make_tokenizer()
+    model, tokenizer = tiny_bart(), word_tokenizer()
     for entry, width in zip(results["generation"], (1, 4), strict=True):
         predictions = generate_paraphrases(model, tokenizer, ROWS["source"], num_beams=width, max_new_tokens=7)
         assert entry["scores"] == score(predictions, ROWS["references"])
@@ -100,7 +100,7 @@ def test_files(results: dict, folder: Path) -> None:
 def test_results_say_what_was_done(results: dict) -> None:
     assert results["data"] == {"path": "mscoco", "name": None, "split": "test", "rows": 4}
     assert results["model"]["model_type"] == "bart"
-    assert results["model"]["num_parameters"] == make_bart().num_parameters()
+    assert results["model"]["num_parameters"] == tiny_bart().num_parameters()
     assert results["environment"]["device"] == "cpu"
     assert set(results["environment"]) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
     assert all("lc" in row["signature"] for row in results["generation"][0]["scores"])
@@ -119,11 +119,11 @@ def test_table(results: dict) -> None:
 
 
 def test_path_and_single_target(tmp_path: Path) -> None:
-    make_bart().save_pretrained(tmp_path)
-    make_tokenizer().save_pretrained(tmp_path)
+    tiny_bart().save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
     rows = Dataset.from_dict({"source": ["how do i cook ?"], "target": ["how to cook ?"]})
     options = {"bleu": {"lowercase": False}}
-    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options)
+    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options, max_new_tokens=5)
     assert results["model"]["name"] == str(tmp_path)
     (copied, _) = results["baselines"]["copy_source"]
     assert copied["score"] == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
@@ -133,10 +133,10 @@ def test_path_and_single_target(tmp_path: Path) -> None:
 def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
     rows = Dataset.from_dict(ROWS)
     model = ResidualLstmForConditionalGeneration(
-        ResidualLstmConfig(vocab_size=len(make_tokenizer()), embedding_size=8, hidden_size=8)
+        ResidualLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=8, hidden_size=8)
     )
     results = evaluate_paraphraser(
-        model, make_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
+        model, word_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
     )
     (row,) = results["paper"]
     assert (row["num_beams"], row["scores"]["bleu_4"], row["scores"]["ter"]) == (5, 36.7, 52.3)
@@ -157,9 +157,9 @@ def test_an_unknown_metric_stops_it_before_the_work() -> None:
 )
 def test_rows_that_cannot_be_scored(rows: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate_paraphraser(make_bart(), make_tokenizer(), Dataset.from_dict(rows))
+        evaluate_paraphraser(tiny_bart(), word_tokenizer(), Dataset.from_dict(rows))
 
 
 def test_a_model_without_tokenizer() -> None:
     with pytest.raises(InputError, match="tokenizer is missing"):
-        evaluate_paraphraser(make_bart(), None, Dataset.from_dict(ROWS))
+        evaluate_paraphraser(tiny_bart(), None, Dataset.from_dict(ROWS))

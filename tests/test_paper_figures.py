@@ -5,7 +5,7 @@ import pytest
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_matching_rows, find_paper_rows
-from tests.tiny_models import make_bart
+from tests.models.tiny import tiny_bart
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(), None)
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
-    assert not find_paper_rows(make_bart().config, "mscoco")
+    assert not find_paper_rows(tiny_bart().config, "mscoco")
 
 
 def test_rows_beside_models_of_pairs() -> None:
     (row,) = find_matching_rows(CoupledLstmConfig(), "snli")
     assert row.scores == {"accuracy": 0.851}
-    rows = find_matching_rows(make_bart().config, "twitter_url")
+    rows = find_matching_rows(tiny_bart().config, "twitter_url")
     assert {row.model.split(", ")[1]: row.scores["max_f1"] for row in rows}["DeepPairwiseWord"] == 0.749
-    assert not find_matching_rows(make_bart().config, "snli")
+    assert not find_matching_rows(tiny_bart().config, "snli")
     assert not find_matching_rows(CoupledLstmConfig(), None)

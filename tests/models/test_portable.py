@@ -46,6 +46,17 @@ def test_a_checkpoint_names_the_pipeline_and_brings_its_code(model, folder):
     assert "custom_pipelines" not in model.config.to_dict()
 
 
+def test_a_checkpoint_names_every_auto_class(model, folder, tmp_path):
+    modeling = "modeling_residual_lstm.ResidualLstm"
+    assert read_config(folder)["auto_map"] == {
+        "AutoConfig": "configuration_residual_lstm.ResidualLstmConfig",
+        "AutoModel": f"{modeling}Model",
+        "AutoModelForSeq2SeqLM": f"{modeling}ForConditionalGeneration",
+    }
+    model.base_model.save_pretrained(tmp_path)
+    assert read_config(tmp_path)["auto_map"]["AutoModel"] == f"{modeling}Model"
+
+
 def test_the_installed_package_asks_for_no_trust(folder):
     pipe = pipeline(TASK, model=folder)
     assert type(pipe) is hf_paraphrase.Text2TextGenerationPipeline
