@@ -15,7 +15,16 @@ from typer.core import TyperCommand
 
 from . import __version__
 from .cli_datasets import app as datasets_app
-from .cli_options import parse_pairs
+from .cli_options import (
+    MeteorStages,
+    MeteorVariant,
+    Metrics,
+    NumSamples,
+    Tokenize,
+    WordVectors,
+    choose_metrics,
+    parse_pairs,
+)
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -145,17 +154,36 @@ def evaluate(
     ] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
+    metrics: Metrics = "bleu",
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase/--cased", help="Ignore case, as tokenizers of lower-cased words do.")
+    ] = True,
+    tokenize: Tokenize = "13a",
+    word_vectors: WordVectors = None,
+    meteor_variant: MeteorVariant = "nltk",
+    meteor_stages: MeteorStages = "exact,stem,wordnet",
+    n_samples: NumSamples = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
 ) -> None:
-    """Paraphrase a split and score it: BLEU, perplexity, baselines, and the paper's row beside them.
+    """Paraphrase a split and score it, with 95% intervals, baselines and the paper's row beside it.
 
     \b
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     """
     from .datasets import load_dataset
     from .evaluation import evaluate_paraphraser, format_results
 
+    chosen = choose_metrics(
+        metrics,
+        lowercase=lowercase,
+        tokenize=tokenize,
+        word_vectors=word_vectors,
+        meteor_variant=meteor_variant,
+        meteor_stages=meteor_stages,
+    )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
         trained_on = _read_training_config(model)
@@ -170,6 +198,10 @@ def evaluate(
         rows,
         num_beams=num_beams or [5, 10],
         batch_size=batch_size,
+        metrics=chosen["metrics"],
+        metric_options=chosen["options"],
+        n_samples=n_samples,
+        seed=seed,
         output_dir=output_dir,
         split=split,
         data={"path": dataset, "name": dataset_name, "kwargs": kwargs, "max_samples": max_samples},
@@ -257,18 +289,16 @@ def score(
         typer.Option(help="References, one a line; repeatable. By default those of the .jsonl files."),
     ] = None,
     sources: Annotated[Path | None, typer.Option(help="Sources, one a line, for pinc and ibleu.")] = None,
-    metrics: Annotated[
-        str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
-    ] = "bleu,ter,rouge",
+    metrics: Metrics = "bleu,ter,rouge",
     against: Annotated[
         list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case, as ter, rouge and meteor do.")] = False,
-    tokenize: Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")] = "13a",
-    word_vectors: Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")] = None,
-    meteor_variant: Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")] = "nltk",
-    meteor_stages: Annotated[str, typer.Option(help="What nltk's METEOR matches.")] = "exact,stem,wordnet",
-    n_samples: Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")] = 1000,
+    tokenize: Tokenize = "13a",
+    word_vectors: WordVectors = None,
+    meteor_variant: MeteorVariant = "nltk",
+    meteor_stages: MeteorStages = "exact,stem,wordnet",
+    n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
@@ -283,21 +313,18 @@ def score(
     from .metrics.score_files import read_scored_texts
     from .metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
 
-    names = [name.strip() for name in metrics.split(",")]
-    if "embedding_greedy" in names and word_vectors is None:
-        raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
-    words = {"tokenize": tokenize, "lowercase": lowercase}
-    stages = tuple(meteor_stages.split(","))
-    options = {
-        **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
-        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
-        "embedding_greedy": {"word_vectors": word_vectors, **words},
-    }
+    chosen = choose_metrics(
+        metrics,
+        lowercase=lowercase,
+        tokenize=tokenize,
+        word_vectors=word_vectors,
+        meteor_variant=meteor_variant,
+        meteor_stages=meteor_stages,
+    )
     rows = score_systems(
         read_scored_texts(predictions, references or (), sources),
         read_scored_texts(against, references or (), sources) if against else None,
-        metrics=names,
-        options=options,
+        **chosen,
         n_samples=n_samples,
         n_trials=n_trials,
         seed=seed,

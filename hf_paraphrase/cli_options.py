@@ -1,11 +1,60 @@
+"""Options that several commands share."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from .errors import InputError
 
-__all__ = ["parse_pairs"]
+__all__ = [
+    "Metrics",
+    "MeteorStages",
+    "MeteorVariant",
+    "NumSamples",
+    "Tokenize",
+    "WordVectors",
+    "choose_metrics",
+    "parse_pairs",
+]
+
+Metrics = Annotated[
+    str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
+]
+Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
+WordVectors = Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")]
+MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
+MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
+
+
+def choose_metrics(
+    metrics: str,
+    *,
+    lowercase: bool,
+    tokenize: str,
+    word_vectors: Path | None,
+    meteor_variant: str,
+    meteor_stages: str,
+) -> dict[str, Any]:
+    """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
+
+    Raises:
+        InputError: A metric lacks what it needs.
+    """
+    names = [name.strip() for name in metrics.split(",")]
+    if "embedding_greedy" in names and word_vectors is None:
+        raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
+    words = {"tokenize": tokenize, "lowercase": lowercase}
+    options = {
+        **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
+        "meteor": {"variant": meteor_variant, "stages": tuple(meteor_stages.split(",")), "tokenize": tokenize},
+        "embedding_greedy": {"word_vectors": word_vectors, **words},
+    }
+    return {"metrics": names, "options": options}
 
 
 def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:

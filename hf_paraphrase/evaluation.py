@@ -1,12 +1,12 @@
-"""A split and a model -> paraphrases, BLEU, perplexity, and the files that hold them."""
+"""A split and a model -> paraphrases, their scores and perplexity, and the files that hold them."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
+from .files import write_text
 from .inference import compute_perplexity, generate_paraphrases, load_paraphraser
-from .metrics.bleu.scoring import bleu
 from .metrics.inputs import check_texts
-from .paper_figures import find_paper_row
+from .metrics.score_files import ScoredTexts
+from .metrics.score_table import check_metrics, score_systems
+from .paper_figures import find_paper_rows
 from .training.environment import describe_environment
-from .training.files import write_text
 
 __all__ = ["evaluate_paraphraser", "format_results"]
 
@@ -31,8 +32,9 @@ def evaluate_paraphraser(
     *,
     num_beams: Sequence[int] = (5, 10),
     batch_size: int = 64,
-    lowercase: bool = True,
-    n_bootstrap: int | None = 1000,
+    metrics: Sequence[str] = ("bleu",),
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
+    n_samples: int = 1000,
     seed: int = 12345,
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
@@ -41,9 +43,9 @@ def evaluate_paraphraser(
 ) -> dict[str, Any]:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
 
-    BLEU ignores case by default, since word-level tokenizers lower-case what they read; its signature says so. The
-    baselines use the same rows: `copy_source` hands back each source as its own paraphrase; `first_reference` scores
-    that against the source and the other references, as many texts as an output of the model is scored against.
+    The baselines use the same rows: `copy_source` hands back each source as its own paraphrase; `first_reference`
+    scores that against the source and the other references, as many texts as an output of the model is scored
+    against. Scores are those of `hf-paraphrase score`.
 
     Args:
         model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
@@ -51,8 +53,10 @@ def evaluate_paraphraser(
         dataset: Rows of `source` and `references`, or of `source` and one `target`.
         num_beams: Beam widths, each decoded and scored; 1 is greedy.
         batch_size: Rows at once.
-        lowercase: Whether BLEU ignores case.
-        n_bootstrap: Samples for the 95% confidence intervals of BLEU; None for no intervals.
+        metrics: Names out of `metrics.score_table.SCORED_METRICS`.
+        metric_options: For a metric the options of its function. By default those that heed case ignore it, since
+            word-level tokenizers lower-case what they read; signatures say so.
+        n_samples: Resampled corpora for the 95% intervals.
         seed: Seed of that sampling; decoding itself draws nothing.
         output_dir: Where to write `predictions-SPLIT-beamN.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
@@ -62,13 +66,15 @@ def evaluate_paraphraser(
 
     Returns:
         What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width the `decoding` settings,
-        `bleu`, `paper_bleu`, `seconds`, `sentences_per_second`), `perplexity` of the first references, `baselines`,
-        `paper` (which row of a paper `paper_bleu` is from; None where no row has this architecture), `environment`.
+        `scores`, `seconds`, `sentences_per_second`), `perplexity` of the first references, `baselines` (scores of
+        each), `paper` (the rows of a paper with this architecture, if any), `environment`. Scores are lists of rows
+        with `metric`, `score`, `low`, `high` and `signature`.
 
     Raises:
-        InputError: Rows that cannot be scored, or no tokenizer.
+        InputError: Rows that cannot be scored, no tokenizer, or an unknown metric.
     """
     sources, references = _read_rows(dataset)
+    check_metrics(metrics)
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     if not isinstance(model, PreTrainedModel):
@@ -77,10 +83,18 @@ def evaluate_paraphraser(
     if tokenizer is None:
         raise InputError("tokenizer is missing: give one, or give the model by its path")
 
-    data = data or {}
-    paper_row = find_paper_row(model.config, data.get("path"))
-    score = partial(bleu, lowercase=lowercase, n_bootstrap=n_bootstrap, seed=seed)
+    options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
+
+    def score(predictions: list[str], against: list[list[str]]) -> list[dict[str, Any]]:
+        texts = ScoredTexts([predictions], against, sources)
+        rows = score_systems(texts, metrics=metrics, options=options, n_samples=n_samples, seed=seed)
+        # What only a comparison of two systems fills in is left out.
+        return [{name: value for name, value in asdict(row).items() if value is not None} for row in rows]
+
+    # The baselines ask no model: what cannot be scored shows before hours of generation.
     first = [texts[0] for texts in references]
+    others = [[source, *texts[1:]] for source, texts in zip(sources, references, strict=True)]
+    baselines = {"copy_source": score(sources, references), "first_reference": score(first, others)}
     perplexity = compute_perplexity(model, tokenizer, sources, first, batch_size=batch_size)
     decided = model.generation_config.to_diff_dict()
     del decided["transformers_version"]
@@ -96,15 +110,15 @@ def evaluate_paraphraser(
         generation.append(
             {
                 "num_beams": width,
-                "bleu": score(predictions, references),
-                "paper_bleu": paper_row and paper_row.bleu.get(width),
+                "scores": score(predictions, references),
                 "decoding": {**decided, **decoding},
                 "seconds": seconds,
                 "sentences_per_second": len(sources) / seconds,
             }
         )
 
-    others = [[source, *texts[1:]] for source, texts in zip(sources, references, strict=True)]
+    data = data or {}
+    paper = [row for row in find_paper_rows(model.config, data.get("path")) if row.num_beams in {None, *num_beams}]
     results = {
         "model": {
             "name": model.name_or_path,
@@ -114,8 +128,8 @@ def evaluate_paraphraser(
         "data": {**data, "split": split, "rows": len(sources)},
         "generation": generation,
         "perplexity": perplexity,
-        "baselines": {"copy_source": score(sources, references), "first_reference": score(first, others)},
-        "paper": paper_row and paper_row.model,
+        "baselines": baselines,
+        "paper": [row._asdict() for row in paper],
         "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
     }
     if output_dir is not None:
@@ -125,38 +139,44 @@ def evaluate_paraphraser(
 
 
 def format_results(results: dict[str, Any]) -> str:
-    """The table of BLEU scores, ours beside the paper's and the baselines, as text."""
+    """The scores as text: a line for each system, ours first, the baselines and the paper's rows below."""
     data, generation, baselines = results["data"], results["generation"], results["baselines"]
-    rows = [
-        ("BLEU", [f"beam {entry['num_beams']}" for entry in generation]),
-        (results["model"]["name"] or "this model", [_format_bleu(entry["bleu"]) for entry in generation]),
-        ("the source, copied", [_format_bleu(baselines["copy_source"])]),
-        ("first reference, against source and others", [_format_bleu(baselines["first_reference"])]),
+    name = results["model"]["name"] or "this model"
+    scores = generation[0]["scores"]
+    metrics = [row["metric"] for row in scores]
+    systems = [
+        *((f"{name}, beam {entry['num_beams']}", _format_scores(entry["scores"])) for entry in generation),
+        ("the source, copied", _format_scores(baselines["copy_source"])),
+        ("first reference, against source and others", _format_scores(baselines["first_reference"])),
+        *((_name_paper_row(row), _format_figures(row["scores"], metrics)) for row in results["paper"]),
     ]
-    if results["paper"]:
-        rows.insert(2, (results["paper"], [_format_figure(entry["paper_bleu"]) for entry in generation]))
-    width = max(len(label) for label, _ in rows)
+    label = max(len(system) for system, _ in systems)
+    widths = [max(12, len(metric)) for metric in metrics]
     speeds = ", ".join(f"{entry['sentences_per_second']:.1f} (beam {entry['num_beams']})" for entry in generation)
     return "\n".join(
         [
-            f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows",
-            *(f"{label:<{width}}" + "".join(f"  {cell:>12}" for cell in cells) for label, cells in rows),
+            f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
+            *(
+                f"{system:<{label}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+                for system, cells in [("", metrics), *systems]
+            ),
             f"perplexity of the first references: {results['perplexity']['perplexity']:.2f}",
             f"sentences a second: {speeds}",
-            f"signature: {generation[0]['bleu']['signature']}",
+            *(f"{row['metric']}: {row['signature']}" for row in scores),
         ]
     )
 
 
-def _format_figure(figure: float | None) -> str:
-    return "-" if figure is None else f"{figure:.1f}"
+def _format_scores(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"{row['score']:.1f} ± {(row['high'] - row['low']) / 2:.1f}" for row in rows]
 
 
-def _format_bleu(result: dict[str, Any]) -> str:
-    if "confidence_interval" not in result:
-        return f"{result['score']:.1f}"
-    low, high = result["confidence_interval"]
-    return f"{result['score']:.1f} ± {(high - low) / 2:.1f}"
+def _format_figures(figures: dict[str, float], metrics: list[str]) -> list[str]:
+    return [f"{figures[metric]:.1f}" if metric in figures else "-" for metric in metrics]
+
+
+def _name_paper_row(row: dict[str, Any]) -> str:
+    return row["model"] if row["num_beams"] is None else f"{row['model']}, beam {row['num_beams']}"
 
 
 def _read_rows(dataset: Dataset) -> tuple[list[str], list[list[str]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BatchEncoding, Pr
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from .errors import InputError
+from .metrics.perplexity.scoring import perplexity
 
 __all__ = ["compute_perplexity", "generate_paraphrases", "load_paraphraser"]
 
@@ -120,7 +120,7 @@ def compute_perplexity(
             loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
             count = int((labels != -100).sum())
             total, tokens = total + loss.item() * count, tokens + count
-    return {"perplexity": math.exp(total / tokens), "tokens": tokens}
+    return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
 
 
 def _batches(

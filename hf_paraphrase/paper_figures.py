@@ -6,41 +6,73 @@ from typing import NamedTuple
 
 from transformers import PreTrainedConfig
 
-__all__ = ["PaperRow", "find_paper_row"]
+__all__ = ["PaperRow", "find_paper_rows"]
 
 
 class PaperRow(NamedTuple):
-    """One model's row in a paper: what it is, and its corpus BLEU for each beam width."""
+    """One row of a paper's table.
+
+    Attributes:
+        model: The paper, and which of its models.
+        num_beams: How it decoded; None where the paper does not say.
+        scores: By the names that `metrics.score_table` gives them, in its units.
+    """
 
     model: str
-    bleu: dict[int, float]
+    num_beams: int | None
+    scores: dict[str, float]
 
 
-# Prakash et al. 2016, Table 3: (kind, layers) -> BLEU. All models have 512 units a layer.
+# Prakash et al. 2016, Table 3: corpus -> (kind, layers) -> beam width -> BLEU, METEOR, embedding greedy, TER.
+# All models have 512 units a layer.
+_PRAKASH_2016_SCORES = ("bleu_4", "meteor", "embedding_greedy", "ter")
 _PRAKASH_2016 = {
+    "ppdb": {
+        ("sequence to sequence", 2): {5: (12.5, 21.3, 32.55, 82.9), 10: (12.9, 20.5, 32.65, 83.0)},
+        ("attention", 2): {5: (13.0, 21.2, 32.95, 82.2), 10: (13.8, 20.6, 32.29, 81.9)},
+        ("sequence to sequence", 4): {5: (18.3, 23.5, 33.18, 82.7), 10: (18.8, 23.5, 33.78, 82.1)},
+        ("bi-directional", 4): {5: (19.2, 23.1, 34.39, 77.5), 10: (19.7, 23.2, 34.56, 84.4)},
+        ("attention", 4): {5: (19.9, 23.2, 34.71, 83.8), 10: (20.2, 22.9, 34.90, 77.1)},
+        ("residual", 4): {5: (20.3, 23.1, 34.77, 77.1), 10: (21.2, 23.0, 34.78, 77.0)},
+    },
+    "wikianswers": {
+        ("sequence to sequence", 2): {5: (19.2, 26.1, 62.65, 35.1), 10: (19.5, 26.2, 62.95, 34.8)},
+        ("attention", 2): {5: (21.2, 22.9, 63.22, 37.1), 10: (21.2, 23.0, 63.50, 37.0)},
+        ("sequence to sequence", 4): {5: (33.2, 29.6, 73.17, 28.3), 10: (33.5, 29.6, 73.19, 28.3)},
+        ("bi-directional", 4): {5: (34.0, 30.8, 73.80, 27.3), 10: (34.3, 30.7, 73.95, 27.0)},
+        ("attention", 4): {5: (34.7, 31.2, 73.45, 27.1), 10: (34.9, 31.2, 73.50, 27.1)},
+        ("residual", 4): {5: (37.0, 32.2, 75.13, 27.0), 10: (37.2, 32.2, 75.19, 26.8)},
+    },
     "mscoco": {
-        ("sequence to sequence", 2): {5: 15.9, 10: 16.5},
-        ("attention", 2): {5: 17.5, 10: 18.6},
-        ("sequence to sequence", 4): {5: 28.2, 10: 28.9},
-        ("bi-directional", 4): {5: 32.6, 10: 32.8},
-        ("attention", 4): {5: 33.1, 10: 33.4},
-        ("residual", 4): {5: 36.7, 10: 37.0},
+        ("sequence to sequence", 2): {5: (15.9, 14.8, 54.11, 66.9), 10: (16.5, 15.4, 55.81, 67.1)},
+        ("attention", 2): {5: (17.5, 16.6, 58.92, 63.9), 10: (18.6, 16.8, 59.26, 63.0)},
+        ("sequence to sequence", 4): {5: (28.2, 23.0, 67.22, 56.7), 10: (28.9, 23.2, 67.10, 56.3)},
+        ("bi-directional", 4): {5: (32.6, 24.5, 68.62, 53.8), 10: (32.8, 24.9, 68.91, 53.7)},
+        ("attention", 4): {5: (33.1, 25.4, 69.10, 54.3), 10: (33.4, 25.2, 69.34, 53.8)},
+        ("residual", 4): {5: (36.7, 27.3, 69.69, 52.3), 10: (37.0, 27.0, 69.21, 51.6)},
     },
 }
 
 
-def find_paper_row(config: PreTrainedConfig, dataset: str | None) -> PaperRow | None:
-    """The row of a paper to compare a model with: the same architecture and depth, whatever the width; None for none.
+def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
 
     Args:
         config: The model's configuration.
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
     if config.model_type != "residual_lstm":
-        return None
-    kind = _prakash_2016_kind(config)
-    bleu = _PRAKASH_2016.get(dataset, {}).get((kind, config.num_layers))
-    return PaperRow(f"Prakash et al. 2016, {config.num_layers}-layer {kind}, 512 units", bleu) if bleu else None
+        return []
+    kind, layers = _prakash_2016_kind(config), config.num_layers
+    figures = _PRAKASH_2016.get(dataset, {}).get((kind, layers), {})
+    return [
+        PaperRow(
+            f"Prakash et al. 2016, {layers}-layer {kind}, 512 units",
+            num_beams,
+            dict(zip(_PRAKASH_2016_SCORES, scores, strict=True)),
+        )
+        for num_beams, scores in figures.items()
+    ]
 
 
 def _prakash_2016_kind(config: PreTrainedConfig) -> str | None:

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
+from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
 from hf_paraphrase.inference import compute_perplexity, generate_paraphrases
 from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.score_files import ScoredTexts
+from hf_paraphrase.metrics.score_table import score_systems
 from tests.tiny_models import make_bart, make_tokenizer
 
 ROWS = {
@@ -37,17 +40,18 @@ def results(folder: Path) -> dict:
         num_beams=[1, 4],
         batch_size=2,
         max_new_tokens=7,
-        n_bootstrap=20,
+        metrics=("bleu", "pinc"),
+        n_samples=20,
         output_dir=folder / "new" / "folder",
         data={"path": "mscoco", "name": None},
     )
 
 
-def test_scores_are_those_of_the_parts(results: dict) -> None:
+def test_scores_are_those_of_the_score_table(results: dict) -> None:
     model, tokenizer = make_bart(), make_tokenizer()
     for entry, width in zip(results["generation"], (1, 4), strict=True):
         predictions = generate_paraphrases(model, tokenizer, ROWS["source"], num_beams=width, max_new_tokens=7)
-        assert entry["bleu"] == bleu(predictions, ROWS["references"], lowercase=True, n_bootstrap=20)
+        assert entry["scores"] == score(predictions, ROWS["references"])
         assert entry["decoding"]["num_beams"] == width
         assert entry["decoding"]["max_new_tokens"] == 7
         assert entry["sentences_per_second"] == pytest.approx(4 / entry["seconds"])
@@ -57,12 +61,25 @@ def test_scores_are_those_of_the_parts(results: dict) -> None:
     )
 
 
+def score(predictions: list[str], references: list[list[str]]) -> list[dict]:
+    options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}}
+    texts = ScoredTexts([predictions], references, ROWS["source"])
+    rows = score_systems(texts, metrics=("bleu", "pinc"), options=options, n_samples=20)
+    return [
+        {name: getattr(row, name) for name in ("metric", "score", "low", "high", "selection_variance", "signature")}
+        for row in rows
+    ]
+
+
 def test_baselines(results: dict) -> None:
-    copied = bleu(ROWS["source"], ROWS["references"], lowercase=True, n_bootstrap=20)
-    assert results["baselines"]["copy_source"] == copied
+    copied = results["baselines"]["copy_source"]
+    assert copied == score(ROWS["source"], ROWS["references"])
+    assert {row["metric"]: row["score"] for row in copied}["bleu_4"] == pytest.approx(
+        bleu(ROWS["source"], ROWS["references"], lowercase=True)["score"]
+    )
     references = [[source, *texts[1:]] for source, texts in zip(ROWS["source"], ROWS["references"], strict=True)]
     first = [texts[0] for texts in ROWS["references"]]
-    assert results["baselines"]["first_reference"] == bleu(first, references, lowercase=True, n_bootstrap=20)
+    assert results["baselines"]["first_reference"] == score(first, references)
 
 
 def test_files(results: dict, folder: Path) -> None:
@@ -77,9 +94,7 @@ def test_files(results: dict, folder: Path) -> None:
     assert [row["source"] for row in rows] == ROWS["source"]
     assert [row["references"] for row in rows] == ROWS["references"]
     assert rows[1]["prediction"] == ""
-    assert bleu([row["prediction"] for row in rows], ROWS["references"], lowercase=True)["score"] == pytest.approx(
-        results["generation"][1]["bleu"]["score"]
-    )
+    assert score([row["prediction"] for row in rows], ROWS["references"]) == results["generation"][1]["scores"]
 
 
 def test_results_say_what_was_done(results: dict) -> None:
@@ -88,29 +103,48 @@ def test_results_say_what_was_done(results: dict) -> None:
     assert results["model"]["num_parameters"] == make_bart().num_parameters()
     assert results["environment"]["device"] == "cpu"
     assert set(results["environment"]) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
-    assert "case:lc" in results["generation"][0]["bleu"]["signature"]
+    assert all("lc" in row["signature"] for row in results["generation"][0]["scores"])
 
 
 def test_table(results: dict) -> None:
     lines = format_results(results).splitlines()
-    assert lines[0] == "mscoco, split test, 4 rows"
-    assert lines[1].split() == ["BLEU", "beam", "1", "beam", "4"]
+    assert lines[0].startswith("mscoco, split test, 4 rows")
+    assert lines[1].split() == ["bleu_4", "bleu_2", "pinc"]
+    assert lines[2].startswith("this model, beam 1 ")
+    assert all(line.count("±") == 3 for line in lines[2:6])
     assert not any("Prakash" in line for line in lines)
-    paper = [
-        {**entry, "paper_bleu": figure} for entry, figure in zip(results["generation"], (None, 36.7), strict=True)
-    ]
-    table = format_results({**results, "paper": "Prakash et al. 2016", "generation": paper})
-    assert table.splitlines()[3].split() == ["Prakash", "et", "al.", "2016", "-", "36.7"]
+    paper = [{"model": "Prakash et al. 2016", "num_beams": 5, "scores": {"bleu_4": 36.7}}]
+    table = format_results({**results, "paper": paper})
+    assert table.splitlines()[6].split() == ["Prakash", "et", "al.", "2016,", "beam", "5", "36.7", "-", "-"]
 
 
 def test_path_and_single_target(tmp_path: Path) -> None:
     make_bart().save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
     rows = Dataset.from_dict({"source": ["how do i cook ?"], "target": ["how to cook ?"]})
-    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], n_bootstrap=None, lowercase=False)
+    options = {"bleu": {"lowercase": False}}
+    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options)
     assert results["model"]["name"] == str(tmp_path)
-    assert results["baselines"]["copy_source"] == bleu(["how do i cook ?"], ["how to cook ?"])
-    assert "±" not in format_results(results)
+    (copied, _) = results["baselines"]["copy_source"]
+    assert copied["score"] == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
+    assert "case:mixed" in copied["signature"]
+
+
+def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
+    rows = Dataset.from_dict(ROWS)
+    model = ResidualLstmForConditionalGeneration(
+        ResidualLstmConfig(vocab_size=len(make_tokenizer()), embedding_size=8, hidden_size=8)
+    )
+    results = evaluate_paraphraser(
+        model, make_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
+    )
+    (row,) = results["paper"]
+    assert (row["num_beams"], row["scores"]["bleu_4"], row["scores"]["ter"]) == (5, 36.7, 52.3)
+
+
+def test_an_unknown_metric_stops_it_before_the_work() -> None:
+    with pytest.raises(InputError, match="unknown metric 'blue'"):
+        evaluate_paraphraser("nowhere", None, Dataset.from_dict(ROWS), metrics=["blue"])
 
 
 @pytest.mark.parametrize(

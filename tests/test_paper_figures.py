@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.paper_figures import find_paper_row
+from hf_paraphrase.paper_figures import find_paper_rows
 from tests.tiny_models import make_bart
 
 
@@ -18,14 +18,19 @@ from tests.tiny_models import make_bart
     ],
 )
 def test_rows_of_the_paper(fields: dict, model: str, bleu: dict) -> None:
-    row = find_paper_row(ResidualLstmConfig(**fields), "mscoco")
-    assert row.model == f"Prakash et al. 2016, {model}, 512 units"
-    assert row.bleu == bleu
+    rows = find_paper_rows(ResidualLstmConfig(**fields), "mscoco")
+    assert {row.model for row in rows} == {f"Prakash et al. 2016, {model}, 512 units"}
+    assert {row.num_beams: row.scores["bleu_4"] for row in rows} == bleu
+
+
+def test_all_figures_of_a_row() -> None:
+    _, row = find_paper_rows(ResidualLstmConfig(), "ppdb")
+    assert row.scores == {"bleu_4": 21.2, "meteor": 23.0, "embedding_greedy": 34.78, "ter": 77.0}
 
 
 def test_no_row() -> None:
-    assert find_paper_row(ResidualLstmConfig(), "synthetic_questions") is None
-    assert find_paper_row(ResidualLstmConfig(), None) is None
-    assert find_paper_row(ResidualLstmConfig(num_layers=8), "mscoco") is None
-    assert find_paper_row(ResidualLstmConfig(bidirectional_encoder=True), "mscoco") is None
-    assert find_paper_row(make_bart().config, "mscoco") is None
+    assert not find_paper_rows(ResidualLstmConfig(), "synthetic_questions")
+    assert not find_paper_rows(ResidualLstmConfig(), None)
+    assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
+    assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
+    assert not find_paper_rows(make_bart().config, "mscoco")

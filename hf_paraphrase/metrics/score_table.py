@@ -16,6 +16,7 @@ from .sufficient_statistics import SufficientStatistics
 __all__ = [
     "SCORED_METRICS",
     "ScoreRow",
+    "check_metrics",
     "collect_statistics",
     "format_as_csv",
     "format_as_json",
@@ -103,12 +104,18 @@ def score_systems(
     return rows
 
 
+def check_metrics(metrics: Sequence[str]) -> None:
+    """Refuse names that are not in `SCORED_METRICS`."""
+    for metric in metrics:
+        if metric not in SCORED_METRICS:
+            raise InputError(f"unknown metric {metric!r}; available: {', '.join(SCORED_METRICS)}")
+
+
 def collect_statistics(
     metric: str, texts: ScoredTexts, options: Mapping[str, Any]
 ) -> dict[str, list[SufficientStatistics]]:
     """For each score of a metric that stands in the table, the statistics of each run."""
-    if metric not in SCORED_METRICS:
-        raise InputError(f"unknown metric {metric!r}; available: {', '.join(SCORED_METRICS)}")
+    check_metrics([metric])
     inputs, names = SCORED_METRICS[metric]
     if "sources" in inputs and texts.sources is None:
         raise InputError(f"{metric} needs the sources; give --sources, or .jsonl files that hold them")

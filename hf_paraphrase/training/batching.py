@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from datasets import Dataset
 
 __all__ = ["LengthBatches", "PairCollator", "share_batches"]
 
@@ -111,22 +110,22 @@ def _pad(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
 
 
 def share_batches(
-    encoded: Dataset, batches: Iterable[np.ndarray], collator: PairCollator, accelerator: Accelerator
-) -> Iterator[tuple[dict[str, torch.Tensor], bool]]:
+    batches: Iterable[np.ndarray],
+    make_batch: Callable[[Sequence[int]], dict[str, torch.Tensor]],
+    accelerator: Accelerator,
+) -> Iterator[tuple[dict[str, torch.Tensor], np.ndarray]]:
     """Make the tensors of this process's share of each batch.
 
     Args:
-        encoded: Rows of token ids.
         batches: Row numbers, the same on every process.
-        collator: Makes tensors of rows.
+        make_batch: Makes tensors of rows.
         accelerator: Knows this process's number and device.
 
     Yields:
-        The tensors, and whether they count. A process without a row gets the batch's first one, which does not:
-        its model has to run all the same, for the processes to meet when gradients are averaged.
+        The tensors, and the rows among them that count. A process without a row gets the batch's first one, which
+        does not: its model has to run all the same, for the processes to meet when gradients are averaged.
     """
     for rows in batches:
         share = rows[accelerator.process_index :: accelerator.num_processes]
-        counts = len(share) > 0
-        batch = collator(encoded.__getitems__((share if counts else rows[:1]).tolist()))
-        yield {name: tensor.to(accelerator.device) for name, tensor in batch.items()}, counts
+        batch = make_batch((share if len(share) else rows[:1]).tolist())
+        yield {name: tensor.to(accelerator.device) for name, tensor in batch.items()}, share

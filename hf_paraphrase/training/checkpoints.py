@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import InputError
-from .files import copy_file, write_directory
+from ..files import copy_file, write_directory
 
 __all__ = ["Checkpoints", "TrainingState", "get_random_state", "load_checkpoint", "set_random_state"]
 
@@ -135,8 +135,12 @@ class Checkpoints:
             ) from error
 
 
-def load_checkpoint(checkpoint: Path) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
+def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
     """Read what `Checkpoints.save_last` wrote: the model, where the run is, and the tensors beside the weights.
+
+    Args:
+        checkpoint: Its folder.
+        auto_class: Loads the model.
 
     Raises:
         InputError: If it was damaged later.
@@ -144,7 +148,7 @@ def load_checkpoint(checkpoint: Path) -> tuple[PreTrainedModel, TrainingState, d
     try:
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        return AutoModelForSeq2SeqLM.from_pretrained(checkpoint), state, tensors
+        return auto_class.from_pretrained(checkpoint), state, tensors
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
 

@@ -13,25 +13,23 @@ from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration, set_seed
 from datasets import DatasetDict
 from transformers import (
-    AutoModelForSeq2SeqLM,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedConfig,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from ..errors import InputError
+from ..files import write_directory, write_text
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
-from .data import encode_pairs, load_pairs, make_tokenizer
 from .environment import describe_environment
-from .files import write_directory, write_text
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
 from .run import TrainingRun
 from .signals import StopSignals
+from .tasks import TASKS
 
 __all__ = ["train"]
 
@@ -56,8 +54,8 @@ def train(
         recipe: What is trained and how.
         output_dir: Folder of the run.
         data_dir: Folder with the corpus's files, in place of the recipe's.
-        dataset: Pairs already loaded, in place of the recipe's corpus: splits `train` and `validation`, columns
-            `source` and `target`.
+        dataset: Rows already loaded, in place of the recipe's corpus: splits `train` and `validation`, with the
+            task's columns (`source` and `target` to learn paraphrasing).
         overwrite: Remove an earlier run from `output_dir`.
         resume: Go on with the run in `output_dir`, from its newest checkpoint.
 
@@ -73,25 +71,27 @@ def train(
     training, output_dir = recipe.training, Path(output_dir)
     checkpoint = check_output(recipe, output_dir, overwrite, resume)
     accelerator = _make_accelerator(recipe, output_dir)
+    task = TASKS[training.task](training)
     set_seed(training.seed)
     with accelerator.main_process_first():
-        pairs = load_pairs(training, data_dir, dataset)
+        rows = task.load(data_dir, dataset)
         if accelerator.is_main_process:
             if not resume:
                 clear_output(output_dir)
-                tokenizer = make_tokenizer(training, pairs["train"], recipe.make_config().vocab_size)
+                tokenizer = task.make_tokenizer(rows["train"], recipe.make_config().vocab_size)
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
         tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
-        lengths = (training.max_source_length, training.max_target_length)
-        encoded = {split: encode_pairs(rows, tokenizer, *lengths) for split, rows in pairs.items()}
+        encoded = task.encode(rows, tokenizer)
+        if accelerator.is_main_process and not resume:
+            task.save_assets(output_dir)
 
     if checkpoint is None:
-        model, resumed = _make_model(recipe, tokenizer), None
+        model, resumed = task.make_model(recipe.make_config(vocab_size=len(tokenizer))), None
     else:
-        model, *resumed = load_checkpoint(checkpoint)
+        model, *resumed = load_checkpoint(checkpoint, task.auto_class)
     model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
-    run = TrainingRun(recipe, output_dir, accelerator, model, tokenizer, encoded, resumed)
+    run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run)
@@ -122,13 +122,6 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
             "CPU, use `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N`"
         )
     return accelerator
-
-
-def _make_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    try:
-        return AutoModelForSeq2SeqLM.from_config(recipe.make_config(vocab_size=len(tokenizer)))
-    except ValueError as error:
-        raise InputError(f"`model_type: {recipe.model_config['model_type']}` does not learn pairs: {error}") from error
 
 
 def _make_generation_config(

@@ -12,9 +12,10 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
 
 from ..errors import InputError
+from ..files import write_text
 from .arguments import TrainingConfig
 from .fields import check_known, check_type, parse_scalar, read_yaml
-from .files import write_text
+from .tasks import TASKS
 
 __all__ = ["Recipe", "load_recipe"]
 
@@ -60,7 +61,7 @@ class Recipe:
             part[name] = parse_scalar(value) if isinstance(value, str) else value
         check_model_config(model, source)
         check_generation_config(generation, source)
-        return Recipe(self.name, model, generation, TrainingConfig.from_dict(training, source))
+        return Recipe(self.name, model, generation, read_training(training, source))
 
     def make_config(self, **values: Any) -> PreTrainedConfig:
         """The model's configuration, with `values` in place of the recipe's."""
@@ -101,8 +102,15 @@ def load_recipe(path: str | os.PathLike) -> Recipe:
     training = read_yaml(path / TRAINING_FILE)
     if not isinstance(training, dict):
         raise InputError(f"{path / TRAINING_FILE} must hold lines such as `dataset: mscoco`")
-    training = TrainingConfig.from_dict(training, str(path / TRAINING_FILE))
+    training = read_training(training, str(path / TRAINING_FILE))
     return Recipe(path.resolve().name, model, generation, training)
+
+
+def read_training(values: dict[str, Any], source: str) -> TrainingConfig:
+    """Take over the fields of `training.yaml`, as the task it names has them."""
+    task = values.get("task", TrainingConfig.task)
+    check_known([task], TASKS, source, "task")
+    return TASKS[task].config_class.from_dict(values, source)
 
 
 def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from accelerate.tracking import get_available_trackers
 from tqdm.auto import tqdm
 
 from ..errors import InputError
-from .files import write_text
+from ..files import write_text
+from ..metrics.perplexity import scoring
 from .recipe import Recipe
 
 __all__ = ["Reporter", "check_trackers", "perplexity"]
@@ -20,8 +20,8 @@ LOG_FILE = "log_history.jsonl"
 
 
 def perplexity(loss: float) -> float:
-    """`exp(loss)`, bounded so that it stays a number in JSON."""
-    return math.exp(min(loss, 100.0))
+    """The metric, of a mean loss; bounded so that it stays a number in JSON."""
+    return scoring.perplexity([min(loss, 100.0)], [1])["perplexity"]
 
 
 def check_trackers(names: list[str]) -> None:

@@ -4,7 +4,7 @@ import logging
 import math
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from .batching import LengthBatches, PairCollator, share_batches
+from .batching import LengthBatches, share_batches
 from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state
-from .data import fingerprint, token_lengths
-from .objectives import cross_entropy_sums
+from .data import fingerprint
 from .optimization import make_optimizer, make_scheduler
 from .recipe import Recipe
 from .reporting import Reporter, perplexity
 from .signals import StopSignals, TrainingInterrupted
+from .tasks import Task
 from .validation import add_up, mean_loss
 
 __all__ = ["TrainingDiverged", "TrainingRun"]
@@ -39,12 +39,14 @@ class TrainingDiverged(InputError):
 class TrainingRun:
     """The training of one model, from the first step or a checkpoint to the last.
 
-    A step takes the gradient of the mean loss over all tokens of its batches, on however many processes they lie.
+    A step takes the gradient of the mean loss over all that counts in its batches (the target's tokens, for most
+    tasks), on however many processes they lie.
     Everything that decides the next step (weights, optimizer, schedule, random generators, the number of steps) is in
     a checkpoint, and the order of the batches follows from seed and epoch, so that a resumed run takes the same steps.
 
     Args:
         recipe: What is trained and how.
+        task: What the model learns.
         directory: The output folder.
         accelerator: Knows processes, device and precision.
         model: Newly made, or that of the checkpoint to resume from.
@@ -56,6 +58,7 @@ class TrainingRun:
     def __init__(
         self,
         recipe: Recipe,
+        task: Task,
         directory: Path,
         accelerator: Accelerator,
         model: PreTrainedModel,
@@ -64,20 +67,20 @@ class TrainingRun:
         resumed: tuple[TrainingState, dict[str, Any]] | None = None,
     ):
         training = recipe.training
-        self.recipe, self.training, self.accelerator, self.tokenizer = recipe, training, accelerator, tokenizer
+        self.recipe, self.training, self.task = recipe, training, task
+        self.accelerator, self.tokenizer = accelerator, tokenizer
         self.directory, self.checkpoints = directory, Checkpoints(directory)
-        self.encoded, self.collator = encoded, PairCollator(tokenizer.pad_token_id)
+        self.encoded, self.collator = encoded, task.make_collator(tokenizer)
+        self.counts = {split: task.counts(rows) for split, rows in encoded.items()}
 
-        sources, self.target_lengths = token_lengths(encoded["train"])
         bounds = {"max_rows": training.train_batch_size, "max_tokens": training.max_tokens_per_batch}
         self.batches = LengthBatches(
-            sources,
-            self.target_lengths,
+            *task.lengths(encoded["train"]),
             **bounds,
             accumulation=training.gradient_accumulation_steps,
             seed=training.seed,
         )
-        self.validation_batches = LengthBatches(*token_lengths(encoded["validation"]), **bounds).in_order()
+        self.validation_batches = LengthBatches(*task.lengths(encoded["validation"]), **bounds).in_order()
         self.total_steps = training.max_steps
         if training.max_steps < 1:
             self.total_steps = math.ceil(training.num_train_epochs * self.batches.steps_per_epoch)
@@ -156,7 +159,7 @@ class TrainingRun:
     def _step(self) -> None:
         began = time.perf_counter()
         batches = self._next_batches()
-        tokens = int(sum(self.target_lengths[rows].sum() for rows in batches))
+        tokens = int(sum(self.counts["train"][rows].sum() for rows in batches))
         loss = self._backward(batches, tokens)
         learning_rate = self.scheduler.get_last_lr()[0]
         norm = self._clip_gradient()
@@ -189,15 +192,24 @@ class TrainingRun:
     def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
         """Accumulate the gradient of the mean loss over a step's tokens; return that mean, of all processes."""
         likelihood = torch.zeros((), device=self.accelerator.device)
-        shares = share_batches(self.encoded["train"], batches, self.collator, self.accelerator)
-        for number, (batch, counts) in enumerate(shares, 1):
+        shares = self._share("train", batches, self.state.step // self.batches.steps_per_epoch)
+        for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
             with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
-                loss, nll = cross_entropy_sums(self.wrapped, batch, self.training.label_smoothing_factor)
+                loss, nll = self.task.loss_sums(self.wrapped, batch)
                 # The processes' gradients are averaged: times their number, that is the sum it should be.
+                counts = len(rows) > 0
                 self.accelerator.backward(loss * (counts * self.accelerator.num_processes / tokens))
             likelihood += nll * counts
         return self._agree(float(likelihood)) / tokens
+
+    def _share(
+        self, split: str, batches: list[np.ndarray], epoch: int | None
+    ) -> Iterator[tuple[dict[str, torch.Tensor], np.ndarray]]:
+        def make_batch(rows: Sequence[int]) -> dict[str, torch.Tensor]:
+            return self.collator(self.task.features(self.encoded[split], rows, epoch))
+
+        return share_batches(batches, make_batch, self.accelerator)
 
     def _clip_gradient(self) -> float:
         """Bound the gradient's norm; return what it was."""
@@ -240,9 +252,9 @@ class TrainingRun:
 
         loss = mean_loss(
             self.model,
-            self.encoded["validation"],
-            self.validation_batches,
-            self.collator,
+            self.task.loss_sums,
+            self._share("validation", self.validation_batches, None),
+            self.counts["validation"],
             self.accelerator,
             is_stopped,
         )

@@ -5,10 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import torch
 from accelerate import Accelerator
-from datasets import Dataset
 from torch import nn
-
-from .batching import PairCollator, share_batches
 
 __all__ = ["add_up", "mean_loss"]
 
@@ -16,44 +13,43 @@ __all__ = ["add_up", "mean_loss"]
 @torch.no_grad()
 def mean_loss(
     model: nn.Module,
-    encoded: Dataset,
-    batches: Iterable[np.ndarray],
-    collator: PairCollator,
+    loss_sums: Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch.Tensor]],
+    shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+    counts: np.ndarray,
     accelerator: Accelerator,
     stop: Callable[[], bool] = lambda: False,
 ) -> float | None:
-    """The mean negative log-likelihood of all labels, in nats a token, over all processes.
+    """The mean loss of a split, for each unit that counts, over all processes.
 
     Dropout is off, and random generators end as they began, so that validating does not change the training.
 
     Args:
         model: Without the wrapper for several processes.
-        encoded: Rows of token ids.
-        batches: Row numbers, the same on every process.
-        collator: Makes tensors of rows.
+        loss_sums: What a batch costs the model, as `Task.loss_sums`.
+        shares: This process's batches, as of `share_batches`.
+        counts: How much each row of the split counts.
         accelerator: Knows the processes.
         stop: Asked before every batch whether to give up; the same on every process.
 
     Returns:
         The loss, or None if it was given up.
     """
-    total, tokens, stopped = 0.0, 0, False
+    total, units, stopped = 0.0, 0, False
     training, devices = model.training, [accelerator.device] if accelerator.device.type == "cuda" else []
     model.eval()
     with torch.random.fork_rng(devices):
-        for batch, counts in share_batches(encoded, batches, collator, accelerator):
+        for batch, rows in shares:
             stopped = stop()
             if stopped:
                 break
-            if counts:
-                share = int((batch["labels"] != -100).sum())
-                total += float(model(**batch).loss) * share
-                tokens += share
+            if len(rows):
+                total += float(loss_sums(model, batch)[1])
+                units += int(counts[rows].sum())
     model.train(training)
     if stopped:
         return None
-    total, tokens = add_up(accelerator, [total, tokens])
-    return total / tokens
+    total, units = add_up(accelerator, [total, units])
+    return total / units
 
 
 def add_up(accelerator: Accelerator, values: list[float]) -> list[float]:

@@ -74,6 +74,7 @@ def test_unknown_field_is_named_with_its_file_and_the_closest(folder, name, fiel
         ("generation_config.json", "early_stopping", "maybe"),
         ("training.yaml", "learning_rate", "fast"),
         ("training.yaml", "optim", "adam"),
+        ("training.yaml", "task", "paraphrasing"),
         ("training.yaml", "mixed_precision", False),
         ("training.yaml", "seed", True),
         ("training.yaml", "report_to", "tensorboard"),

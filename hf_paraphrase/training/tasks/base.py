@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from torch import nn
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...datasets import load_dataset
+from ...errors import InputError
+from ...tokenization import train_word_tokenizer
+from ..arguments import TrainingConfig
+
+__all__ = ["Task"]
+
+
+class Task(ABC):
+    """What a model learns: the way from the rows of a corpus to the loss of a batch.
+
+    The training loop knows nothing else about what it trains. Whatever a task draws at random has to follow from the
+    recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes, draws the
+    same.
+
+    Args:
+        training: Of the recipe; an instance of `config_class`.
+    """
+
+    config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
+    auto_class: ClassVar[type]
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, training: TrainingConfig):
+        self.training = training
+
+    def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
+        """Load the rows to train on and to validate with.
+
+        Args:
+            data_dir: Folder with the corpus's files; else that of the recipe.
+            dataset: Rows already loaded, in place of the corpus.
+
+        Returns:
+            The splits `train` and `validation`, with the task's columns.
+
+        Raises:
+            InputError: If a split or column is missing, or a split is empty.
+        """
+        training = self.training
+        if dataset is None:
+            dataset = load_dataset(
+                training.dataset,
+                name=training.dataset_name,
+                data_dir=data_dir or training.data_dir,
+                **training.dataset_kwargs,
+            )
+        limits = {"train": training.max_train_samples, "validation": training.max_eval_samples}
+        return DatasetDict({split: self._select(dataset, split, limit) for split, limit in limits.items()})
+
+    def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
+        name = self.training.dataset
+        if split not in dataset:
+            raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}")
+        for column in self.columns:
+            if column not in dataset[split].column_names:
+                raise InputError(f"split {split} of dataset {name} lacks the column {column}")
+        rows = dataset[split].select_columns(list(self.columns))
+        if not len(rows):
+            raise InputError(f"split {split} of dataset {name} is empty")
+        return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+    def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        """Load the recipe's tokenizer, or train one of words.
+
+        Args:
+            rows: The train split.
+            vocab_size: Most words of a trained tokenizer, special tokens included.
+
+        Raises:
+            InputError: If there is no such pretrained tokenizer.
+        """
+        name = self.training.tokenizer
+        if name is None:
+            tokenizer = train_word_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
+        else:
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(name)
+            except (OSError, ValueError) as error:
+                raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error
+        tokenizer.model_max_length = self.training.max_source_length
+        return tokenizer
+
+    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+        """Make the model to train, newly initialised.
+
+        Raises:
+            InputError: If models of this type do not learn this task.
+        """
+        try:
+            return self.auto_class.from_config(config)
+        except ValueError as error:
+            raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
+
+    @abstractmethod
+    def texts(self, rows: Dataset) -> Iterable[str]:
+        """The texts of a split, for a tokenizer to learn its words from."""
+
+    @abstractmethod
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        """Tokenise both splits once, for all epochs; rows that cannot be used are dropped, with a warning.
+
+        Returns:
+            Columns of integers and of (nested) lists of integers.
+
+        Raises:
+            InputError: If no row is left.
+        """
+
+    def save_assets(self, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
+        """Write into the run's folder what its model needs beside weights and tokenizer; called after `encode`."""
+
+    @abstractmethod
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        """Two lengths of every row, in tokens; rows alike in both share a batch."""
+
+    @abstractmethod
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        """How much every row counts: the loss is a mean over so many units, its target's tokens for instance."""
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The examples that some rows give.
+
+        Args:
+            encoded: Rows of token ids.
+            rows: Their numbers.
+            epoch: The epoch they are drawn for, from 0; None in validation.
+        """
+        return encoded.__getitems__(list(rows))
+
+    @abstractmethod
+    def make_collator(
+        self, tokenizer: PreTrainedTokenizerBase
+    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
+        """What makes the tensors of a batch, as the model's forward takes them, of examples."""
+
+    @abstractmethod
+    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """What a batch costs a model, summed over its units.
+
+        Sums, because a step may consist of several batches on several processes: only the count of the whole step
+        makes a mean that does not depend on how the step was divided.
+
+        Returns:
+            The loss to minimise, and the one to report, detached.
+        """

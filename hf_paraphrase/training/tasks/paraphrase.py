@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from torch import nn
+from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+
+from ...errors import InputError
+from ..batching import PairCollator
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
+from .base import Task
+
+__all__ = ["ParaphraseTask", "encode_pairs"]
+
+logger = logging.getLogger(__name__)
+
+
+class ParaphraseTask(Task):
+    """Write a target from its source: token cross-entropy, for any sequence-to-sequence model."""
+
+    auto_class = AutoModelForSeq2SeqLM
+    columns = ("source", "target")
+
+    def texts(self, rows: Dataset) -> Iterable[str]:
+        return (text for column in self.columns for text in rows[column])
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        lengths = (self.training.max_source_length, self.training.max_target_length)
+        return DatasetDict({split: encode_pairs(pairs, tokenizer, *lengths) for split, pairs in rows.items()})
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "labels")
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        return PairCollator(tokenizer.pad_token_id)
+
+    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        # Validation reports the likelihood alone.
+        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
+
+
+def encode_pairs(
+    pairs: Dataset, tokenizer: PreTrainedTokenizerBase, max_source_length: int, max_target_length: int
+) -> Dataset:
+    """Tokenise pairs once, for all epochs; pairs with an empty side are dropped, with a warning that counts them.
+
+    Args:
+        pairs: Columns `source` and `target`.
+        tokenizer: Adds its end token by itself.
+        max_source_length: Most tokens of a source, special tokens included.
+        max_target_length: The same for targets.
+
+    Returns:
+        Columns `input_ids` and `labels`, lists of token ids.
+
+    Raises:
+        InputError: If no pair is left.
+    """
+    encoded = pairs.map(
+        _encode,
+        batched=True,
+        remove_columns=pairs.column_names,
+        # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
+        fn_kwargs={"tokenizer": copy.deepcopy(tokenizer), "limits": (max_source_length, max_target_length)},
+        desc="Tokenising",
+    )
+    dropped = len(pairs) - len(encoded)
+    if not len(encoded):
+        raise InputError(f"none of the {dropped} pairs has words on both sides")
+    if dropped:
+        logger.warning("left out %d of %d pairs: one side has no words", dropped, len(pairs))
+    return encoded
+
+
+def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]) -> dict[str, Any]:
+    sources, targets = (
+        tokenizer(columns[name], truncation=True, max_length=limit)["input_ids"]
+        for name, limit in zip(("source", "target"), limits, strict=True)
+    )
+    specials = tokenizer.num_special_tokens_to_add()
+    full = [min(len(source), len(target)) > specials for source, target in zip(sources, targets, strict=True)]
+    return {
+        "input_ids": [source for source, keep in zip(sources, full, strict=True) if keep],
+        "labels": [target for target, keep in zip(targets, full, strict=True) if keep],
+    }
