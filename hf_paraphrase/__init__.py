@@ -14,7 +14,9 @@ from .registration import register
 if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
+    from .models.configuration_fset import FsetConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
+    from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
     from .tokenization import train_word_tokenizer
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "FsetConfig",
+    "FsetForConditionalGeneration",
+    "FsetModel",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -37,6 +42,9 @@ __all__ = [
 
 # The module of every public name that is loaded on demand.
 MODULES = {
+    "FsetConfig": "models.configuration_fset",
+    "FsetForConditionalGeneration": "models.modeling_fset",
+    "FsetModel": "models.modeling_fset",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

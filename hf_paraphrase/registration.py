@@ -5,7 +5,9 @@ from typing import Any
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, pipelines
 
 from .errors import InputError
+from .models.configuration_fset import FsetConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
 
@@ -17,6 +19,7 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
     },
+    FsetConfig: {AutoModel: FsetModel, AutoModelForSeq2SeqLM: FsetForConditionalGeneration},
 }
 
 
