@@ -102,7 +102,7 @@ class FsetEncoder(FsetPreTrainedModel):
 
     def __init__(self, config: FsetConfig):
         super().__init__(config)
-        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size, config.pad_token_id)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(TransformerLayer(config, config.num_heads) for _ in range(config.num_layers))
         self.edit_provider = EditProvider(config)
         self.dropout = nn.Dropout(config.dropout)
