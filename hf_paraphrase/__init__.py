@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .retrieval import ParaphraseRetriever
     from .tokenization import train_word_tokenizer
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "FsetConfig",
     "FsetForConditionalGeneration",
     "FsetModel",
+    "ParaphraseRetriever",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -45,6 +47,7 @@ MODULES = {
     "FsetConfig": "models.configuration_fset",
     "FsetForConditionalGeneration": "models.modeling_fset",
     "FsetModel": "models.modeling_fset",
+    "ParaphraseRetriever": "retrieval",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

@@ -14,6 +14,7 @@ from .configuration_residual_lstm import ResidualLstmConfig
 from .portable import PortableModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
 from .token_ids import embed, shift_tokens_right
+from .vocabulary import VocabularyProjection
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
 
@@ -325,7 +326,7 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
         self.model = ResidualLstmModel(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
+        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hf_paraphrase.models import vocabulary
+from hf_paraphrase.models.vocabulary import VocabularyProjection
+
+
+@pytest.fixture
+def projection(monkeypatch: pytest.MonkeyPatch) -> VocabularyProjection:
+    """One whose 23 words are scored 3 at a time; the last slice is not full."""
+    monkeypatch.setattr(vocabulary, "SLICE", 15)
+    monkeypatch.setattr(vocabulary, "LARGE", 1)
+    torch.manual_seed(0)
+    return VocabularyProjection(5, 23)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (2, 3, 5), (1, 5), (5,), (0, 5)])
+def test_slices_make_the_whole_product(projection: VocabularyProjection, shape: tuple[int, ...]) -> None:
+    hidden = torch.randn(shape)
+    with torch.inference_mode():
+        scores = projection(hidden)
+    torch.testing.assert_close(scores, nn.functional.linear(hidden, projection.weight, projection.bias))
+    assert scores.is_contiguous()
+
+
+def test_only_decoding_is_sliced(projection: VocabularyProjection, monkeypatch: pytest.MonkeyPatch) -> None:
+    sliced, addmm = [], torch.addmm
+    monkeypatch.setattr(torch, "addmm", lambda *args, **kwargs: sliced.append(args) or addmm(*args, **kwargs))
+    projection(torch.randn(4, 5)).sum().backward()
+    assert projection.weight.grad is not None
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert projection(torch.randn(4, 5)).dtype == torch.bfloat16
+    assert not sliced
+    with torch.no_grad():
+        projection(torch.randn(4, 5))
+    assert len(sliced) == 8
