@@ -129,6 +129,9 @@ def train(
 
     Any field of the recipe can be overridden: --field value.
     """
+    from .training.launch import start_processes
+
+    start_processes()
     from .training.loop import train as run_training
     from .training.recipe import load_recipe
 

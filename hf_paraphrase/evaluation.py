@@ -82,6 +82,8 @@ def evaluate_paraphraser(
         tokenizer = tokenizer or saved_tokenizer
     if tokenizer is None:
         raise InputError("tokenizer is missing: give one, or give the model by its path")
+    # Asked now: the working tree may change while the model writes.
+    environment = describe_environment(model.device)
 
     options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
 
@@ -130,7 +132,7 @@ def evaluate_paraphraser(
         "perplexity": perplexity,
         "baselines": baselines,
         "paper": [row._asdict() for row in paper],
-        "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
+        "environment": {"batch_size": batch_size, "seed": seed, **environment},
     }
     if output_dir is not None:
         text = json.dumps(results, indent=2, ensure_ascii=False)

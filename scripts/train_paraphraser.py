@@ -3,7 +3,7 @@ r"""Train a paraphrase model, on one process or many:
     accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco \
         --data-dir data/mscoco --output-dir runs/residual-lstm-mscoco
 
-    ACCELERATE_USE_CPU=true torchrun --nproc-per-node 2 scripts/train_paraphraser.py \
+    accelerate launch --cpu --num_processes 2 scripts/train_paraphraser.py \
         --recipe hub_configs/residual-lstm-synthetic --output-dir runs/two-processes --learning_rate 0.002
 
 The same as `hf-paraphrase train`; `--help` lists every field of a recipe that can be overridden.

@@ -24,6 +24,7 @@ from ..files import write_directory, write_text
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
+from .launch import is_left_alone
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
@@ -71,6 +72,8 @@ def train(
     training, output_dir = recipe.training, Path(output_dir)
     checkpoint = check_output(recipe, output_dir, overwrite, resume)
     accelerator = _make_accelerator(recipe, output_dir)
+    # Asked now: the working tree may change while the model trains.
+    environment = describe_environment(accelerator.device)
     task = TASKS[training.task](training)
     set_seed(training.seed)
     with accelerator.main_process_first():
@@ -94,7 +97,7 @@ def train(
     run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
     with StopSignals() as signals:
         run.fit(signals)
-    summary = _summarise(run)
+    summary = _summarise(run, environment)
     if accelerator.is_main_process:
         Checkpoints(output_dir).export_best(run.state)
         write_text(output_dir / "training_summary.json", json.dumps(summary, indent=2) + "\n")
@@ -115,11 +118,10 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
         )
     except ValueError as error:  # bf16 on a device without it, for one
         raise InputError(f"`mixed_precision: {recipe.training.mixed_precision}`: {error}") from error
-    # `accelerate launch` sets the port for several processes. On the CPU it leaves starting them to MPI.
-    if "MASTER_PORT" in os.environ and "WORLD_SIZE" not in os.environ:
+    if is_left_alone():
         logger.warning(
-            "this is the only process: `accelerate launch --cpu` starts no others without MPI; for N processes on the "
-            "CPU, use `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N`"
+            "this is the only process: `accelerate launch --cpu` starts no others without MPI; begin your script with "
+            "`hf_paraphrase.training.launch.start_processes()`, as ours do"
         )
     return accelerator
 
@@ -142,7 +144,7 @@ def _make_generation_config(
     return generation_config
 
 
-def _summarise(run: TrainingRun) -> dict[str, Any]:
+def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
     state, evaluations = run.state, run.state.evaluations
     return {
         "recipe": asdict(run.recipe),
@@ -161,6 +163,6 @@ def _summarise(run: TrainingRun) -> dict[str, Any]:
         "seed": run.training.seed,
         "processes": run.accelerator.num_processes,
         "mixed_precision": run.accelerator.mixed_precision,
-        "environment": describe_environment(run.accelerator.device),
+        "environment": environment,
         "evaluations": evaluations,
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .base import Task
+from .edit import EditTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "EditTask", "ParaphraseTask", "Task"]
 
-TASKS: dict[str, type[Task]] = {"paraphrase": ParaphraseTask}
+TASKS: dict[str, type[Task]] = {"edit": EditTask, "paraphrase": ParaphraseTask}
