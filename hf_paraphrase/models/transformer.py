@@ -32,7 +32,7 @@ class Memory(NamedTuple):
 class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention in several heads (Vaswani et al. 2017, section 3.2).
 
-    Keys and values are projected by a call of their own, `project`, so that those of a memory are made once a sequence.
+    Keys and values are projected by a call of their own, `project`, so that those of a memory are made once.
 
     Args:
         config: Names the attention implementation.

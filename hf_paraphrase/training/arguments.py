@@ -6,11 +6,10 @@ from typing import Any, Literal, get_type_hints
 from ..errors import InputError
 from .fields import check_known, check_type
 
-__all__ = ["TrainingConfig", "option"]
+__all__ = ["TrainingConfig"]
 
 
-def option(help: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
-    """A field of a recipe, with what it does."""
+def _option(help: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
     return field(default=default, default_factory=factory, metadata={"help": help})
 
 
@@ -24,32 +23,32 @@ class TrainingConfig:
         InputError: For a value of the wrong type or outside its range, with the field's name.
     """
 
-    task: str = option("What is learnt: `paraphrase`, to write a target from its source.", "paraphrase")
-    dataset: str = option("Corpus, one of `hf_paraphrase.list_datasets()`.")
-    dataset_name: str | None = option("Configuration of the corpus, where it has several.", None)
-    dataset_kwargs: dict[str, Any] = option("Further arguments of the corpus builder.", factory=dict)
-    data_dir: str | None = option("Folder with the corpus's published files.", None)
-    tokenizer: str | None = option("Pretrained tokenizer; if null, train one of words on the train split.", None)
-    lowercase: bool = option("Lower-case the words of a tokenizer trained here.", True)
-    max_source_length: int = option("Most tokens of a source, its end token included; longer ones are cut.", 64)
-    max_target_length: int = option("Most tokens of a target, its end token included; longer ones are cut.", 64)
-    max_train_samples: int | None = option("Train on the first so many pairs only.", None)
-    max_eval_samples: int | None = option("Validate on the first so many pairs only.", None)
+    task: str = _option("What is learnt: `paraphrase`, to write a target from its source.", "paraphrase")
+    dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")
+    dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
+    dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
+    data_dir: str | None = _option("Folder with the corpus's published files.", None)
+    tokenizer: str | None = _option("Pretrained tokenizer; if null, train one of words on the train split.", None)
+    lowercase: bool = _option("Lower-case the words of a tokenizer trained here.", True)
+    max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
+    max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)
+    max_train_samples: int | None = _option("Train on the first so many pairs only.", None)
+    max_eval_samples: int | None = _option("Validate on the first so many pairs only.", None)
 
-    num_train_epochs: float = option("Passes over the training pairs.", 10)
-    max_steps: int = option("Optimizer steps; if positive, it replaces `num_train_epochs`.", -1)
-    max_train_time: float | None = option("Minutes after which training ends early, in good order.", None)
-    train_batch_size: int | None = option("Most pairs in a batch, over all processes.", 64)
-    max_tokens_per_batch: int | None = option("Most tokens in a batch: both sides, padding, all processes.", None)
-    gradient_accumulation_steps: int = option("Batches that make one optimizer step.", 1)
+    num_train_epochs: float = _option("Passes over the training pairs.", 10)
+    max_steps: int = _option("Optimizer steps; if positive, it replaces `num_train_epochs`.", -1)
+    max_train_time: float | None = _option("Minutes after which training ends early, in good order.", None)
+    train_batch_size: int | None = _option("Most pairs in a batch, over all processes.", 64)
+    max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
+    gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
 
-    optim: Literal["sgd", "adamw"] = option("Optimizer.", "adamw")
-    learning_rate: float = option("Highest learning rate.", 1e-3)
-    weight_decay: float = option("Weight decay of matrices; vectors (biases, norms) have none.", 0.0)
-    adam_beta1: float = option("AdamW's decay of the first moment.", 0.9)
-    adam_beta2: float = option("AdamW's decay of the second moment.", 0.999)
-    max_grad_norm: float | None = option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)
-    label_smoothing_factor: float = option("Part of the target's probability spread over all words.", 0.0)
+    optim: Literal["sgd", "adamw"] = _option("Optimizer.", "adamw")
+    learning_rate: float = _option("Highest learning rate.", 1e-3)
+    weight_decay: float = _option("Weight decay of matrices; vectors (biases, norms) have none.", 0.0)
+    adam_beta1: float = _option("AdamW's decay of the first moment.", 0.9)
+    adam_beta2: float = _option("AdamW's decay of the second moment.", 0.999)
+    max_grad_norm: float | None = _option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)
+    label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
     lr_scheduler_type: Literal[
         "step_halving",
         "constant",
@@ -59,20 +58,20 @@ class TrainingConfig:
         "cosine_with_restarts",
         "polynomial",
         "inverse_sqrt",
-    ] = option("How the learning rate changes: `step_halving`, or a schedule of transformers.", "linear")
-    warmup_steps: int = option("Steps in which the learning rate rises from zero.", 0)
-    halving_start_epoch: float = option("`step_halving`: epochs until the learning rate is first halved.", 3)
-    halving_interval_epochs: float = option("`step_halving`: epochs from one halving to the next.", 3)
-    mixed_precision: Literal["no", "fp16", "bf16"] | None = option("Null: what `accelerate launch` says.", None)
-    seed: int = option("Seed of the weights, the batches and dropout.", 42)
+    ] = _option("How the learning rate changes: `step_halving`, or a schedule of transformers.", "linear")
+    warmup_steps: int = _option("Steps in which the learning rate rises from zero.", 0)
+    halving_start_epoch: float = _option("`step_halving`: epochs until the learning rate is first halved.", 3)
+    halving_interval_epochs: float = _option("`step_halving`: epochs from one halving to the next.", 3)
+    mixed_precision: Literal["no", "fp16", "bf16"] | None = _option("Null: what `accelerate launch` says.", None)
+    seed: int = _option("Seed of the weights, the batches and dropout.", 42)
 
-    eval_strategy: Literal["epoch", "steps"] = option("Validate after each epoch or each `eval_steps`.", "epoch")
-    eval_steps: int | None = option("Steps from one validation to the next, for `eval_strategy: steps`.", None)
-    early_stopping_patience: int | None = option("End after so many validations without a new best.", None)
-    save_steps: int | None = option("Steps between checkpoints, beside the one after each validation.", None)
-    logging_steps: int = option("Steps between entries of the log.", 50)
-    report_to: list[str] = option("Accelerate's trackers that get the log, such as tensorboard.", factory=list)
-    disable_tqdm: bool = option("Show no progress bar.", False)
+    eval_strategy: Literal["epoch", "steps"] = _option("Validate after each epoch or each `eval_steps`.", "epoch")
+    eval_steps: int | None = _option("Steps from one validation to the next, for `eval_strategy: steps`.", None)
+    early_stopping_patience: int | None = _option("End after so many validations without a new best.", None)
+    save_steps: int | None = _option("Steps between checkpoints, beside the one after each validation.", None)
+    logging_steps: int = _option("Steps between entries of the log.", 50)
+    report_to: list[str] = _option("Accelerate's trackers that get the log, such as tensorboard.", factory=list)
+    disable_tqdm: bool = _option("Show no progress bar.", False)
 
     def __post_init__(self):
         for name, expected in get_type_hints(type(self)).items():

@@ -390,7 +390,9 @@ def log_probability(model, inputs: dict[str, torch.Tensor], words: list[int]) ->
     return logits.log_softmax(-1)[range(len(words)), words].sum()
 
 
-def exhaustive_search(model, inputs: dict[str, torch.Tensor], length: int, length_penalty: float) -> list[tuple[float, list[int]]]:
+def exhaustive_search(
+    model, inputs: dict[str, torch.Tensor], length: int, length_penalty: float
+) -> list[tuple[float, list[int]]]:
     """All sequences of at most `length` words that end in </s> or are as long as allowed, best first."""
     vocab, eos = range(model.config.vocab_size), model.config.eos_token_id
     found = []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ...errors import InputError
 from ...retrieval import ParaphraseRetriever
-from ..arguments import TrainingConfig, option
+from ..arguments import TrainingConfig
 from ..batching import PairCollator, pad_rows
 from .paraphrase import ParaphraseTask, encode_pairs
 
@@ -30,14 +30,20 @@ CANDIDATES_A_NEIGHBOR = 8
 class EditConfig(TrainingConfig):
     """As `TrainingConfig`, with the retriever and the pairs that an example is trained with."""
 
-    task: str = option("What is learnt: `edit`, to edit a source as a retrieved pair was edited.", "edit")
-    retriever_encoder: str = option(
-        "What tells which sources are alike: a folder or Hub repository of sentence vectors, or `jaccard`.", "jaccard"
+    task: str = field(default="edit", metadata={"help": "What is learnt: `edit`, to write as a like pair was edited."})
+    retriever_encoder: str = field(
+        default="jaccard",
+        metadata={"help": "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`."},
     )
-    num_neighbors: int = option("K: the nearest pairs of each example, one of which is drawn at each step.", 1)
-    num_self_pairs: int = option("K': how often the example itself stands among the pairs to draw from; below K.", 0)
-    exclude_shared_sentences: bool = option(
-        "Leave out neighbours that have a sentence of the example, for a test split that shares none.", False
+    num_neighbors: int = field(
+        default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
+    )
+    num_self_pairs: int = field(
+        default=0, metadata={"help": "K': how often the example itself is among the pairs to draw from; below K."}
+    )
+    exclude_shared_sentences: bool = field(
+        default=False,
+        metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
     )
 
     def __post_init__(self):
@@ -55,7 +61,8 @@ class EditTask(ParaphraseTask):
     """Write y from x and a pair (p, q) whose p is like x (Kazemnejad et al. 2020, sections 3.1 and 3.3).
 
     Each epoch draws one pair for each example from N'(x), its K nearest pairs and K' times (x, y) itself
-    (appendix A.1). The pairs all come from the train split, never the example itself. Validation takes the nearest.
+    (appendix A.1); an example of which no neighbour is left has (x, y) alone. The neighbours are of the train split.
+    Validation takes the nearest.
     """
 
     config_class = EditConfig
@@ -107,8 +114,11 @@ class EditTask(ParaphraseTask):
     def _with_pair(self, example: dict[str, Any], place: float) -> dict[str, Any]:
         sources, targets = example["retrieved_source_ids"], example["retrieved_target_ids"]
         number = int(place * (len(sources) + self.training.num_self_pairs))
-        pair = (sources[number], targets[number]) if number < len(sources) else (example["input_ids"], example["labels"])
-        return example | dict(zip(("retrieved_source_ids", "retrieved_target_ids"), pair, strict=True))
+        if number < len(sources):
+            pair = {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
+        else:
+            pair = {"retrieved_source_ids": example["input_ids"], "retrieved_target_ids": example["labels"]}
+        return example | pair
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
         return EditCollator(tokenizer.pad_token_id)
@@ -128,7 +138,7 @@ class EditCollator(PairCollator):
 
 def _with_text(pairs: Dataset) -> Dataset:
     """Leave out what a memory of pairs does not take."""
-    kept = pairs.filter(lambda source, target: bool(source.strip() and target.strip()), input_columns=pairs.column_names)
+    kept = pairs.filter(lambda row: bool(row["source"].strip() and row["target"].strip()))
     if not len(kept):
         raise InputError(f"none of the {len(pairs)} pairs has text on both sides")
     if len(kept) < len(pairs):
