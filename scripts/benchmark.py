@@ -12,6 +12,7 @@ the whole takes some minutes on a CPU.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -25,6 +26,8 @@ PARTS = {
     "import": ("recurrent", "benchmark_import"),
     "metrics": ("metrics", "benchmark_metrics"),
     "datasets": ("corpora", "benchmark_datasets"),
+    "neighbors": ("retrieval", "benchmark_neighbors"),
+    "retrieval": ("retrieval", "benchmark_retrieval"),
 }
 
 
@@ -35,6 +38,9 @@ def main(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     threads: Annotated[int, typer.Option(help="CPU threads.")] = torch.get_num_threads(),
     repeats: Annotated[int, typer.Option(help="Pairs of runs; the median counts.")] = 5,
+    quora_dir: Annotated[
+        Path | None, typer.Option(help="Quora's folder, for neighbors; else questions of the built-in grammar.")
+    ] = None,
 ) -> None:
     """Print tokens/s, sentences/s and ratios as a table."""
     for part in set(parts or ()) - PARTS.keys():
@@ -46,7 +52,8 @@ def main(
     for part in parts or PARTS:
         module, function = PARTS[part]
         measure = getattr(import_module(f"benchmarks.{module}"), function)
-        for name, against, ours, theirs, ratio in measure(device, repeats):
+        options = {"quora_dir": quora_dir} if part == "neighbors" else {}
+        for name, against, ours, theirs, ratio in measure(device, repeats, **options):
             print(f"{name:<28}{against:<30}{ours:>10}{theirs:>10}  {ratio}", flush=True)
 
 

@@ -25,3 +25,15 @@ def test_a_part_gives_rows_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None
     rows = metrics.benchmark_metrics("cpu", repeats=1)
     assert len(rows) == 8
     assert all(float(ratio.replace(",", "")) > 0 for *_, ratio in rows)
+
+
+def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
+    retrieval = import_module("benchmarks.retrieval")
+    for name, value in {"VECTORS": 300, "QUERIES": 10, "BLOCK": 100, "SAMPLE": 200}.items():
+        monkeypatch.setattr(retrieval, name, value)
+    corpus = retrieval.load_dataset("synthetic_questions", train_size=250, split="train")
+    monkeypatch.setattr(retrieval, "load_dataset", lambda *args, split: corpus)
+    assert len(retrieval.benchmark_neighbors("cpu", repeats=1)) == 2
+    rows = retrieval.benchmark_retrieval("cpu", repeats=1)
+    # So few vectors are all compared.
+    assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]

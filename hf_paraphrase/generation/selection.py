@@ -50,7 +50,7 @@ def select_candidates(
     """
     if by not in RULES:
         raise InputError(f"`by` must be one of {', '.join(RULES)}, not {by!r}")
-    _check_lengths("candidates", candidates, [len(texts) or 1 for texts in candidates], len(sources))
+    _check_candidates(sources, candidates)
     if by == "jaccard":
         return select_by_jaccard(sources, candidates)
     if by == "embedding":
@@ -61,7 +61,7 @@ def select_candidates(
         scores = score_by_matcher(sources, candidates, _load_matcher(matcher))
     elif scores is None:
         raise InputError("`by='score'` needs `scores=`, a number for each candidate")
-    _check_lengths("scores", scores, [len(texts) for texts in candidates], len(sources))
+    _check_scores(scores, candidates)
     return select_by_score(scores)
 
 
@@ -119,9 +119,19 @@ def _wanted_label(matcher: TextClassificationPipeline) -> str:
     )
 
 
-def _check_lengths(name: str, groups: Sequence[Sequence], sizes: Sequence[int], count: int) -> None:
-    if len(groups) != count:
-        raise InputError(f"`{name}` is for {len(groups)} texts, but there are {count}")
-    for place, (group, size) in enumerate(zip(groups, sizes, strict=True)):
-        if len(group) != size:
-            raise InputError(f"`{name}`, text {place}: there are {len(group)}, and must be {size}")
+def _check_candidates(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> None:
+    if len(candidates) != len(sources):
+        raise InputError(f"`candidates` is for {len(candidates)} texts, but `sources` has {len(sources)}")
+    for place, group in enumerate(candidates):
+        if isinstance(group, str) or not len(group):
+            raise InputError(f"`candidates`, text {place}: this must be a list of texts, not {group!r:.100}")
+
+
+def _check_scores(scores: Sequence[Sequence[float]], candidates: Sequence[Sequence[str]]) -> None:
+    if len(scores) != len(candidates):
+        raise InputError(f"`scores` is for {len(scores)} texts, but there are {len(candidates)}")
+    for place, (values, group) in enumerate(zip(scores, candidates, strict=True)):
+        if len(values) != len(group):
+            raise InputError(f"`scores`, text {place}: there are {len(values)} for {len(group)} candidates")
+        if np.isnan(np.asarray(values, dtype=float)).any():
+            raise InputError(f"`scores`, text {place}: not all are numbers: {list(values)!r:.100}")

@@ -44,7 +44,7 @@ class AutoModelEncoder:
     """The mean of a transformer's last hidden states over the tokens of a text.
 
     Args:
-        name: A folder or Hub repository with a model and its tokenizer.
+        name: A folder or Hub repository with a model and its tokenizer; of an encoder-decoder the encoder is used.
         device: Where to run it; None for the GPU where there is one.
         batch_size: Texts at once; those of like length share a batch.
         trust_remote_code: Let the repository's own code run.
@@ -63,7 +63,8 @@ class AutoModelEncoder:
         self.name = os.fspath(name)
         self.batch_size = batch_size
         self.tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
-        self.model = AutoModel.from_pretrained(name, trust_remote_code=trust_remote_code, **kwargs).eval()
+        model = AutoModel.from_pretrained(name, trust_remote_code=trust_remote_code, **kwargs).eval()
+        self.model = model.get_encoder() if model.config.is_encoder_decoder else model
         self.model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if self.tokenizer.pad_token is None:
             raise InputError(f"the tokenizer of the encoder {name} has no padding token: set one and save it again")
@@ -82,10 +83,10 @@ class AutoModelEncoder:
         inputs = self.tokenizer(texts, padding=True, truncation=limited, return_tensors="pt")
         if not inputs["attention_mask"].any():  # empty texts, of which some tokenizers make nothing at all
             return np.zeros((len(texts), self.model.config.hidden_size), np.float32)
-        inputs = inputs.to(self.model.device)
-        states = self.model(**inputs).last_hidden_state.float()
-        mask = inputs["attention_mask"].unsqueeze(-1)
-        return ((states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)).cpu().numpy()
+        ids, mask = (inputs[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
+        states = self.model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        total = (states * mask.unsqueeze(-1)).sum(dim=1)
+        return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
 
 
 class SentenceTransformerEncoder:

@@ -105,7 +105,6 @@ class JaccardIndex:
             waiting = np.concatenate(undecided)
         for query in waiting:  # the memory has fewer that share a token
             rows[query] = _fill(rows[query][scores[query] > 0], k)
-            scores[query][scores[query] <= 0] = 0
         return scores, rows
 
     def _build(self) -> None:

@@ -41,9 +41,10 @@ def add_neighbors(retriever: ParaphraseRetriever, dataset: datasets.Dataset, k: 
         )
         for part, start in enumerate(starts, 1)
     ]
-    if not parts:
-        parts = [datasets.Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)]
     dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
+    if not parts:
+        features = datasets.Features({**dataset.features, **FEATURES})
+        return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
     return datasets.concatenate_datasets([dataset, datasets.concatenate_datasets(parts)], axis=1)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
@@ -42,12 +43,15 @@ class PairMemory:
         """Read a Parquet file through the cache of datasets, which maps it into memory.
 
         Raises:
-            InputError: It cannot be read.
+            InputError: It is no such file.
         """
         try:
-            return cls(datasets.Dataset.from_parquet(str(path)))
-        except datasets.exceptions.DatasetGenerationError as error:
-            raise InputError(f"{path} is no Parquet file with source and target: {error.__cause__}") from error
+            found = pq.read_schema(path).names
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{path} is no Parquet file: {error}") from error
+        if found != COLUMNS:
+            raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
+        return cls(datasets.Dataset.from_parquet(str(path)))
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""

@@ -141,20 +141,27 @@ class ParaphraseRetriever:
             found, the numbers of the others are -1.
         """
         texts = _check_texts("texts", texts)
-        if not isinstance(k, int) or k < 1:
+        if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"`k` must be at least 1, not {k!r}")
         if exclude is None:
-            return self.index.search(texts, k)
+            return self._search(texts, k)
         exclude = _check_texts("exclude", exclude)
         if len(exclude) != len(texts):
             raise InputError(f"`exclude` has {len(exclude)} targets for {len(texts)} texts")
         excluded = pair_keys(texts, exclude)
-        scores, rows = self.index.search(texts, k + self.pairs.count(excluded))
+        scores, rows = self._search(texts, k + self.pairs.count(excluded))
         # -1, the number of what was not found, is that of the last pair here, which changes nothing.
         kept = (self.pairs.keys[rows] != excluded[:, None]) & (rows >= 0)
         order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
         kept, scores, rows = (np.take_along_axis(array, order, axis=1) for array in (kept, scores, rows))
         return np.where(kept, scores, 0), np.where(kept, rows, -1)
+
+    def _search(self, texts: list[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Search once for a text that comes several times, as the sources of a corpus often do."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        scores, rows = self.index.search(list(places), k)
+        order = [places[text] for text in texts]
+        return scores[order], rows[order]
 
     def neighbors(self, dataset: datasets.Dataset, k: int) -> datasets.Dataset:
         """Find the pairs nearest to every row of a dataset, but never the row itself or a pair of the same sentences.

@@ -101,7 +101,7 @@ def load_retriever(
     _check(folder / PAIRS_FILE, "pairs", len(pairs), config.count)
     if config.encoder == JACCARD:
         if encoder not in (None, JACCARD):
-            raise InputError(f"`encoder`: {folder} was made with 'jaccard', not {encoder!r}")
+            raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {encoder!r}")
         index = JaccardIndex()
         index.add(pairs.sources(), len(pairs))
         return pairs, index
@@ -115,7 +115,10 @@ def _load_vectors(
     encoder: str | os.PathLike | SentenceEncoder | Callable | None,
     **encoder_kwargs: Any,
 ) -> VectorIndex:
-    encoder = config.encoder if encoder is None else encoder
+    made_with = config.encoder or "a function"
+    if encoder == JACCARD:
+        raise InputError(f"`encoder`: {folder} was made with {made_with}, not with 'jaccard'")
+    encoder = encoder or config.encoder
     if encoder is None:
         raise InputError(f"{folder} was made with a function as its encoder: pass it, `from_pretrained(…, encoder=…)`")
     index = VectorIndex.read(
@@ -131,8 +134,7 @@ def _load_vectors(
     (first, *_), *_ = pairs[[0]]
     scores, _ = index.search([first], 1)
     if scores[0, 0] < SAME:
-        made_with = "another function" if config.encoder is None else config.encoder
-        raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder}")
+        raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder!r}")
     return index
 
 
