@@ -119,6 +119,7 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text; the message says which.
         """
         choices = self.default_choices | self._take_choices(kwargs)
+        choices = {name: value for name, value in choices.items() if value is not None}
         if choices or reads_pairs(self.model):
             return self._call_with_choices(inputs, choices, kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -135,7 +136,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return flatten(records)
 
     def _take_choices(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        return {name: kwargs.pop(name) for name in self.choices if kwargs.get(name) is not None}
+        return {name: kwargs.pop(name) for name in self.choices if name in kwargs}
 
     def _call_with_choices(self, inputs: Any, choices: dict[str, Any], kwargs: dict[str, Any]) -> list | Iterator:
         """Answer a call with pairs or candidates: lists at once, all else in parts as it is read."""

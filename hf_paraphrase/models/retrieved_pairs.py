@@ -45,8 +45,8 @@ def load_retriever(model: PreTrainedModel) -> Any:
     path, subfolder = Path(model.name_or_path), "retriever"
     if path.is_dir() and not (path / subfolder).is_dir():
         raise ValueError(
-            f"'{path}' has no retriever: save one there with `ParaphraseRetriever.save_pretrained('{path}/{subfolder}')`, "
-            "pass `retriever=`, or give the pair: `retrieved=[(sentence, its paraphrase)]`"
+            f"'{path}' has no folder {subfolder}: save a `ParaphraseRetriever` there, pass `retriever=`, or give the "
+            "pair: `retrieved=[(sentence, its paraphrase)]`"
         )
     return ParaphraseRetriever.from_pretrained(model.name_or_path, subfolder=subfolder)
 
@@ -85,7 +85,7 @@ def choose(
         from hf_paraphrase.generation import select_candidates
     except ImportError as error:
         raise ValueError(
-            f"`select={rule!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`); 'jaccard' and 'score' do "
-            "not"
+            f"`select={rule!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike 'jaccard' and "
+            "'score'"
         ) from error
     return select_candidates(sources, candidates, by=rule)
