@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
     from .models.configuration_coupled_lstm import CoupledLstmConfig
+    from .models.configuration_fset import FsetConfig
     from .models.configuration_pair_lstm import PairLstmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+    from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
     from .models.modeling_pair_lstm import PairLstmForSequenceClassification
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ParaphraseRetriever",
     "CoupledLstmConfig",
     "CoupledLstmForSequenceClassification",
     "CoupledLstmModel",
+    "FsetConfig",
+    "FsetForConditionalGeneration",
+    "FsetModel",
     "PairLstmConfig",
     "PairLstmForSequenceClassification",
+    "ParaphraseRetriever",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -48,12 +53,15 @@ __all__ = [
 
 # The module of every public name that is loaded on demand.
 MODULES = {
-    "ParaphraseRetriever": "retrieval",
     "CoupledLstmConfig": "models.configuration_coupled_lstm",
     "CoupledLstmForSequenceClassification": "models.modeling_coupled_lstm",
     "CoupledLstmModel": "models.modeling_coupled_lstm",
+    "FsetConfig": "models.configuration_fset",
+    "FsetForConditionalGeneration": "models.modeling_fset",
+    "FsetModel": "models.modeling_fset",
     "PairLstmConfig": "models.configuration_pair_lstm",
     "PairLstmForSequenceClassification": "models.modeling_pair_lstm",
+    "ParaphraseRetriever": "retrieval",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

@@ -173,6 +173,9 @@ def evaluate(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
     split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
     max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")] = None,
+    sample_seed: Annotated[
+        int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
+    ] = None,
     num_beams: Annotated[
         list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
     ] = None,
@@ -186,6 +189,12 @@ def evaluate(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    num_neighbors: Annotated[
+        list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
+    ] = None,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
+    select: Annotated[str, typer.Option(help="How they are chosen: score, jaccard or embedding.")] = "score",
+    group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
@@ -214,6 +223,8 @@ def evaluate(
         dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
         data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
     rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
+    if sample_seed is not None:
+        rows = rows.shuffle(seed=sample_seed)
     if max_samples is not None:
         rows = rows.select(range(min(max_samples, len(rows))))
     results = evaluate_paraphraser(
@@ -228,7 +239,17 @@ def evaluate(
         seed=seed,
         output_dir=output_dir,
         split=split,
-        data={"path": dataset, "name": dataset_name, "kwargs": kwargs, "max_samples": max_samples},
+        data={
+            "path": dataset,
+            "name": dataset_name,
+            "kwargs": kwargs,
+            "max_samples": max_samples,
+            "sample_seed": sample_seed,
+        },
+        num_neighbors=num_neighbors or [1],
+        num_candidates=num_candidates,
+        select=select,
+        group_by=group_by,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
     typer.echo(format_results(results))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from .errors import InputError
 from .metrics.perplexity.scoring import perplexity
+from .models.retrieved_pairs import choose
 
 __all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
 
@@ -79,6 +81,9 @@ def generate_paraphrases(
     sources: Sequence[str],
     *,
     batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    num_candidates: int | None = None,
+    select: str = "score",
     **generate_kwargs: Any,
 ) -> list[str]:
     """One output for each source, in their order; sources of like length share a batch.
@@ -90,16 +95,26 @@ def generate_paraphrases(
         tokenizer: Its tokenizer.
         sources: Texts; what exceeds `tokenizer.model_max_length` is cut.
         batch_size: Sources at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        num_candidates: Outputs to choose from, from a beam at least as wide.
+        select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         generate_kwargs: Handed to `model.generate`.
     """
     outputs = [""] * len(sources)
+    if num_candidates is not None:
+        beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
+        generate_kwargs |= {"num_beams": max(num_candidates, beams), "num_return_sequences": num_candidates}
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
-            inputs = _encode(tokenizer, [sources[row] for row in rows]).to(model.device)
-            ids = model.generate(**inputs, **generate_kwargs)
-            for row, text in zip(rows, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
-                outputs[row] = text.strip()
+            inputs = _encode(tokenizer, [sources[row] for row in rows])
+            inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = model.generate(**inputs.to(model.device), **generate_kwargs)
+            texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
+            candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
+            places = choose(select, [sources[row] for row in rows], candidates)
+            for row, group, place in zip(rows, candidates, places, strict=True):
+                outputs[row] = group[place]
     return outputs
 
 
@@ -110,6 +125,7 @@ def compute_perplexity(
     targets: Sequence[str],
     *,
     batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
 ) -> dict[str, float]:
     """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
 
@@ -119,6 +135,7 @@ def compute_perplexity(
         sources: Texts.
         targets: One text for each source. Rows where either is empty are left out.
         batch_size: Rows at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
 
     Returns:
         `perplexity`, and `tokens`: how many target tokens, end marks included, it is the mean over.
@@ -135,6 +152,7 @@ def compute_perplexity(
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
+            inputs.update(_encode_pairs(tokenizer, pairs, rows))
             encoded = _encode(tokenizer, text_target=[targets[row] for row in rows])
             labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
             loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
@@ -192,6 +210,18 @@ def _encode(tokenizer: PreTrainedTokenizerBase, texts: list[str] | None = None, 
     limited = tokenizer.model_max_length < LARGE_INTEGER
     encoded = tokenizer(texts, padding=True, truncation=limited, return_tensors="pt", **kwargs)
     return BatchEncoding({name: encoded[name] for name in ("input_ids", "attention_mask")})
+
+
+def _encode_pairs(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]] | None, rows: list[int]
+) -> dict[str, torch.Tensor]:
+    if pairs is None:
+        return {}
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
+        inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
+    return inputs
 
 
 @contextmanager

@@ -54,6 +54,18 @@ _PRAKASH_2016 = {
 }
 
 
+# Kazemnejad et al. 2020, Tables 2 and 5: corpus -> (with z, with M) -> ROUGE-2, ROUGE-1, BLEU-4, BLEU-2, METEOR.
+_KAZEMNEJAD_2020_SCORES = ("rouge2", "rouge1", "bleu_4", "bleu_2", "meteor")
+_KAZEMNEJAD_2020 = {
+    "quora": {
+        (True, True): ("FSET", (39.55, 66.17, 33.46, 51.03, 38.57)),
+        (False, True): ("FSET without z", (38.31, 65.44, 30.40, 47.77)),
+        (True, False): ("FSET without attention on M", (39.36, 65.72, 29.73, 46.66)),
+    },
+    "twitter_url": {(True, True): ("FSET", (32.04, 49.53, 34.62, 46.35, 31.67))},
+}
+
+
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
 
@@ -61,6 +73,8 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         config: The model's configuration.
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
+    if config.model_type == "fset":
+        return _find_kazemnejad_2020(config, dataset)
     if config.model_type != "residual_lstm":
         return []
     kind, layers = _prakash_2016_kind(config), config.num_layers
@@ -73,6 +87,16 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         )
         for num_beams, scores in figures.items()
     ]
+
+
+def _find_kazemnejad_2020(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    found = _KAZEMNEJAD_2020.get(dataset, {}).get((config.use_edit_vector, config.use_micro_edits))
+    if found is None:
+        return []
+    name, scores = found
+    # Table 5 has no METEOR.
+    figures = dict(zip(_KAZEMNEJAD_2020_SCORES, scores, strict=False))
+    return [PaperRow(f"Kazemnejad et al. 2020, {name}, another split", None, figures)]
 
 
 def _prakash_2016_kind(config: PreTrainedConfig) -> str | None:

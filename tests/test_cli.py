@@ -170,6 +170,7 @@ def test_evaluate(
         "name": None,
         "kwargs": {"max_words": 15, "name_of": "it"},
         "max_samples": 2,
+        "sample_seed": None,
         "split": "test",
         "rows": 2,
     }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .base import Task
+from .edit import EditTask
 from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "MatchTask", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "EditTask", "MatchTask", "ParaphraseTask", "Task"]
 
-TASKS: dict[str, type[Task]] = {"match": MatchTask, "paraphrase": ParaphraseTask}
+TASKS: dict[str, type[Task]] = {"edit": EditTask, "match": MatchTask, "paraphrase": ParaphraseTask}
