@@ -14,7 +14,12 @@ from .registration import register
 if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
+    from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
+    from .models.modeling_hierarchical_autoencoder import (
+        HierarchicalAutoencoderForConditionalGeneration,
+        HierarchicalAutoencoderModel,
+    )
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
     from .tokenization import train_word_tokenizer
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "HierarchicalAutoencoderConfig",
+    "HierarchicalAutoencoderForConditionalGeneration",
+    "HierarchicalAutoencoderModel",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -37,6 +45,9 @@ __all__ = [
 
 # The module of every public name that is loaded on demand.
 MODULES = {
+    "HierarchicalAutoencoderConfig": "models.configuration_hierarchical_autoencoder",
+    "HierarchicalAutoencoderForConditionalGeneration": "models.modeling_hierarchical_autoencoder",
+    "HierarchicalAutoencoderModel": "models.modeling_hierarchical_autoencoder",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

@@ -5,7 +5,12 @@ from typing import Any
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, pipelines
 
 from .errors import InputError
+from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+    HierarchicalAutoencoderModel,
+)
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
 
@@ -16,6 +21,10 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
     ResidualLstmConfig: {
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
+    },
+    HierarchicalAutoencoderConfig: {
+        AutoModel: HierarchicalAutoencoderModel,
+        AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,
     },
 }
 
