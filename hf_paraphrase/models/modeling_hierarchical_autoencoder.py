@@ -352,7 +352,7 @@ def select(state: LstmState, rows: torch.Tensor) -> LstmState:
 
 def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
     """States with those of some rows replaced."""
-    return tuple(part.index_copy(1, rows, of_rows) for part, of_rows in zip(state, new, strict=True))
+    return tuple(part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
 
 
 def spread(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:

@@ -18,7 +18,7 @@ def test_recipe_describes_a_model(name):
     with torch.device("meta"):
         model = AutoModelForSeq2SeqLM.from_config(recipe.make_config())
     assert model.num_parameters() > 0
-    assert recipe.make_generation_config().num_beams == 5
+    assert recipe.make_generation_config().num_beams in (1, 5)
 
 
 def test_the_papers_eight_models_are_there():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .autoencode import AutoencodeTask
 from .base import Task
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "AutoencodeTask", "ParaphraseTask", "Task"]
 
-TASKS: dict[str, type[Task]] = {"paraphrase": ParaphraseTask}
+TASKS: dict[str, type[Task]] = {"autoencode": AutoencodeTask, "paraphrase": ParaphraseTask}

@@ -33,6 +33,7 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
+    train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_word_tokenizer)
 
     def __init__(self, training: TrainingConfig):
         self.training = training
@@ -85,7 +86,7 @@ class Task(ABC):
         """
         name = self.training.tokenizer
         if name is None:
-            tokenizer = train_word_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
+            tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
         else:
             try:
                 tokenizer = AutoTokenizer.from_pretrained(name)
