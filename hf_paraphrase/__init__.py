@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from .metrics import list_metrics, load_metric
     from .models.configuration_coupled_lstm import CoupledLstmConfig
     from .models.configuration_fset import FsetConfig
+    from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
     from .models.configuration_pair_lstm import PairLstmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
     from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
+    from .models.modeling_hierarchical_autoencoder import (
+        HierarchicalAutoencoderForConditionalGeneration,
+        HierarchicalAutoencoderModel,
+    )
     from .models.modeling_pair_lstm import PairLstmForSequenceClassification
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
@@ -35,6 +40,9 @@ __all__ = [
     "FsetConfig",
     "FsetForConditionalGeneration",
     "FsetModel",
+    "HierarchicalAutoencoderConfig",
+    "HierarchicalAutoencoderForConditionalGeneration",
+    "HierarchicalAutoencoderModel",
     "PairLstmConfig",
     "PairLstmForSequenceClassification",
     "ParaphraseRetriever",
@@ -59,6 +67,9 @@ MODULES = {
     "FsetConfig": "models.configuration_fset",
     "FsetForConditionalGeneration": "models.modeling_fset",
     "FsetModel": "models.modeling_fset",
+    "HierarchicalAutoencoderConfig": "models.configuration_hierarchical_autoencoder",
+    "HierarchicalAutoencoderForConditionalGeneration": "models.modeling_hierarchical_autoencoder",
+    "HierarchicalAutoencoderModel": "models.modeling_hierarchical_autoencoder",
     "PairLstmConfig": "models.configuration_pair_lstm",
     "PairLstmForSequenceClassification": "models.modeling_pair_lstm",
     "ParaphraseRetriever": "retrieval",

@@ -15,10 +15,15 @@ from transformers import (
 from .errors import InputError
 from .models.configuration_coupled_lstm import CoupledLstmConfig
 from .models.configuration_fset import FsetConfig
+from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from .models.configuration_pair_lstm import PairLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
 from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
+from .models.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+    HierarchicalAutoencoderModel,
+)
 from .models.modeling_pair_lstm import PairLstmForSequenceClassification
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
@@ -37,6 +42,10 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
     },
     FsetConfig: {AutoModel: FsetModel, AutoModelForSeq2SeqLM: FsetForConditionalGeneration},
+    HierarchicalAutoencoderConfig: {
+        AutoModel: HierarchicalAutoencoderModel,
+        AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,
+    },
 }
 
 

@@ -23,7 +23,10 @@ class TrainingConfig:
         InputError: For a value of the wrong type or outside its range, with the field's name.
     """
 
-    task: str = _option("What is learnt: `paraphrase`, to write a target from its source.", "paraphrase")
+    task: str = _option(
+        "What is learnt: `paraphrase`, to write a target from its source; `autoencode`, to write a document again.",
+        "paraphrase",
+    )
     dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)

@@ -35,8 +35,7 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
-    # Whether a tokenizer trained here tells the words of a second text by their types.
-    sentence_pairs: ClassVar[bool] = False
+    train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_word_tokenizer)
 
     def __init__(self, training: TrainingConfig):
         self.training = training
@@ -89,9 +88,7 @@ class Task(ABC):
         """
         name = self.training.tokenizer
         if name is None:
-            tokenizer = train_word_tokenizer(
-                self.texts(rows), vocab_size, lowercase=self.training.lowercase, sentence_pairs=self.sentence_pairs
-            )
+            tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
         else:
             try:
                 tokenizer = AutoTokenizer.from_pretrained(name)

@@ -4,6 +4,7 @@ import copy
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.sentence_pair import max_margin_loss
+from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import pad_rows
 from ..data import token_counts
@@ -69,7 +71,7 @@ class MatchTask(Task):
 
     config_class = MatchConfig
     auto_class = AutoModelForSequenceClassification
-    sentence_pairs = True
+    train_tokenizer = staticmethod(partial(train_word_tokenizer, sentence_pairs=True))
     # Filled in from the corpus.
     label_names: list[str] | None = None
 
