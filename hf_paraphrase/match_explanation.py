@@ -181,7 +181,10 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
     unit = int(ranges.argmax()) if unit is None else unit
     if not 0 <= unit < len(ranges):
         raise InputError(f"there is no unit {unit}; the model has units 0 to {len(ranges) - 1}")
-    figure = Figure(figsize=(1.5 + 0.42 * len(grid.y), 1.2 + 0.34 * len(grid.x)), layout="constrained")
+    margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
+    cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
+    figure = Figure(figsize=[1.5 + margin + size for margin, size in zip(margins, cells, strict=True)])
+    figure.set_layout_engine("constrained")
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
     image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)

@@ -27,13 +27,13 @@ class Link(NamedTuple):
     others: tuple[slice, ...]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def diagonals_of(n: int, m: int) -> tuple[range, ...]:
     """List for each of the n + m - 1 anti-diagonals of an n × m grid the i of its cells."""
     return tuple(range(max(0, t - m + 1), min(n - 1, t) + 1) for t in range(n + m - 1))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def links_of(n: int, m: int, neighbors: tuple[tuple[int, int], ...], rows: int) -> tuple[tuple[Link, ...], ...]:
     """Link each anti-diagonal of an n × m grid, with `rows` rows a cell, to the one before."""
     diagonals = diagonals_of(n, m)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -118,23 +118,21 @@ def fresh_cost_of(words: int, device: str, repeats: int) -> tuple[float, float]:
     return elapsed, memory
 
 
-def benchmark_matching(device: str, repeats: int) -> list[Row]:
+def benchmark_matching(device: str, repeats: int) -> Iterator[Row]:
     """A block against the double loop and against its products; time and memory a cell as sentences grow."""
-    rows = []
     for batch in (1, 2, 4, 8):
         sides = (make(batch, WORDS, device) for make in (block_step, double_loop_step))
         ours, theirs, ratio = in_turn(*sides, repeats, device)
         figures = f"{1000 * ours:.1f}", f"{1000 * theirs:.1f}", f"{ratio:.1f}"
-        rows.append((f"block, batch {batch}, ms", "a loop over the cells", *figures))
+        yield f"block, batch {batch}, ms", "a loop over the cells", *figures
     ours, floor, ratio = in_turn(*(make(64, WORDS, device) for make in (block_step, products)), repeats, device)
     figures = f"{1000 * ours:.0f}", f"{1000 * floor:.0f}", f"{1 / ratio:.2f} of their time"
-    rows.append(("block, batch 64, ms", "its products alone", *figures))
+    yield "block, batch 64, ms", "its products alone", *figures
     costs = {words: fresh_cost_of(words, device, repeats) for words in GROWTH}
     times = {words: 1e6 * elapsed / (GROWTH_BATCH * words**2) for words, (elapsed, _) in costs.items()}
     for words in GROWTH[1:]:
         figures = f"{times[words]:.1f}", f"{times[10]:.1f}", f"{times[words] / times[10]:.2f} of their time"
-        rows.append((f"{words} x {words} words, µs a cell", "10 x 10", *figures))
+        yield f"{words} x {words} words, µs a cell", "10 x 10", *figures
     less, more = (memory for _, memory in list(costs.values())[-2:])
     figures = f"{more:.0f}", f"{less:.0f}", f"{more / less:.2f} times as much"
-    rows.append(("80 x 80 words, peak MB", "40 x 40, a quarter of that", *figures))
-    return rows
+    yield "80 x 80 words, peak MB", "40 x 40, a quarter of that", *figures

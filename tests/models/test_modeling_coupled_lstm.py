@@ -178,6 +178,16 @@ def test_an_empty_sentence_gives_finite_scores():
         assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("problem_type", ["single_label_classification", "ranking"])
+def test_a_device_is_never_asked_for_values(problem_type):
+    """Tensors without values refuse to be looked at: what runs on them can be captured in a CUDA graph."""
+    config = small_config(problem_type=problem_type, pooling_size=(2, 2))
+    model = CoupledLstmForSequenceClassification(config).to("meta")
+    batch = {name: value.to("meta") for name, value in two_sequences().items()}
+    model(**batch, labels=torch.ones(5, device="meta").long()).loss.backward()
+    assert all(parameter.grad.shape == parameter.shape for parameter in model.parameters())
+
+
 def test_frozen_weights_and_second_passes():
     model = small_model()
     outputs = model(**two_sequences())
