@@ -148,9 +148,19 @@ def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel
     try:
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        return auto_class.from_pretrained(checkpoint), state, tensors
+        return _load_model(checkpoint, auto_class), state, tensors
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
+
+
+def _load_model(checkpoint: Path, auto_class: type) -> PreTrainedModel:
+    model = auto_class.from_pretrained(checkpoint)
+    # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
+    with torch.device("meta"):
+        made = auto_class.from_config(model.config)
+    for name, parameter in made.named_parameters():
+        model.get_parameter(name).requires_grad_(parameter.requires_grad)
+    return model
 
 
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
