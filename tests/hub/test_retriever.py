@@ -8,7 +8,7 @@ import pytest
 
 retrieval = pytest.importorskip("hf_paraphrase.retrieval")
 
-PAIRS = {"source": ["the cat sat", "a dog ran"], "target": ["a cat was sitting", "the dog was running"]}
+PAIRS = [("the cat sat", "a cat was sitting"), ("a dog ran", "the dog was running")]
 RETRIEVE = """
 from hf_paraphrase.retrieval import ParaphraseRetriever
 retriever = ParaphraseRetriever.from_pretrained({where!r}, subfolder={subfolder!r})
