@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -126,17 +127,20 @@ def _commit(
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
         files = {path: content for path, content in files.items() if path != CARD_FILE}
     stale = sorted(path for path in there - files.keys() if is_ours(path))
-    commit = api.create_commit(
-        repo_id,
-        # Operations remember what was done with them: each attempt needs new ones.
-        [
-            *(CommitOperationAdd(path, content) for path, content in sorted(files.items())),
-            *(CommitOperationDelete(path, is_folder=False) for path in stale),
-        ],
-        commit_message=title,
-        revision=revision,
-        create_pr=create_pr and review is None,
-    )
+    with warnings.catch_warnings():
+        # A retriever's pairs are meant to be in a model's repository.
+        warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
+        commit = api.create_commit(
+            repo_id,
+            # Operations remember what was done with them: each attempt needs new ones.
+            [
+                *(CommitOperationAdd(path, content) for path, content in sorted(files.items())),
+                *(CommitOperationDelete(path, is_folder=False) for path in stale),
+            ],
+            commit_message=title,
+            revision=revision,
+            create_pr=create_pr and review is None,
+        )
     return review.url if review else commit.pr_url or commit.commit_url
 
 
