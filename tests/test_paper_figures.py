@@ -34,3 +34,11 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
     assert not find_paper_rows(make_bart().config, "mscoco")
+
+
+def test_rows_of_fset_and_its_ablations() -> None:
+    (whole,) = find_paper_rows(FsetConfig(), "quora")
+    (ablated,) = find_paper_rows(FsetConfig(use_micro_edits=False), "quora")
+    assert whole.scores["meteor"] == 38.57 and whole.scores["bleu_4"] == 33.46
+    assert ablated.scores == {"rouge2": 39.36, "rouge1": 65.72, "bleu_4": 29.73, "bleu_2": 46.66}
+    assert not find_paper_rows(FsetConfig(), "mscoco")
