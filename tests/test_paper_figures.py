@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from hf_paraphrase.models.configuration_fset import FsetConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_paper_rows
 from tests.tiny_models import make_bart
