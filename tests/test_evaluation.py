@@ -190,7 +190,7 @@ def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
     )
     one, three = results["generation"]
     assert [one["num_neighbors"], three["num_neighbors"]] == [1, 3]
-    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] <= 100
+    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] < 100.1
     assert (
         one["groups"].keys()
         == {"in_train=False", "in_train=True"}
