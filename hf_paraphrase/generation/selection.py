@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain, pairwise
@@ -84,15 +85,17 @@ def score_by_matcher(
 ) -> list[list[float]]:
     """How sure a classifier is that each candidate means what its source does, or the score that it gives the pair."""
     label = _wanted_label(matcher)
-    pairs = [
-        {"text": source, "text_pair": text}
-        for source, group in zip(sources, candidates, strict=True)
-        for text in group
-    ]
-    # Scores of one number stay as they are: a sigmoid would make the highest of them equal.
-    function = "none" if matcher.model.config.num_labels == 1 else "softmax"
-    results = matcher(pairs, top_k=None, function_to_apply=function, truncation=True) if pairs else []
-    values = [next(entry["score"] for entry in entries if entry["label"] == label) for entries in results]
+    pairs = [(source, text) for source, group in zip(sources, candidates, strict=True) for text in group]
+    # Not all models take a pair with an empty text, which is nobody's paraphrase.
+    asked = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
+    values = [-math.inf] * len(pairs)
+    if asked:
+        inputs = [{"text": pairs[place][0], "text_pair": pairs[place][1]} for place in asked]
+        # Scores of one number stay as they are: a sigmoid would make the highest of them equal.
+        function = "none" if matcher.model.config.num_labels == 1 else "softmax"
+        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True)
+        for place, entries in zip(asked, results, strict=True):
+            values[place] = next(entry["score"] for entry in entries if entry["label"] == label)
     ends = accumulate(map(len, candidates), initial=0)
     return [values[start:stop] for start, stop in pairwise(ends)]
 

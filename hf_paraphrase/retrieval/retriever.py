@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -101,10 +102,19 @@ class ParaphraseRetriever:
         return f"{self.pairs.checksum} {self.index.fingerprint}"
 
     def add(self, pairs: Pairs) -> None:
-        """Add pairs, which are found from now on."""
-        known = len(self.pairs)
-        added = self.pairs.add(pairs)
-        self.index.add(self.pairs.sources(known), added)
+        """Add pairs, which are found from now on.
+
+        Args:
+            pairs: As those of `from_pairs`; what the memory has already is left out.
+
+        Raises:
+            InputError: Something is no pair; then none was added.
+        """
+        memory = copy(self.pairs)
+        added = memory.add(pairs)
+        self.index.add(memory.sources(len(self)), added)
+        # Now that the encoder has not failed.
+        self.pairs = memory
 
     def retrieve(
         self, texts: Sequence[str], k: int = 1, exclude: Sequence[str] | None = None

@@ -94,17 +94,19 @@ class VectorIndex:
             tempfile.TemporaryFile() as file,
             tqdm(total=count, desc="encoding", unit="sentence", disable=None) as progress,
         ):
+            checksum = self.checksum
             for texts in batches:
                 vectors = self._encode(texts)
                 vectors.tofile(file)
-                self.checksum = xxhash.xxh3_128_hexdigest(self.checksum.encode() + vectors.tobytes())
+                checksum = xxhash.xxh3_128_hexdigest(checksum.encode() + vectors.tobytes())
                 progress.update(len(texts))
             file.flush()
             vectors = np.memmap(file, np.float32, "r", shape=(count, vectors.shape[1]))
             if self.faiss_index is None:
                 self.faiss_index = self._make(vectors)
             self.faiss_index.add(vectors)
-            self._searcher = None
+        self.checksum = checksum
+        self._searcher = None
 
     def search(self, texts: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the `k` nearest sentences of each.

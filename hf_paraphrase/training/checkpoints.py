@@ -148,20 +148,19 @@ def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel
     try:
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        model = auto_class.from_pretrained(checkpoint)
-        freeze_as_new(model, auto_class)
-        return model, state, tensors
+        return _load_model(checkpoint, auto_class), state, tensors
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
 
 
-def freeze_as_new(model: PreTrainedModel, auto_class: type) -> None:
-    """Leave untrained what a newly made model does not train, such as Marian's sines: loading forgets it."""
+def _load_model(checkpoint: Path, auto_class: type) -> PreTrainedModel:
+    model = auto_class.from_pretrained(checkpoint)
+    # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
     with torch.device("meta"):
-        new = auto_class.from_config(model.config)
-    trained = {name: parameter.requires_grad for name, parameter in new.named_parameters()}
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(trained[name])
+        made = auto_class.from_config(model.config)
+    for name, parameter in made.named_parameters():
+        model.get_parameter(name).requires_grad_(parameter.requires_grad)
+    return model
 
 
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:

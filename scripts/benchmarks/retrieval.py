@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -121,8 +121,8 @@ def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None
     vectors = word_vectors(texts)
     table, tokens = torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device), token_matrix(texts)
     kinds = {
-        "vectors": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
-        "jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(tokens)),
+        "vector": (lambda texts: np.stack([vectors[text] for text in texts]), 1, lambda: multiply_vectors(table)),
+        "Jaccard": ("jaccard", len(texts) / SAMPLE, lambda: multiply_token_sets(tokens)),
     }
     rows = []
     with tempfile.TemporaryDirectory() as cache, patch.object(datasets.config, "HF_DATASETS_CACHE", cache):
@@ -130,21 +130,18 @@ def benchmark_neighbors(device: str, repeats: int, quora_dir: Path | None = None
             retriever = ParaphraseRetriever.from_pairs(pairs, encoder)
             ours = seconds(partial(retriever.neighbors, pairs, K), device)
             theirs = times * seconds(multiply, device)
-            name = f"{len(texts):,} neighbours, {kind}, s"
+            name = f"{len(texts):,} by {kind}, s"
             rows.append((name, "matrix product in torch", f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}"))
     return rows
 
 
-def benchmark_retrieval(device: str, repeats: int) -> list[Row]:
+def benchmark_retrieval(device: str, repeats: int) -> Iterator[Row]:
     """Build time, queries/s and recall of the automatic index of a million vectors against comparing them all."""
-    return [
-        row
-        for kind, make in (("clustered", clustered_vectors), ("uniform", uniform_vectors))
-        for row in compare_indexes(kind, make, repeats)
-    ]
+    for kind, make in (("clustered", clustered_vectors), ("uniform", uniform_vectors)):
+        yield from compare_indexes(kind, make, repeats)
 
 
-def compare_indexes(kind: str, make: Callable[[int, int], np.ndarray], repeats: int) -> list[Row]:
+def compare_indexes(kind: str, make: Callable[[int, int], np.ndarray], repeats: int) -> Iterator[Row]:
     known, asked = make(VECTORS, 2), make(QUERIES, 3)
     # The texts are the numbers of rows, so that no encoder takes part in what is measured.
     numbers = [str(number) for number in range(VECTORS)]
@@ -152,16 +149,15 @@ def compare_indexes(kind: str, make: Callable[[int, int], np.ndarray], repeats: 
     index, exact = VectorIndex(load_encoder(take_rows(known))), VectorIndex(load_encoder(take_rows(known)), "Flat")
     ours, theirs = (seconds(partial(each.add, batches, VECTORS), "cpu") for each in (index, exact))
     against = f"{VECTORS:,} {kind} vectors"
-    rows = [(f"{index.description}, s", against, f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.2f}")]
+    yield f"{index.description}, s", against, f"{ours:.0f}", f"{theirs:.0f}", f"{theirs / ours:.2f}"
     index.encoder = exact.encoder = load_encoder(take_rows(asked))
     searches = [partial(each.search, numbers[:QUERIES], K) for each in (index, exact)]
     ours, theirs, ratio = in_turn(*searches, repeats, "cpu")
     speeds = (f"{QUERIES / taken:,.0f}" for taken in (ours, theirs))
-    rows.append((f"  {index.search_parameters}, queries/s", "all of them", *speeds, f"{ratio:.1f}"))
+    yield f"{index.search_parameters}, 1/s", "all of them", *speeds, f"{ratio:.1f}"
     (_, found), (_, expected) = (search() for search in searches)
     recall = np.mean([len(set(row) & set(other)) / K for row, other in zip(found, expected, strict=True)])
-    rows.append((f"  recall@{K}", "all of them", f"{recall:.3f}", "1", f"{recall:.3f}"))
-    return rows
+    yield f"recall@{K}", "all of them", f"{recall:.3f}", "1", f"{recall:.3f}"
 
 
 def take_rows(vectors: np.ndarray) -> Callable[[list[str]], np.ndarray]:

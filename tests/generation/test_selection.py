@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from transformers import BertConfig, BertForSequenceClassification, pipeline
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import select_candidates
+from hf_paraphrase.generation.selection import score_by_matcher
 from tests.models.tiny import WORDS, save, word_tokenizer
 
 SOURCES = ["the cat sat on the mat", "how do i learn faster ?"]
@@ -100,6 +103,13 @@ def test_no_texts(by):
     options = {"scores": [], "encoder": lambda texts: np.ones((len(texts), 2))}
     matcher = pipeline("text-classification", model=tiny_matcher(2), tokenizer=word_tokenizer())
     assert select_candidates([], [], by, matcher=matcher, **options) == []
+
+
+def test_a_matcher_is_not_asked_about_empty_texts():
+    matcher = pipeline("text-classification", model=tiny_matcher(1), tokenizer=word_tokenizer())
+    scores = score_by_matcher(["the cat", ""], [["", "a cat", "  "], ["a"]], matcher)
+    assert [[value == -math.inf for value in values] for values in scores] == [[True, False, True], [True]]
+    assert select_candidates(["the cat", ""], [["", "a cat", "  "], ["a", "b"]], "matcher", matcher=matcher) == [1, 0]
 
 
 def test_empty_texts():

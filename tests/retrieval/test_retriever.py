@@ -72,6 +72,24 @@ def test_pairs_added_are_found_at_once(encoder):
     assert retriever.retrieve(texts, 5) == ParaphraseRetriever.from_pairs(PAIRS, encoder).retrieve(texts, 5)
 
 
+def test_where_the_encoder_fails_nothing_is_added():
+    def encode(texts: list[str]) -> np.ndarray:
+        if "fail" in texts:
+            raise RuntimeError("out of memory")
+        return count_letters(texts)
+
+    retriever = ParaphraseRetriever.from_pairs(PAIRS[:2], encode)
+    before = retriever.fingerprint
+    with pytest.raises(RuntimeError):
+        retriever.add([*PAIRS[2:], ("fail", "x")])
+    assert retriever.fingerprint == before
+    retriever.add(PAIRS[2:])
+    found = retriever.retrieve([source for source, _ in PAIRS])
+    assert [(pair.source, pair.target, pair.row) for (pair,) in found] == [
+        (*pair, row) for row, pair in enumerate(PAIRS)
+    ]
+
+
 @ENCODERS
 def test_an_empty_memory_finds_nothing_until_something_is_added(encoder):
     retriever = ParaphraseRetriever.from_pairs([], encoder)
