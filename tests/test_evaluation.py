@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
 from hf_paraphrase.inference import compute_perplexity, generate_paraphrases
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
+from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import tiny_bart, word_tokenizer
 
 ROWS = {
@@ -163,3 +164,51 @@ def test_rows_that_cannot_be_scored(rows: dict, message: str) -> None:
 def test_a_model_without_tokenizer() -> None:
     with pytest.raises(InputError, match="tokenizer is missing"):
         evaluate_paraphraser(tiny_bart(), None, Dataset.from_dict(ROWS))
+
+
+PAIRS = [
+    ("the cat sat", "a cat sat"),
+    ("the dog sat", "the dog on the mat"),
+    ("how do i learn ?", "how learn faster ?"),
+]
+
+
+def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
+    rows = Dataset.from_dict(
+        {
+            "source": ["the cat on the mat", "a dog sat", "how do i learn faster ?", "the mat"],
+            "references": [["a cat on a mat"], ["the dog sat"], ["how learn faster ?"], ["a mat"]],
+            "in_train": [True, False, True, False],
+        }
+    )
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    options = {"num_beams": [2], "num_neighbors": [1, 3], "num_candidates": 2, "select": "jaccard", "n_samples": 20}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, retriever=retriever, group_by="in_train", output_dir=tmp_path, **options
+    )
+    one, three = results["generation"]
+    assert [one["num_neighbors"], three["num_neighbors"]] == [1, 3]
+    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] < 100.1
+    assert (
+        one["groups"].keys()
+        == {"in_train=False", "in_train=True"}
+        == results["baselines"]["copy_source_groups"].keys()
+    )
+    assert one["groups"]["in_train=True"]["rows"] == 2
+    nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"])]
+    choice = {"num_candidates": 2, "select": "jaccard"}
+    expected = generate_paraphrases(model, tokenizer, rows["source"], pairs=nearest, num_beams=2, **choice)
+    lines = (tmp_path / "predictions-test-beam2.jsonl").read_text().splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == expected
+    assert (tmp_path / "predictions-test-beam2-neighbors3.jsonl").is_file()
+    table = format_results(results)
+    assert "beam 2, K = 3" in table and "self-BLEU-2 of 3 outputs a row" in table
+    with pytest.raises(InputError, match="5, but the retriever has 3 pairs"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[5])
+    with pytest.raises(InputError, match="no column in_dev"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, group_by="in_dev")
+    model.save_pretrained(tmp_path / "alone")
+    tokenizer.save_pretrained(tmp_path / "alone")
+    with pytest.raises(InputError, match="no folder retriever"):
+        evaluate_paraphraser(tmp_path / "alone", None, rows)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
+from hf_paraphrase.models.configuration_fset import FsetConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_matching_rows, find_paper_rows
 from tests.models.tiny import tiny_bart
@@ -44,3 +45,11 @@ def test_rows_beside_models_of_pairs() -> None:
     assert {row.model.split(", ")[1]: row.scores["max_f1"] for row in rows}["DeepPairwiseWord"] == 0.749
     assert not find_matching_rows(tiny_bart().config, "snli")
     assert not find_matching_rows(CoupledLstmConfig(), None)
+
+
+def test_rows_of_fset_and_its_ablations() -> None:
+    (whole,) = find_paper_rows(FsetConfig(), "quora")
+    (ablated,) = find_paper_rows(FsetConfig(use_micro_edits=False), "quora")
+    assert whole.scores["meteor"] == 38.57 and whole.scores["bleu_4"] == 33.46
+    assert ablated.scores == {"rouge2": 39.36, "rouge1": 65.72, "bleu_4": 29.73, "bleu_2": 46.66}
+    assert not find_paper_rows(FsetConfig(), "mscoco")
