@@ -22,6 +22,7 @@ PARTS = {
     "train": ("recurrent", "benchmark_train"),
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
+    "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "import": ("recurrent", "benchmark_import"),
     "metrics": ("metrics", "benchmark_metrics"),
     "datasets": ("corpora", "benchmark_datasets"),
