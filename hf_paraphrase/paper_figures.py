@@ -53,6 +53,21 @@ _PRAKASH_2016 = {
     },
 }
 
+# Li et al. 2015, Table 3: corpus -> (hierarchy, attention) -> BLEU, ROUGE-1, ROUGE-2 and coherence L.
+_LI_2015_SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "coherence")
+_LI_2015 = {
+    "hotel_reviews": {
+        ("none", False): (24.1, 57.1, 30.2, 1.92),
+        ("sentence", False): (26.7, 59.0, 33.0, 1.71),
+        ("sentence", True): (28.5, 62.4, 35.5, 1.57),
+    },
+    "wikipedia_paragraphs": {
+        ("none", False): (17.8, 50.2, 22.8, 2.75),
+        ("sentence", False): (20.2, 52.9, 25.0, 2.30),
+        ("sentence", True): (22.0, 54.4, 29.1, 2.04),
+    },
+}
+
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
@@ -61,6 +76,8 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         config: The model's configuration.
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
+    if config.model_type == "hierarchical_autoencoder":
+        return _li_2015_rows(config, dataset)
     if config.model_type != "residual_lstm":
         return []
     kind, layers = _prakash_2016_kind(config), config.num_layers
@@ -73,6 +90,16 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         )
         for num_beams, scores in figures.items()
     ]
+
+
+def _li_2015_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    kind = (config.hierarchy, config.attention)
+    scores = _LI_2015.get(dataset, {}).get(kind)
+    name = {"none": "standard", "sentence": "hierarchical"}[config.hierarchy] + ", attention" * config.attention
+    greedy = 1
+    if scores is None:
+        return []
+    return [PaperRow(f"Li et al. 2015, {name}", greedy, dict(zip(_LI_2015_SCORES, scores, strict=True)))]
 
 
 def _prakash_2016_kind(config: PreTrainedConfig) -> str | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_paper_rows
 from tests.tiny_models import make_bart
@@ -34,3 +35,10 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
     assert not find_paper_rows(make_bart().config, "mscoco")
+
+
+def test_rows_of_the_autoencoders() -> None:
+    (row,) = find_paper_rows(HierarchicalAutoencoderConfig(attention=True), "hotel_reviews")
+    assert row.model == "Li et al. 2015, hierarchical, attention"
+    assert row.scores == {"bleu_4": 28.5, "rouge1_recall": 62.4, "rouge2_recall": 35.5, "coherence": 1.57}
+    assert find_paper_rows(HierarchicalAutoencoderConfig(), "mscoco") == []
