@@ -23,6 +23,7 @@ PARTS = {
     "train": ("recurrent", "benchmark_train"),
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
+    "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "import": ("recurrent", "benchmark_import"),
     "matching": ("matching", "benchmark_matching"),
     "metrics": ("metrics", "benchmark_metrics"),

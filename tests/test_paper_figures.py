@@ -4,6 +4,7 @@ import pytest
 
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.configuration_fset import FsetConfig
+from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.paper_figures import find_matching_rows, find_paper_rows
 from tests.models.tiny import tiny_bart
@@ -53,3 +54,10 @@ def test_rows_of_fset_and_its_ablations() -> None:
     assert whole.scores["meteor"] == 38.57 and whole.scores["bleu_4"] == 33.46
     assert ablated.scores == {"rouge2": 39.36, "rouge1": 65.72, "bleu_4": 29.73, "bleu_2": 46.66}
     assert not find_paper_rows(FsetConfig(), "mscoco")
+
+
+def test_rows_of_the_autoencoders() -> None:
+    (row,) = find_paper_rows(HierarchicalAutoencoderConfig(attention=True), "hotel_reviews")
+    assert row.model == "Li et al. 2015, hierarchical, attention"
+    assert row.scores == {"bleu_4": 28.5, "rouge1_recall": 62.4, "rouge2_recall": 35.5, "coherence": 1.57}
+    assert find_paper_rows(HierarchicalAutoencoderConfig(), "mscoco") == []

@@ -80,6 +80,10 @@ class Seq2SeqMixin:
             "labels": pad(TARGETS, side if side != "between" else "right", -100),
         }
 
+    def attends(self, labels: torch.Tensor) -> torch.Tensor:
+        """Which target positions attend to the source; all by default."""
+        return torch.ones_like(labels, dtype=torch.bool)
+
     def pytest_generate_tests(self, metafunc):
         if "variant" in metafunc.fixturenames:
             metafunc.parametrize("variant", list(self.variants))
@@ -251,7 +255,8 @@ class Seq2SeqMixin:
         if full.cross_attentions is not None:
             weights = full.cross_attentions[-1]
             assert weights.shape == (rows, weights.shape[1], targets, batch["input_ids"].shape[1])
-            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+            attends = self.attends(batch["labels"])[:, None].expand(weights.shape[:-1])
+            torch.testing.assert_close(weights.sum(-1), attends.float())
             assert not weights[1, :, :, len(SOURCES[1]) :].any()
         batch.pop("labels")
         generated = model.generate(
