@@ -10,7 +10,7 @@ from hf_paraphrase.models.modeling_hierarchical_autoencoder import (
 )
 
 from . import naive_hierarchical_autoencoder as naive
-from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin
+from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, pad
 
 # Documents of 3, 1, no and 2 sentences; the last has no marks at its end. 4 ends a sentence, 2 a document.
 DOCUMENTS = [[5, 6, 4, 7, 4, 8, 9, 5, 4, 2], [6, 7, 4, 2], [2], [9, 4, 8, 7]]
