@@ -95,12 +95,15 @@ def push_to_hub(
     folder = Path(folder)
     files: dict[str, Path | bytes] = {**find_files(folder)}
     checkpoint = read_checkpoint(folder)
+    own_card = folder / CARD_FILE
+    if not own_card.is_file():  # what has no card fails before a repository is made for it
+        make_card(checkpoint, repo_id, dataset_id, license)
     api = HfApi(library_name="hf_paraphrase")
     repo_id = _retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
     if checkpoint.results:
         files[EVAL_RESULTS_FILE] = make_eval_results_yaml(checkpoint, dataset_id).encode()
-    if (folder / CARD_FILE).is_file():
-        files[CARD_FILE] = folder / CARD_FILE
+    if own_card.is_file():
+        files[CARD_FILE] = own_card
     else:
         files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license)).encode()
     title = f"Upload {folder.resolve().name}"
@@ -122,7 +125,8 @@ def _commit(
         revision = review.git_reference
     elif revision is not None and not create_pr:
         api.create_branch(repo_id, branch=revision, exist_ok=True)
-    there = set(api.list_repo_files(repo_id, revision=revision))
+    state = api.repo_info(repo_id, revision=revision)
+    there = {file.rfilename for file in state.siblings}
     if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, revision):
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
         files = {path: content for path, content in files.items() if path != CARD_FILE}
@@ -139,6 +143,8 @@ def _commit(
             ],
             commit_message=title,
             revision=revision,
+            # Whoever commits meanwhile, a card for instance, makes this attempt fail and the next one look again.
+            parent_commit=state.sha,
             create_pr=create_pr and review is None,
         )
     return review.url if review else commit.pr_url or commit.commit_url
@@ -169,7 +175,7 @@ def _retry(attempt: Callable[[], Result]) -> Result:
             logger.warning("%s; attempt %d of %d in %.0f s", _describe(cause), number + 1, ATTEMPTS, wait)
             time.sleep(wait)
         except ValueError as error:  # metadata of the card that the Hub refuses
-            raise InputError(f"the Hub refuses the card: {error}") from error
+            raise InputError(f"not pushed: {error}") from error
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -11,6 +11,7 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from hf_paraphrase.hub.card import is_edited
+from tests.models.tiny import save, tiny_bart
 
 from .repositories import Blob
 from .runs import digest
@@ -115,6 +116,7 @@ FAULTS = {
     "500 at the commit": Fault("POST .*/commit/", status=500, times=3),
     "503 in the upload": Fault("PUT /large/", status=503, times=2),
     "429 before the upload": Fault("POST .*/preupload/", status=429),
+    "412, a commit came between": Fault("POST .*/commit/", status=412),
     "429 at the commit": Fault("POST .*/commit/", status=429, retry_after=7),
 }
 
@@ -148,6 +150,34 @@ def test_a_push_that_fails_for_good_is_finished_later(status, push, server, trai
     assert push().status == 0
     assert server.repository("you/tiny").files().keys() >= PUSHED
     assert server.count("^PUT /large/") == uploads
+
+
+def test_a_commit_that_comes_between_is_not_overwritten(push, server, monkeypatch):
+    """Somebody writes a card while ours is on its way: theirs is kept."""
+    push()
+    repository = server.repository("you/tiny")
+    repository.record("main", {path: blob for path, blob in repository.files().items() if path != "config.json"}, "x")
+    commit = repository.commit
+
+    def write_a_card_first(*args):
+        monkeypatch.undo()
+        repository.record("main", repository.files() | {"README.md": Blob(b"mine", False)}, "by hand")
+        return commit(*args)
+
+    monkeypatch.setattr(repository, "commit", write_a_card_first)
+    answer = push()
+    assert answer.status == 0 and "412" in answer.errors and "it is kept" in answer.errors
+    assert repository.files()["README.md"].content == b"mine" and "config.json" in repository.files()
+
+
+def test_a_model_without_a_card_makes_no_repository(client, server, tmp_path):
+    save(tiny_bart(), tmp_path / "bart")
+    answer = client("push", tmp_path / "bart", "--repo-id", "you/bart")
+    assert answer.status == 2 and "no text for models of type bart; write a README.md" in answer.errors
+    assert not server.requests
+    (tmp_path / "bart" / "README.md").write_text("---\nlicense: mit\n---\nA BART.\n")
+    assert client("push", tmp_path / "bart", "--repo-id", "you/bart").status == 0
+    assert server.repository("you/bart").files().keys() >= {"README.md", "model.safetensors", "tokenizer.json"}
 
 
 def test_permission_denied(push, server, client, trained_run):
@@ -261,7 +291,7 @@ def test_a_card_that_is_no_card(client, server, trained_run, tmp_path):
     shutil.copytree(trained_run, folder)
     (folder / "README.md").write_text("---\n- a list\n---\n")
     answer = client("push", folder, "--repo-id", "you/tiny")
-    assert answer.status == 2 and "error: the Hub refuses the card: Invalid metadata in README.md" in answer.errors
+    assert answer.status == 2 and "error: not pushed: Invalid metadata in README.md" in answer.errors
 
 
 @pytest.mark.parametrize(
