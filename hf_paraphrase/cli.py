@@ -266,6 +266,11 @@ def paraphrase(
     do_sample: Annotated[bool, typer.Option("--do-sample", help="Sample in place of searching.")] = False,
     temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
+    num_neighbors: Annotated[
+        int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
+    ] = None,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
+    select: Annotated[str | None, typer.Option(help="How: score, jaccard or embedding.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -294,8 +299,12 @@ def paraphrase(
         "do_sample": do_sample,
         "temperature": temperature,
         "max_new_tokens": max_new_tokens,
+        "num_neighbors": num_neighbors,
+        "num_candidates": num_candidates,
+        "select": select,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
+    is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
     sources = texts or [line.rstrip("\n") for line in sys.stdin]
     outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
     for source, output in zip(sources, outputs, strict=True):
@@ -303,7 +312,7 @@ def paraphrase(
         if as_json:
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
-            typer.echo("\n".join(paraphrases if num_return_sequences == 1 else [source, *paraphrases, ""]))
+            typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
 
 
 @app.command()
