@@ -141,8 +141,10 @@ def format_document_results(results: Mapping[str, Any]) -> str:
     """The scores as text: the model, the baselines and the paper's rows, a line each."""
     names = {"model": results["model"]["name"] or "this model", "copy": "copy", "shuffled": "sentences shuffled"}
     lines = {
-        names[name]: [f"{scores[score]['score']:.2f} ± {(scores[score]['high'] - scores[score]['low']) / 2:.2f}"
-                      for score in SCORES]
+        names[name]: [
+            f"{scores[score]['score']:.2f} ± {(scores[score]['high'] - scores[score]['low']) / 2:.2f}"
+            for score in SCORES
+        ]
         for name, scores in results["systems"].items()
     }
     for row in results["paper"]:

@@ -40,7 +40,9 @@ class Sentences:
 
 
 @torch.compiler.disable
-def find_sentences(ids: torch.LongTensor, real: torch.BoolTensor, marks: tuple[int, ...], whole: bool = False) -> Sentences:
+def find_sentences(
+    ids: torch.LongTensor, real: torch.BoolTensor, marks: tuple[int, ...], whole: bool = False
+) -> Sentences:
     """Find the sentences of each row.
 
     Args:

@@ -150,7 +150,9 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         # The end-of-document mark is a step of its own, the last (section 3.1: D = {s1, …, sN, endD}), no sentence.
         is_end = (found.length == 1) & (input_ids[found.document, ends] == self.config.eos_token_id)
         closed = is_end[count.cumsum(0) - 1]
-        number = reverse(found.number, count[document], closed[document]) if self.config.reverse_source else found.number
+        number = (
+            reverse(found.number, count[document], closed[document]) if self.config.reverse_source else found.number
+        )
         order = packed_order(document, number, count)
         outputs, state = self.sentences.run_packed(order.pack(vectors[order.words]))
 

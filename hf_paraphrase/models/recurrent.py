@@ -157,9 +157,7 @@ class StackedLstm(nn.Module):
         return real.unpack(packed), final_state, layers
 
     @torch.compiler.disable
-    def run_packed(
-        self, inputs: PackedSequence, state: LstmState | None = None
-    ) -> tuple[torch.Tensor, LstmState]:
+    def run_packed(self, inputs: PackedSequence, state: LstmState | None = None) -> tuple[torch.Tensor, LstmState]:
         """Run all layers over sequences that are packed already, the longest first.
 
         Args:

@@ -31,12 +31,10 @@ def make_model(device: str, **options) -> HierarchicalAutoencoderForConditionalG
 
 
 def benchmark_autoencoder(device: str, repeats: int) -> list[Row]:
-    """Training against a bare LSTM autoencoder of the same depth, width and words; writing against the standard one."""
+    """Training against a bare LSTM autoencoder of the same sizes and words; writing against the standard one."""
     config = HierarchicalAutoencoderConfig(**SIZES)
     ids = random_documents(config, device)
-    bare = training_step(
-        module := BareLstm(config).to(device).train(), lambda: module(input_ids=ids, labels=ids)
-    )
+    bare = training_step(module := BareLstm(config).to(device).train(), lambda: module(input_ids=ids, labels=ids))
     rows = []
     for name, options in (("hierarchical", {}), ("with attention", {"attention": True})):
         model = make_model(device, **options).train()

