@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 EXAMPLES = 10
+# What goes in and comes out, in the rows of outputs that paraphrasers and autoencoders leave.
+REWRITES = (("source", "prediction"), ("document", "output"))
 RECIPE_FILES = {
     "training.yaml": "training",
     "config.json": "model_config",
@@ -106,9 +108,10 @@ def measure_failures(checkpoint: Checkpoint) -> list[str]:
     """How often an output is the source itself, empty or stammers, where there are outputs to count."""
     for split, predictions in checkpoint.predictions.items():
         pairs = [
-            (row["source"].lower().split(), row["prediction"].lower().split())
+            (row[source].lower().split(), row[output].lower().split())
             for row in predictions
-            if {"source", "prediction"} <= row.keys()
+            for source, output in REWRITES
+            if {source, output} <= row.keys()
         ]
         if pairs:
             copied = sum(source == output for source, output in pairs) / len(pairs)
@@ -139,7 +142,8 @@ def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
     """What the examples of use hand to the pipeline: the first row that was evaluated, where there is one."""
     row = next((rows[0] for rows in checkpoint.predictions.values() if rows), {})
     if not is_matcher:
-        return json.dumps(row.get("source", "How can I learn to cook?"), ensure_ascii=False)
+        texts = [row[source] for source, _ in REWRITES if source in row]
+        return json.dumps(texts[0] if texts else "How can I learn to cook?", ensure_ascii=False)
     texts = [value for value in row.values() if isinstance(value, str)][:2]
     texts = texts if len(texts) == 2 else ["A dog runs.", "An animal moves."]
     return json.dumps(dict(zip(("text", "text_pair"), texts, strict=True)), ensure_ascii=False)

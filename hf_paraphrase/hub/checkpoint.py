@@ -152,7 +152,8 @@ def _read_predictions(
     split: str, results: dict[str, Any], sizes: dict[str, int], open_file: Callable[[str], Path]
 ) -> list[dict[str, Any]]:
     beams = [f"-beam{entry['num_beams']}" for entry in results.get("generation", [])]
-    path = f"evaluation/predictions-{split}{beams[0] if beams else ''}.jsonl"
-    if path not in sizes:
-        return []
-    return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").splitlines()]
+    names = [f"predictions-{split}{beams[0] if beams else ''}", f"reconstructions-{split}"]
+    for path in (f"evaluation/{name}.jsonl" for name in names):
+        if path in sizes:
+            return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
+    return []

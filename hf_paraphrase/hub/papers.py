@@ -109,7 +109,8 @@ ARCHITECTURE_NOTES = {
         attention="attention",
     ),
     "fset": _paraphraser(
-        "a Transformer that retrieves a pair of paraphrases near its input and applies the edits between them",
+        "a Transformer of {num_layers} layers of {hidden_size} units, given a retrieved pair of paraphrases whose "
+        "source is like its input, which applies the edits between the two",
         "Kazemnejad et al. 2020",
         KAZEMNEJAD_2020,
     ),
@@ -120,11 +121,19 @@ ARCHITECTURE_NOTES = {
         KAZEMNEJAD_2020,
     ),
     "coupled_lstm": _matcher(
-        "a grid of coupled LSTMs that reads two sentences together, word against word", "Liu et al. 2016", LIU_2016
+        "a grid of {coupling}ly coupled LSTMs of {hidden_size} units, in {num_blocks} blocks from {num_directions} "
+        "directions, which reads two sentences together, word against word",
+        "Liu et al. 2016",
+        LIU_2016,
     ),
-    "pair_lstm": _matcher("a reader of two sentences, a baseline of the paper", "Liu et al. 2016", LIU_2016),
+    "pair_lstm": _matcher(
+        "a reader of two sentences, of the kind `{encoder}` with {hidden_size} units, a baseline of the paper",
+        "Liu et al. 2016",
+        LIU_2016,
+    ),
     "hierarchical_autoencoder": ArchitectureNotes(
-        "an LSTM autoencoder of whole paragraphs, word by word or by sentences of words, as its configuration says",
+        "an LSTM autoencoder of whole paragraphs, {num_layers} + {num_layers} layers of {hidden_size} units, with the "
+        "hierarchy `{hierarchy}`",
         "Li et al. 2015",
         LI_2015,
         "to turn a paragraph of the kind it was trained on into one vector and back, for study",
@@ -133,5 +142,6 @@ ARCHITECTURE_NOTES = {
             "What it rebuilds drifts from the source with every sentence; names and numbers change first.",
             "Words outside its vocabulary are not written, and all look alike to it when it reads them.",
         ),
+        {"attention": "attention"},
     ),
 }

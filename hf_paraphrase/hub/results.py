@@ -25,6 +25,8 @@ EVAL_RESULTS_FILE = ".eval_results/hf_paraphrase.yaml"
 BASELINES = {
     "copy_source": "the source, copied",
     "first_reference": "first reference, against the source and the other references",
+    "copy": "the document, copied",
+    "shuffled": "its sentences in random order",
 }
 # Names of scores on the Hub, where it has one for several of ours.
 METRIC_TYPES = {"bleu_4": "bleu", "bleu_2": "bleu", "rouge1": "rouge", "rouge2": "rouge", "rougeL": "rouge"}
@@ -48,8 +50,8 @@ def list_systems(results: dict[str, Any]) -> list[System]:
     """This model with each of its decodings, the baselines, and the rows of the paper.
 
     Args:
-        results: What `results-SPLIT.json` holds: the scores of a model that generates stand in `generation`, for each
-            decoding, those of others in `scores`.
+        results: What `results-SPLIT.json` holds: the scores of a paraphraser stand in `generation`, for each decoding,
+            those of a matcher in `scores`, those of an autoencoder in `systems`, with its baselines.
     """
     systems = [
         System(f"this model, beam {entry['num_beams']}", _by_metric(entry["scores"]), f"beam{entry['num_beams']}")
@@ -57,6 +59,13 @@ def list_systems(results: dict[str, Any]) -> list[System]:
     ]
     if "scores" in results:
         systems.append(System("this model", _by_metric(results["scores"]), ""))
+    for name, scores in results.get("systems", {}).items():
+        if name == "model":
+            signatures = results["signatures"]
+            signed = {metric: score | {"signature": signatures[metric]} for metric, score in scores.items()}
+            systems.append(System("this model", signed, ""))
+        else:
+            systems.append(System(BASELINES.get(name, name), scores))
     for name, rows in results.get("baselines", {}).items():
         systems.append(System(BASELINES.get(name, name.replace("_", " ")), _by_metric(rows)))
     for row in results.get("paper", []):

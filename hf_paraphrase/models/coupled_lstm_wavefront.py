@@ -14,6 +14,12 @@ from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, links_of
 
 __all__ = ["coupled_lstm"]
 
+# Looked up once: to choose the overload anew takes longer than a small step's operation.
+sigmoid_backward, sigmoid_backward_out = (
+    torch.ops.aten.sigmoid_backward.default,
+    torch.ops.aten.sigmoid_backward.grad_input,
+)
+
 
 # Compiling would unroll the loop anew for every pair of lengths.
 @torch.compiler.disable
@@ -206,13 +212,13 @@ class Lane:
         grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
         squashed = (c * -2).sigmoid_()
         torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
-        through_h = torch.ops.aten.sigmoid_backward(grad_h.mul_(output), squashed)
+        through_h = sigmoid_backward(grad_h.mul_(output), squashed)
         grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
         torch.mul(grad_c, entry, out=grad_candidate).mul_(4)
         if not links:
             grad_gates[:, 3 * self.hidden_size :] = 0
-            return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), None
+            return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), None
         grad_c_before = torch.zeros_like(c_before)
         for forget, grad_forget, (readers, read, others) in zip(forgets, grad_forgets, links, strict=True):
             for other in others:
@@ -220,7 +226,7 @@ class Lane:
             grad = grad_c[readers]
             torch.mul(grad, c_before[read], out=grad_forget[readers])
             grad_c_before[read].addcmul_(grad, forget[readers])
-        return torch.ops.aten.sigmoid_backward(grad_gates, gates, grad_input=grad_gates), grad_c_before
+        return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
 
     def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
         """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""

@@ -108,6 +108,19 @@ def test_a_model_of_sentence_pairs(checkpoint, problem, tag):
     assert (result.metric_type, result.metric_name, result.metric_value) == ("accuracy", "accuracy", 81.0)
 
 
+def test_an_autoencoder(checkpoint):
+    scores = {"bleu_4": {"score": 24.1, "low": 23.0, "high": 25.0}}
+    results = {name: RESULTS[name] for name in ("model", "data", "environment")}
+    results |= {"systems": {"model": scores, "copy": scores, "shuffled": scores}, "signatures": {"bleu_4": "lc"}}
+    rows = [{"document": "a b .\nc d .", "output": "a b ."}]
+    card = make_card(replace(checkpoint, results={"test": results}, predictions={"test": rows}), "you/auto")
+    for row in ("this model", "the document, copied", "its sentences in random order"):
+        assert f"| {row} | 24.10 (23.00 to 25.00) |" in card.text
+    assert "- bleu_4: `lc`" in card.text and "| a b . c d . | a b . |" in card.text
+    (result,) = card.data.eval_results
+    assert (result.metric_name, result.metric_value) == ("bleu_4", 24.1)
+
+
 def test_every_architecture_has_its_notes():
     for config_class in ARCHITECTURES:
         notes = ARCHITECTURE_NOTES[config_class.model_type]
