@@ -122,6 +122,12 @@ def train(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--search", metavar="FIELD=VALUE,…", help="Train with each value; repeatable, for all combinations."
+        ),
+    ] = None,
 ) -> None:
     """Train a model as a recipe says.
 
@@ -139,6 +145,12 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    if grid:
+        from .training.search import parse_grid, search
+
+        for run in search(chosen, parse_grid(grid), output_dir, data_dir=data_dir)["runs"]:
+            typer.echo(f"{run['cost']:.4f}  {run['folder']}")
+        return
     run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
 
 
