@@ -132,6 +132,12 @@ def train(
         str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")
     ] = None,
     hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--search", metavar="FIELD=VALUE,…", help="Train with each value; repeatable, for all combinations."
+        ),
+    ] = None,
 ) -> None:
     """Train a model as a recipe says.
 
@@ -150,11 +156,19 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    if grid and push_to_hub:
+        raise InputError("--search trains several models; share the best one afterwards with: hf-paraphrase push DIR")
     repo_id = hub_model_id or output_dir.resolve().name
     if push_to_hub:
         from .hub.push import check_access
 
         check_access(repo_id)
+    if grid:
+        from .training.search import parse_grid, search
+
+        for run in search(chosen, parse_grid(grid), output_dir, data_dir=data_dir)["runs"]:
+            typer.echo(f"{run['cost']:.4f}  {run['folder']}")
+        return
     run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
     if push_to_hub:
         push_trained(output_dir, repo_id, hub_private_repo)

@@ -157,6 +157,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "steps": state.step,
         "epochs": run.epoch,
         "best": next(entry for entry in evaluations if entry["step"] == state.best_step),
+        "best_cost": state.best_cost,
         "last": evaluations[-1],
         "target_tokens_per_second": state.train_tokens / state.train_seconds,
         "train_seconds": state.train_seconds,
