@@ -64,7 +64,7 @@ def test_help_of_train_lists_the_fields(capsys: pytest.CaptureFixture) -> None:
     out = capsys.readouterr().out
     assert "--recipe" in out
     assert "--learning_rate" in out
-    assert "sgd | adamw" in out
+    assert "sgd | adagrad | adamw" in out
 
 
 @pytest.mark.parametrize("command", ["evaluate", "paraphrase", "curves"])

@@ -9,6 +9,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
 
+from .auto_map import AutoMappedModel
 from .configuration_sentence_pair import SentencePairConfig
 
 __all__ = [
@@ -93,7 +94,7 @@ def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> Sentences:
     return Sentences(ids.gather(1, order), is_word.bool().sum(1))
 
 
-class SentencePairPreTrainedModel(PreTrainedModel):
+class SentencePairPreTrainedModel(AutoMappedModel, PreTrainedModel):
     """Base of the sentence-pair models: weights start as Liu et al. 2016 have them."""
 
     base_model_prefix = "model"

@@ -17,7 +17,7 @@ CANDIDATES = [["a dog sat", "on a mat the cat sat", "cat"], ["how do i learn", "
 
 
 def tiny_matcher(num_labels: int, id2label: dict[int, str] | None = None) -> BertForSequenceClassification:
-    torch.manual_seed(num_labels)
+    torch.manual_seed(2)
     config = BertConfig(
         vocab_size=len(WORDS),
         hidden_size=16,
@@ -86,7 +86,7 @@ def test_by_matcher(id2label, label, tmp_path):
     loaded = pipeline("text-classification", model=path, batch_size=3)
     assert select_candidates(SOURCES, CANDIDATES, "matcher", matcher=loaded) == expected
     # The choice is not that of whatever comes first.
-    assert set(expected) != {0} or label == 0
+    assert set(expected) != {0}
 
 
 def test_of_equals_the_first():
