@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import logging
 import os
 import sys
 import time
@@ -21,8 +20,6 @@ def run(order: dict, waits: list[float]) -> dict:
     os.environ.pop("HF_TOKEN", None)
     os.environ.update(order["env"])
     output, errors, status, names = io.StringIO(), io.StringIO(), 0, {"result": None}
-    log = logging.StreamHandler(errors)  # a handler that a library left behind would write to an older order's stream
-    logging.getLogger("hf_paraphrase").addHandler(log)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
             if "args" in order:
@@ -33,7 +30,6 @@ def run(order: dict, waits: list[float]) -> dict:
             status = stop.code or 0
         except Exception as error:
             status, names["result"] = 1, f"{type(error).__name__}: {error}"
-    logging.getLogger("hf_paraphrase").removeHandler(log)
     answer = {"status": status, "output": output.getvalue(), "errors": errors.getvalue()}
     return answer | {"result": names["result"], "waits": list(waits)}
 
