@@ -120,6 +120,7 @@ class Text2TextGenerationPipeline(Pipeline):
         """
         choices = self.default_choices | self._take_choices(kwargs)
         choices = {name: value for name, value in choices.items() if value is not None}
+        check_choices(choices)
         if choices or reads_pairs(self.model):
             return self._call_with_choices(inputs, choices, kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -343,6 +344,15 @@ def check_texts(texts: list[Any]) -> None:
     """Raise ValueError unless all are strings."""
     for index, text in enumerate(texts):
         check_text(text, f"input {index} of the list")
+
+
+def check_choices(choices: dict[str, Any]) -> None:
+    """Raise ValueError where choices contradict each other or ask for less than one."""
+    for name in ("num_neighbors", "num_candidates"):
+        if choices.get(name, 1) < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {choices[name]}")
+    if "retrieved" in choices and "num_neighbors" in choices:
+        raise ValueError("`num_neighbors` looks pairs up and `retrieved` gives them: pass one of the two")
 
 
 def check_pairs(pairs: Any) -> list[tuple[str, str]]:

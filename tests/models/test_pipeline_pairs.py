@@ -130,6 +130,9 @@ def test_candidates_of_any_model(tmp_path):
         ({"select": "jaccard"}, "say how many"),
         ({"num_candidates": 2, "return_tensors": True}, "leave `num_return_sequences`"),
         ({"num_candidates": 2, "select": "luck"}, "`by` must be one of"),
+        ({"num_neighbors": 0}, "`num_neighbors` must be at least 1, not 0"),
+        ({"num_candidates": 0}, "`num_candidates` must be at least 1, not 0"),
+        ({"num_neighbors": 2, "retrieved": [("a", "b")]}, "pass one of the two"),
     ],
 )
 def test_wrong_arguments_are_named(pipe, options, message):
