@@ -12,9 +12,10 @@ from transformers.utils import can_return_tuple
 
 from .configuration_fset import FsetConfig
 from .edit_provider import EditProvider, Tokens
-from .portable import PortableModel
-from .token_ids import embed, shift_tokens_right
+from .language_model_head import LanguageModelHeadMixin, language_model_loss
+from .token_ids import embed
 from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states
+from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
 
@@ -329,7 +330,7 @@ class FsetModel(FsetPreTrainedModel):
         )
 
 
-class FsetForConditionalGeneration(PortableModel, FsetPreTrainedModel, GenerationMixin):
+class FsetForConditionalGeneration(LanguageModelHeadMixin, FsetPreTrainedModel, GenerationMixin):
     """FSET with a softmax over the vocabulary, for training and `generate()`, which takes the retrieved pairs too.
 
     With the sizes of Table 1, 8,000 words and tied embeddings it has 1,786,728 parameters. The paper calls its own
@@ -342,18 +343,8 @@ class FsetForConditionalGeneration(PortableModel, FsetPreTrainedModel, Generatio
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.model = FsetModel(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
-
-    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
-        """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
-        return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
 
     @can_return_tuple
     def forward(
@@ -387,9 +378,7 @@ class FsetForConditionalGeneration(PortableModel, FsetPreTrainedModel, Generatio
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None:
-                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-                if decoder_attention_mask is None:
-                    decoder_attention_mask = (labels != -100).cummax(dim=1).values
+                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
         outputs = self.model(
             input_ids,
             attention_mask,
@@ -408,11 +397,8 @@ class FsetForConditionalGeneration(PortableModel, FsetPreTrainedModel, Generatio
             return_dict=True,
         )
         logits = self.lm_head(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
         return FsetSeq2SeqLMOutput(
-            loss=loss,
+            loss=language_model_loss(logits, labels),
             logits=logits,
             past_key_values=outputs.past_key_values,
             decoder_hidden_states=outputs.decoder_hidden_states,

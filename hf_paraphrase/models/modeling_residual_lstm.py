@@ -11,9 +11,9 @@ from transformers.utils import can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
-from .portable import PortableModel
+from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .recurrent import LstmState, RecurrentCache, StackedLstm
-from .token_ids import embed, shift_tokens_right
+from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
@@ -320,7 +320,7 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
         )
 
 
-class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrainedModel, GenerationMixin):
+class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmPreTrainedModel, GenerationMixin):
     """The encoder-decoder of Prakash et al. 2016 with a softmax over the vocabulary, for training and `generate()`."""
 
     def __init__(self, config: ResidualLstmConfig):
@@ -330,16 +330,6 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
-
-    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
-        """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
-        return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
 
     @can_return_tuple
     def forward(
@@ -370,9 +360,7 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
         if labels is not None:
             use_cache = False
             if decoder_input_ids is None and decoder_inputs_embeds is None:
-                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-                if decoder_attention_mask is None:
-                    decoder_attention_mask = (labels != -100).cummax(dim=1).values
+                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
         outputs = self.model(
             input_ids,
             attention_mask,
@@ -388,11 +376,8 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
             return_dict=True,
         )
         logits = self.lm_head(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
         return Seq2SeqLMOutput(
-            loss=loss,
+            loss=language_model_loss(logits, labels),
             logits=logits,
             past_key_values=outputs.past_key_values,
             decoder_hidden_states=outputs.decoder_hidden_states,

@@ -32,7 +32,10 @@ class VocabularyProjection(nn.Linear):
         words = SLICE // self.in_features
         for start in range(0, self.out_features, words):
             part = slice(start, start + words)
-            torch.addmm(self.bias[part], rows, self.weight[part].t(), out=scores[:, part])
+            if self.bias is None:
+                torch.mm(rows, self.weight[part].t(), out=scores[:, part])
+            else:
+                torch.addmm(self.bias[part], rows, self.weight[part].t(), out=scores[:, part])
         return scores.view(*hidden.shape[:-1], self.out_features)
 
     def _is_worth_slicing(self, rows: torch.Tensor) -> bool:

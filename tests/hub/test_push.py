@@ -27,6 +27,7 @@ PUSHED = {
     "configuration_residual_lstm.py",
     "evaluation/results-test.json",
     "generation_config.json",
+    "language_model_head.py",
     "model.safetensors",
     "modeling_residual_lstm.py",
     "pipeline_text2text.py",

@@ -17,9 +17,12 @@ def projection(monkeypatch: pytest.MonkeyPatch) -> VocabularyProjection:
     return VocabularyProjection(5, 23)
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(4, 5), (2, 3, 5), (1, 5), (5,), (0, 5)])
-def test_slices_make_the_whole_product(projection: VocabularyProjection, shape: tuple[int, ...]) -> None:
+def test_slices_make_the_whole_product(projection: VocabularyProjection, shape: tuple[int, ...], bias: bool) -> None:
     hidden = torch.randn(shape)
+    if not bias:
+        projection.bias = None
     with torch.inference_mode():
         scores = projection(hidden)
     torch.testing.assert_close(scores, nn.functional.linear(hidden, projection.weight, projection.bias))
