@@ -72,20 +72,28 @@ def describe_course(summary: dict[str, Any]) -> dict[str, Any]:
 def show_results(results: dict[str, Any]) -> dict[str, Any]:
     """The table of a split: this model, the baselines and the paper's figures in rows, scores in columns."""
     data, systems = results["data"], list_systems(results)
-    metrics = list(systems[0].scores)
+    own = [system for system in systems if system.decoding is not None]
+    metrics = list(dict.fromkeys(metric for system in own for metric in system.scores))
     rows = [
         [format_score(system.scores[metric]) if metric in system.scores else "-" for metric in metrics]
         for system in systems
     ]
     return {
-        "title": f"`{data['path']}`, split `{data['split']}`, {data['rows']:,} rows; in brackets 95% intervals.",
+        "title": f"`{data['path']}`, split `{data['split']}`, {_count_rows(data)}; in brackets 95% intervals.",
         "header": _row(["", *metrics]),
         "columns": len(metrics),
         "rows": [_row([system.label, *cells]) for system, cells in zip(systems, rows, strict=True)],
         "perplexity": f"{results['perplexity']['perplexity']:.2f}" if "perplexity" in results else None,
         "paper": bool(results.get("paper")),
-        "signatures": {name: row["signature"] for name, row in systems[0].scores.items() if "signature" in row},
+        "signatures": {
+            name: row["signature"] for system in own for name, row in system.scores.items() if "signature" in row
+        },
     }
+
+
+def _count_rows(data: dict[str, Any]) -> str:
+    seed = data.get("sample_seed")
+    return f"{data['rows']:,} rows" + ("" if seed is None else f", drawn with seed {seed}")
 
 
 def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ BASELINES = {
     "shuffled": "its sentences in random order",
 }
 # Names of scores on the Hub, where it has one for several of ours.
-METRIC_TYPES = {"bleu_4": "bleu", "bleu_2": "bleu", "rouge1": "rouge", "rouge2": "rouge", "rougeL": "rouge"}
+METRIC_TYPES = {"bleu_4": "bleu", "bleu_2": "bleu"} | dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeW"), "rouge")
 
 
 class System(NamedTuple):
@@ -53,10 +53,7 @@ def list_systems(results: dict[str, Any]) -> list[System]:
         results: What `results-SPLIT.json` holds: the scores of a paraphraser stand in `generation`, for each decoding,
             those of a matcher in `scores`, those of an autoencoder in `systems`, with its baselines.
     """
-    systems = [
-        System(f"this model, beam {entry['num_beams']}", _by_metric(entry["scores"]), f"beam{entry['num_beams']}")
-        for entry in results.get("generation", [])
-    ]
+    systems = [_decoded(entry) for entry in results.get("generation", [])]
     if "scores" in results:
         systems.append(System("this model", _by_metric(results["scores"]), ""))
     for name, scores in results.get("systems", {}).items():
@@ -72,6 +69,19 @@ def list_systems(results: dict[str, Any]) -> list[System]:
         label = row["model"] if row.get("num_beams") is None else f"{row['model']}, beam {row['num_beams']}"
         systems.append(System(label, {metric: {"score": score} for metric, score in row["scores"].items()}))
     return systems
+
+
+def _decoded(entry: dict[str, Any]) -> System:
+    """This model with one of its decodings: a beam width, and for a model that edits, K retrieved pairs a row."""
+    label, decoding = f"this model, beam {entry['num_beams']}", f"beam{entry['num_beams']}"
+    if "num_neighbors" in entry:
+        label, decoding = f"{label}, K = {entry['num_neighbors']}", f"{decoding}_k{entry['num_neighbors']}"
+    if "num_candidates" in entry.get("decoding", {}):
+        label += ", by {select} of {num_candidates}".format_map(entry["decoding"])
+    diversity = dict(entry.get("self_bleu", {}))
+    signature = diversity.pop("signature", None)
+    diversity = {name: {"score": score, "signature": signature} for name, score in diversity.items()}
+    return System(label, _by_metric(entry["scores"]) | diversity, decoding)
 
 
 def format_score(score: dict[str, Any]) -> str:

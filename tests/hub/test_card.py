@@ -108,6 +108,23 @@ def test_a_model_of_sentence_pairs(checkpoint, problem, tag):
     assert (result.metric_type, result.metric_name, result.metric_value) == ("accuracy", "accuracy", 81.0)
 
 
+def test_outputs_by_several_pairs(checkpoint):
+    entry = RESULTS["generation"][0]
+    chosen = {"num_candidates": 5, "select": "jaccard"}
+    several = [
+        entry | {"num_neighbors": 1, "decoding": chosen},
+        entry | {"num_neighbors": 3, "decoding": chosen, "self_bleu": {"self_bleu_2": 94.5, "signature": "nrefs:2"}},
+    ]
+    data = RESULTS["data"] | {"sample_seed": 1}
+    checkpoint = replace(checkpoint, results={"test": RESULTS | {"generation": several, "data": data}})
+    card = make_card(checkpoint)
+    assert "3 rows, drawn with seed 1;" in card.text
+    assert "| this model, beam 5, K = 3, by jaccard of 5 | " in card.text and "94.50 |\n" in card.text
+    assert "- self_bleu_2: `nrefs:2`" in card.text
+    names = [result.metric_name for result in card.data.eval_results]
+    assert len(set(names)) == len(names) and "bleu_4, beam 5, K = 1, by jaccard of 5" in names
+
+
 def test_an_autoencoder(checkpoint):
     scores = {"bleu_4": {"score": 24.1, "low": 23.0, "high": 25.0}}
     results = {name: RESULTS[name] for name in ("model", "data", "environment")}
