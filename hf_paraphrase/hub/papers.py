@@ -121,8 +121,8 @@ ARCHITECTURE_NOTES = {
         KAZEMNEJAD_2020,
     ),
     "coupled_lstm": _matcher(
-        "a grid of {coupling}ly coupled LSTMs of {hidden_size} units, in {num_blocks} blocks from {num_directions} "
-        "directions, which reads two sentences together, word against word",
+        "a grid of {coupling}ly coupled LSTMs of {hidden_size} units (blocks: {num_blocks}, directions: "
+        "{num_directions}), which reads two sentences together, word against word",
         "Liu et al. 2016",
         LIU_2016,
     ),
