@@ -207,7 +207,8 @@ def evaluate(
         list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
     ] = None,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
-    select: Annotated[str, typer.Option(help="How they are chosen: score, jaccard or embedding.")] = "score",
+    select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
+    matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
     group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
@@ -263,6 +264,7 @@ def evaluate(
         num_neighbors=num_neighbors or [1],
         num_candidates=num_candidates,
         select=select,
+        matcher=matcher,
         group_by=group_by,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
@@ -284,7 +286,8 @@ def paraphrase(
         int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
     ] = None,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
-    select: Annotated[str | None, typer.Option(help="How: score, jaccard or embedding.")] = None,
+    select: Annotated[str | None, typer.Option(help="How: score, jaccard, embedding or matcher.")] = None,
+    matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -316,6 +319,7 @@ def paraphrase(
         "num_neighbors": num_neighbors,
         "num_candidates": num_candidates,
         "select": select,
+        "matcher": matcher,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)

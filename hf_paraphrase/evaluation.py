@@ -47,6 +47,7 @@ def evaluate_paraphraser(
     retriever: ParaphraseRetriever | None = None,
     num_candidates: int | None = None,
     select: str = "score",
+    matcher: str | os.PathLike | None = None,
     group_by: str | None = None,
     **generate_kwargs: Any,
 ) -> dict[str, Any]:
@@ -77,6 +78,7 @@ def evaluate_paraphraser(
         retriever: Finds the pairs; None for the one saved with the model.
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
+        matcher: The model that `select="matcher"` asks.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
@@ -136,6 +138,8 @@ def evaluate_paraphraser(
     decided = model.generation_config.to_diff_dict()
     del decided["transformers_version"]
     choice = {} if num_candidates is None else {"num_candidates": num_candidates, "select": select}
+    if matcher is not None:
+        choice["matcher"] = os.fspath(matcher)
     generation = []
     for width in num_beams:
         decoding = {**generate_kwargs, "num_beams": width, "do_sample": False}

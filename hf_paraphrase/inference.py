@@ -18,10 +18,12 @@ from transformers import (
     BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    TextClassificationPipeline,
 )
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from .errors import InputError
+from .generation.selection import load_matching_pipeline
 from .metrics.perplexity.scoring import perplexity
 from .models.retrieved_pairs import choose
 
@@ -84,6 +86,7 @@ def generate_paraphrases(
     pairs: Sequence[tuple[str, str]] | None = None,
     num_candidates: int | None = None,
     select: str = "score",
+    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
     **generate_kwargs: Any,
 ) -> list[str]:
     """One output for each source, in their order; sources of like length share a batch.
@@ -98,9 +101,12 @@ def generate_paraphrases(
         pairs: For each source the pair to edit it by, for a model that does so.
         num_candidates: Outputs to choose from, from a beam at least as wide.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
+        matcher: The model that "matcher" asks.
         generate_kwargs: Handed to `model.generate`.
     """
     outputs = [""] * len(sources)
+    if select == "matcher":
+        matcher = load_matching_pipeline(matcher)
     if num_candidates is not None:
         beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
         generate_kwargs |= {"num_beams": max(num_candidates, beams), "num_return_sequences": num_candidates}
@@ -112,7 +118,7 @@ def generate_paraphrases(
             ids = model.generate(**inputs.to(model.device), **generate_kwargs)
             texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
             candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
-            places = choose(select, [sources[row] for row in rows], candidates)
+            places = choose(select, [sources[row] for row in rows], candidates, matcher)
             for row, group, place in zip(rows, candidates, places, strict=True):
                 outputs[row] = group[place]
     return outputs

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
+from . import inference
 from .errors import InputError
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from .models.sentence_pair import split_pair
@@ -59,13 +60,7 @@ def load_matcher(
         InputError: The folder holds no model, or one without a grid of word pairs.
         FileNotFoundError: There is no such checkpoint.
     """
-    try:
-        model = AutoModelForSequenceClassification.from_pretrained(path)
-        tokenizer = AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        if Path(path).is_dir():
-            raise InputError(f"{path} holds no matcher that can be loaded: {error}") from error
-        raise FileNotFoundError(f"{path} is neither a checkpoint folder nor a Hub repository within reach") from error
+    model, tokenizer = inference.load_matcher(path)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"

@@ -57,9 +57,7 @@ def select_candidates(
     if by == "embedding":
         scores = score_by_embedding(sources, candidates, load_encoder(encoder))
     elif by == "matcher":
-        if matcher is None:
-            raise InputError("`by='matcher'` needs `matcher=`, a model that classifies or scores sentence pairs")
-        scores = score_by_matcher(sources, candidates, _load_matcher(matcher))
+        scores = score_by_matcher(sources, candidates, load_matching_pipeline(matcher))
     elif scores is None:
         raise InputError("`by='score'` needs `scores=`, a number for each candidate")
     _check_scores(scores, candidates)
@@ -100,7 +98,16 @@ def score_by_matcher(
     return [values[start:stop] for start, stop in pairwise(ends)]
 
 
-def _load_matcher(matcher: str | os.PathLike | TextClassificationPipeline) -> TextClassificationPipeline:
+def load_matching_pipeline(
+    matcher: str | os.PathLike | TextClassificationPipeline | None,
+) -> TextClassificationPipeline:
+    """Load what `matcher` names; a pipeline is used as it is.
+
+    Raises:
+        InputError: Nothing is named, or nothing that can be loaded.
+    """
+    if matcher is None:
+        raise InputError("to choose by 'matcher' needs `matcher`, a model that classifies or scores sentence pairs")
     if isinstance(matcher, TextClassificationPipeline):
         return matcher
     try:

@@ -66,7 +66,7 @@ class Text2TextGenerationPipeline(Pipeline):
     # file travels with checkpoints to machines with any of them.
     default_parameters = {"max_new_tokens": 256, "num_beams": 4}
     # Arguments of `__call__` that say what is generated for a text, and what of it is returned.
-    choices = ("num_neighbors", "retrieved", "return_retrieved", "retriever", "num_candidates", "select")
+    choices = ("num_neighbors", "retrieved", "return_retrieved", "retriever", "num_candidates", "select", "matcher")
 
     def __init__(
         self,
@@ -104,8 +104,10 @@ class Text2TextGenerationPipeline(Pipeline):
             retriever: A `ParaphraseRetriever` to ask in place of the checkpoint's.
             num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
             select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
-                "embedding" the one nearest in meaning (which needs this package); or a function from texts and lists
-                of candidates to places.
+                "embedding" the one nearest in meaning and "matcher" the one of which `matcher` is most sure (both of
+                which need this package); or a function from texts and lists of candidates to places.
+            matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
+                which is not loaded anew in every call.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
@@ -197,7 +199,7 @@ class Text2TextGenerationPipeline(Pipeline):
     ) -> list[list[dict[str, Any]]]:
         count, rule = choices.get("num_candidates"), choices.get("select", "score")
         if count is None:
-            if "select" in choices:
+            if choices.keys() & {"select", "matcher"}:
                 raise ValueError("`select` chooses among `num_candidates` paraphrases: say how many")
             return super().__call__(items, **kwargs)
         if kwargs.get("num_return_sequences", 1) != 1 or kwargs.get("return_tensors"):
@@ -209,7 +211,8 @@ class Text2TextGenerationPipeline(Pipeline):
             kwargs["num_beams"] = max(count, kwargs.get("num_beams") or self.model.generation_config.num_beams or 1)
         records = super().__call__(items, **kwargs)
         texts = [item if isinstance(item, str) else item.text for item in items]
-        places = choose(rule, texts, [[record["generated_text"] for record in group] for group in records])
+        candidates = [[record["generated_text"] for record in group] for group in records]
+        places = choose(rule, texts, candidates, choices.get("matcher"))
         return [[group[place]] for group, place in zip(records, places, strict=True)]
 
     def _sanitize_parameters(
@@ -353,6 +356,8 @@ def check_choices(choices: dict[str, Any]) -> None:
             raise ValueError(f"`{name}` must be at least 1, not {choices[name]}")
     if "retrieved" in choices and "num_neighbors" in choices:
         raise ValueError("`num_neighbors` looks pairs up and `retrieved` gives them: pass one of the two")
+    if "matcher" in choices and "select" not in choices:
+        raise ValueError("`matcher` is asked with `select='matcher'` alone")
 
 
 def check_pairs(pairs: Any) -> list[tuple[str, str]]:

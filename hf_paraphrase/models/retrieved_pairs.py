@@ -62,6 +62,7 @@ def choose(
     rule: str | Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[int]],
     sources: Sequence[str],
     candidates: Sequence[Sequence[str]],
+    matcher: Any = None,
 ) -> Sequence[int]:
     """Choose one of several paraphrases of each text.
 
@@ -71,6 +72,7 @@ def choose(
             knows needs that package. Or a function of the two arguments below.
         sources: The texts.
         candidates: For each text its paraphrases.
+        matcher: The model that "matcher" asks, as `select_candidates` takes it.
 
     Returns:
         For each text the place of the chosen paraphrase.
@@ -88,4 +90,4 @@ def choose(
             f"`select={rule!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike 'jaccard' and "
             "'score'"
         ) from error
-    return select_candidates(sources, candidates, by=rule)
+    return select_candidates(sources, candidates, by=rule, matcher=matcher)

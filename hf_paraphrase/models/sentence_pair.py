@@ -80,7 +80,7 @@ def split_pair(
     if not all(shortest):
         raise ValueError(
             "`token_type_ids` leave a sentence without words: pass two texts, `text` and `text_pair` (tokenizers take "
-            "an empty `text_pair` for none)"
+            "an empty `text_pair` for none, but a blank, ' ', for a sentence without words)"
         )
     x, y = (Sentences(side.input_ids[:, :width], side.lengths) for side, width in zip(sides, widths, strict=True))
     return x, y

@@ -80,8 +80,8 @@ def train(
         rows = task.load(data_dir, dataset)
         if accelerator.is_main_process:
             if not resume:
-                clear_output(output_dir)
                 tokenizer = task.make_tokenizer(rows["train"], recipe.make_config().vocab_size)
+                clear_output(output_dir)
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
         tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")

@@ -127,7 +127,7 @@ def test_empty_texts():
         ((["a", "b"], [["a"], []]), r"`candidates`, text 1: this must be a list of texts, not \[\]"),
         ((["a"], ["abc"]), "`candidates`, text 0: this must be a list"),
         ((["a"], [["a"]], "score"), "`by='score'` needs `scores=`"),
-        ((["a"], [["a"]], "matcher"), "`by='matcher'` needs `matcher=`"),
+        ((["a"], [["a"]], "matcher"), "to choose by 'matcher' needs `matcher`"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -10,8 +10,17 @@ import pytest
 import torch
 from transformers import pipeline
 
-from hf_paraphrase import FsetConfig, FsetForConditionalGeneration, ParaphraseRetriever
+from hf_paraphrase import (
+    CoupledLstmConfig,
+    CoupledLstmForSequenceClassification,
+    FsetConfig,
+    FsetForConditionalGeneration,
+    ParaphraseRetriever,
+)
+from hf_paraphrase.generation import select_candidates
+from hf_paraphrase.inference import generate_paraphrases
 from hf_paraphrase.models.candidate_selection import select_by_jaccard
+from hf_paraphrase.tokenization import train_word_tokenizer
 
 from .tiny import SPECIAL_IDS, WORDS, save, tiny_bart
 
@@ -31,6 +40,15 @@ def tiny_fset() -> FsetForConditionalGeneration:
     model.generation_config.max_new_tokens = 5
     model.generation_config.num_beams = 2
     return model
+
+
+def tiny_matcher(folder) -> tuple:
+    torch.manual_seed(0)
+    tokenizer = train_word_tokenizer(WORDS, vocab_size=30, sentence_pairs=True)
+    config = CoupledLstmConfig(
+        vocab_size=len(tokenizer), embedding_size=4, hidden_size=4, num_blocks=1, initializer_range=1.0
+    )
+    return CoupledLstmForSequenceClassification(config), folder, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +139,27 @@ def test_candidates_of_any_model(tmp_path):
         bart("the cat", num_neighbors=2)
 
 
+def test_candidates_are_chosen_by_a_matcher(pipe, tmp_path):
+    matcher = save(*tiny_matcher(tmp_path))
+    options = {"retrieved": PAIRS[:1], "num_candidates": 4}
+    beam = generate(pipe, "the cat sat", PAIRS[0], num_beams=4, num_return_sequences=4)
+    (place,) = select_candidates(["the cat sat"], [beam], "matcher", matcher=matcher)
+    chosen = pipe("the cat sat", select="matcher", matcher=matcher, **options)
+    assert chosen == [{"generated_text": beam[place]}]
+    loaded = pipeline("text-classification", model=matcher)
+    assert pipe("the cat sat", select="matcher", matcher=loaded, **options) == chosen
+    outputs = generate_paraphrases(
+        pipe.model,
+        pipe.tokenizer,
+        ["the cat sat"],
+        pairs=PAIRS[:1],
+        num_candidates=4,
+        select="matcher",
+        matcher=matcher,
+    )
+    assert outputs == [beam[place]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -130,6 +169,9 @@ def test_candidates_of_any_model(tmp_path):
         ({"select": "jaccard"}, "say how many"),
         ({"num_candidates": 2, "return_tensors": True}, "leave `num_return_sequences`"),
         ({"num_candidates": 2, "select": "luck"}, "`by` must be one of"),
+        ({"num_candidates": 2, "select": "matcher"}, "to choose by 'matcher' needs `matcher`"),
+        ({"num_candidates": 2, "matcher": "a"}, "with `select='matcher'` alone"),
+        ({"select": "matcher", "matcher": "a"}, "say how many"),
         ({"num_neighbors": 0}, "`num_neighbors` must be at least 1, not 0"),
         ({"num_candidates": 0}, "`num_candidates` must be at least 1, not 0"),
         ({"num_neighbors": 2, "retrieved": [("a", "b")]}, "pass one of the two"),

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -96,6 +97,9 @@ class MatchTask(Task):
             yield from rows["sentence2"]
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        # They are read when there is a vocabulary, but a wrong name is better known at once. Resumed runs need none.
+        if self.training.embeddings is not None and not Path(self.training.embeddings).is_file():
+            raise FileNotFoundError(f"`embeddings`: there is no file {self.training.embeddings}")
         tokenizer = super().make_tokenizer(rows, vocab_size)
         if "token_type_ids" not in tokenizer.model_input_names:
             raise InputError(f"`tokenizer`: {self.training.tokenizer} gives no `token_type_ids`, which pairs need")

@@ -168,6 +168,15 @@ def test_a_metric_that_is_not_measured_is_named(tmp_path):
         train(make_recipe(metric_for_best_model="map"), tmp_path, dataset=make_pairs())
 
 
+def test_vectors_that_are_not_there_leave_an_earlier_run_alone(tmp_path):
+    recipe, run = make_recipe(embeddings=str(tmp_path / "vectors.txt")), tmp_path / "run"
+    run.mkdir()
+    (run / "training_summary.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="`embeddings`: there is no file .*vectors.txt"):
+        train(recipe, run, dataset=make_pairs(), overwrite=True)
+    assert [file.name for file in run.iterdir()] == ["training_summary.json"]
+
+
 def test_a_tokenizer_without_types_is_refused(tmp_path):
     train_word_tokenizer(WORDS, 20).save_pretrained(tmp_path)
     task = MatchTask(MatchConfig(dataset="d", tokenizer=str(tmp_path)))
