@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from .packed_lstm import run_packed_lstm
+
 __all__ = ["LstmState", "RecurrentCache", "StackedLstm", "fit_width"]
 
 LstmState = tuple[torch.Tensor, torch.Tensor]
@@ -190,7 +192,7 @@ class StackedLstm(nn.Module):
     def _run_group(self, group: nn.LSTM, x, state: LstmState | None):
         if state is not None and _is_step_on_cpu(group, x):
             return self._step(group, x, state)
-        outputs, state = group(x, state)
+        outputs, state = run_packed_lstm(group, x, state) if _is_slow_on_cpu(group, x) else group(x, state)
         return _apply(self.dropout, outputs), state
 
     def _step(self, group: nn.LSTM, x: torch.Tensor, state: LstmState):
@@ -240,54 +242,26 @@ class StackedLstm(nn.Module):
 
 
 class IdentityOutputLstm(nn.LSTM):
-    """Stacked LSTM layers with h = o·c, without the tanh (Li et al. 2015, equations 1 to 3); one direction only.
-
-    All rows of a step are computed at once, step after step.
-    """
+    """Stacked LSTM layers with h = o·c, without the tanh (Li et al. 2015, equations 1 to 3); one direction only."""
 
     def forward(self, inputs, state: LstmState | None = None):
         """Run as `nn.LSTM` does over `(batch, length, input_size)` or a packed sequence."""
-        if isinstance(inputs, torch.Tensor):
-            rows, length = inputs.shape[:2]
-            sizes = torch.full((length,), rows)
-            outputs, state = self._run(inputs.transpose(0, 1).flatten(0, 1), sizes, state)
-            return outputs.unflatten(0, (length, rows)).transpose(0, 1), state
-        if state is not None:
-            state = tuple(self.permute_hidden(state, inputs.sorted_indices))
-        outputs, state = self._run(inputs.data, inputs.batch_sizes, state)
-        return inputs._replace(data=outputs), self.permute_hidden(state, inputs.unsorted_indices)
-
-    def _run(self, x: torch.Tensor, sizes: torch.Tensor, state: LstmState | None):
-        if state is None:
-            state = (x.new_zeros(self.num_layers, int(sizes[0]), self.hidden_size),) * 2
-        finals = []
-        for layer, (weights, h, c) in enumerate(zip(self.all_weights, *state, strict=True)):
-            if layer:
-                x = nn.functional.dropout(x, self.dropout, self.training)
-            x, final = self._run_layer(x, sizes.tolist(), h, c, *weights)
-            finals.append(final)
-        h, c = (torch.stack(parts) for parts in zip(*finals, strict=True))
-        return x, (h, c)
-
-    @staticmethod
-    def _run_layer(x, sizes: list[int], h, c, weight_ih, weight_hh, bias_ih, bias_hh):
-        from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh).split(sizes)
-        outputs, finished = [], []
-        for gates in from_inputs:
-            # Sequences that are over are the last rows, the longest stand first.
-            finished.append((h[len(gates) :], c[len(gates) :]))
-            h, c = h[: len(gates)], c[: len(gates)]
-            i, f, g, o = (gates + h @ weight_hh.t()).chunk(4, dim=-1)
-            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-            h = torch.sigmoid(o) * c
-            outputs.append(h)
-        h, c = (torch.cat(parts) for parts in zip((h, c), *reversed(finished), strict=True))
-        return torch.cat(outputs), (h, c)
+        if isinstance(inputs, PackedSequence):
+            return run_packed_lstm(self, inputs, state, "identity")
+        rows, length = inputs.shape[:2]
+        packed = PackedSequence(inputs.transpose(0, 1).flatten(0, 1), torch.full((length,), rows))
+        outputs, state = run_packed_lstm(self, packed, state, "identity")
+        return outputs.data.unflatten(0, (length, rows)).transpose(0, 1), state
 
 
 def _is_step_on_cpu(group: nn.LSTM, x) -> bool:
     is_step = isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1
     return is_step and type(group) is nn.LSTM and not group.bidirectional
+
+
+def _is_slow_on_cpu(group: nn.LSTM, x) -> bool:
+    is_packed = isinstance(x, PackedSequence) and x.data.device.type == "cpu" and torch.is_grad_enabled()
+    return is_packed and type(group) is nn.LSTM and not group.bidirectional
 
 
 def _apply(function, x, *others):

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence
+
+__all__ = ["run_packed_lstm"]
+
+
+def run_packed_lstm(
+    lstm: nn.LSTM,
+    inputs: PackedSequence,
+    state: tuple[torch.Tensor, torch.Tensor] | None = None,
+    cell_output: Literal["tanh", "identity"] = "tanh",
+) -> tuple[PackedSequence, tuple[torch.Tensor, torch.Tensor]]:
+    """Run an LSTM of one direction over packed sequences, step after step, all rows of a step at once.
+
+    On a CPU, PyTorch's own loop over packed sequences fills a gradient of all words with zeros at every step back, and
+    adds up a gradient of the weights at every step. Here both are made once.
+
+    Args:
+        lstm: Holds the weights.
+        inputs: As `nn.LSTM` takes them.
+        state: (h, c) to start from, each `(num_layers, batch, hidden_size)`; zeros by default.
+        cell_output: `"tanh"` for h = o·tanh(c), `"identity"` for h = o·c.
+
+    Returns:
+        What `nn.LSTM` returns.
+    """
+    x, sizes = inputs.data, inputs.batch_sizes
+    if state is None:
+        state = (x.new_zeros(lstm.num_layers, int(sizes[0]), lstm.hidden_size),) * 2
+    else:
+        state = lstm.permute_hidden(state, inputs.sorted_indices)
+    last = _last_words(sizes).to(x.device)
+    finals = []
+    for layer, (weights, h, c) in enumerate(zip(lstm.all_weights, *state, strict=True)):
+        if layer:
+            x = nn.functional.dropout(x, lstm.dropout, lstm.training)
+        weight_ih, weight_hh, bias_ih, bias_hh = weights
+        from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
+        x, cells = _Layer.apply(from_inputs, weight_hh, h, c, sizes.tolist(), cell_output == "tanh")
+        finals.append((x[last], cells[last]))
+    state = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+    return inputs._replace(data=x), lstm.permute_hidden(state, inputs.unsorted_indices)
+
+
+def _last_words(sizes: torch.Tensor) -> torch.Tensor:
+    """Where the last word of each sequence stands, the longest sequence first."""
+    rows = torch.arange(int(sizes[0]))
+    lengths = (sizes.unsqueeze(1) > rows).sum(0)
+    return (sizes.cumsum(0) - sizes)[lengths - 1] + rows
+
+
+class _Layer(torch.autograd.Function):
+    """One layer, from what its inputs add to the gates `(words, 4 * hidden_size)` to h and c of every word."""
+
+    @staticmethod
+    def forward(ctx, from_inputs, weight, h, c, sizes: list[int], has_tanh: bool):
+        # Products in the type of the inputs, which autocast may have lowered; everything else in that of the state.
+        weight = weight.to(from_inputs.dtype)
+        gates, outputs, cells = [], [], []
+        start = (h, c)
+        for size, added in zip(sizes, from_inputs.split(sizes), strict=True):
+            gates.append(torch.addmm(added, h[:size].to(added.dtype), weight.t()).to(h.dtype))
+            i, f, g, o = gates[-1].chunk(4, dim=1)
+            for gate in (i, f, o):
+                gate.sigmoid_()
+            c = torch.addcmul(f * c[:size], i, g.tanh_())
+            h = o * (torch.tanh(c) if has_tanh else c)
+            outputs.append(h)
+            cells.append(c)
+        outputs, cells = torch.cat(outputs), torch.cat(cells)
+        ctx.save_for_backward(weight, *start, torch.cat(gates), outputs, cells)
+        ctx.sizes, ctx.has_tanh = sizes, has_tanh
+        return outputs, cells
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_outputs, grad_cells):
+        weight, h, c, gates, outputs, cells = ctx.saved_tensors
+        sizes = ctx.sizes
+        i, f, g, o = gates.chunk(4, dim=1)
+        squashed = torch.tanh(cells) if ctx.has_tanh else cells
+        # What the gradients of c and h are multiplied by, for all words at once.
+        by_cell = torch.stack((g * i * (1 - i), _before(c, cells, sizes) * f * (1 - f), i * (1 - g * g)), dim=1)
+        by_output = squashed * o * (1 - o)
+        output_to_cell = o * (1 - squashed * squashed) if ctx.has_tanh else o
+
+        grad_gates = torch.empty_like(gates).unflatten(1, (4, -1))
+        ends = list(accumulate(sizes))
+        grad_h = grad_c = h[:0]
+        for size, end in zip(reversed(sizes), reversed(ends), strict=True):
+            words = slice(end - size, end)
+            grad_h = _add_rows(grad_outputs[words], grad_h)
+            grad_c = _add_rows(grad_cells[words], grad_c).addcmul_(grad_h, output_to_cell[words])
+            torch.mul(grad_c.unsqueeze(1), by_cell[words], out=grad_gates[words, :3])
+            torch.mul(grad_h, by_output[words], out=grad_gates[words, 3])
+            grad_h = (grad_gates[words].flatten(1).to(weight.dtype) @ weight).to(h.dtype)
+            grad_c = grad_c * f[words]
+        grad_gates = grad_gates.flatten(1).to(weight.dtype)
+        grad_weight = grad_gates.t() @ _before(h, outputs, sizes).to(weight.dtype)
+        return grad_gates, grad_weight, grad_h, grad_c, None, None
+
+
+def _before(start: torch.Tensor, words: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """For each word what stood one step before it."""
+    steps = words.split(sizes)
+    return torch.cat((start, *(step[:size] for step, size in zip(steps, sizes[1:], strict=False))))
+
+
+def _add_rows(x: torch.Tensor, first_rows: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[: len(first_rows)] += first_rows
+    return x
