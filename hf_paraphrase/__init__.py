@@ -14,14 +14,21 @@ from .registration import register
 if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
+    from .models.configuration_hierarchical_lm import HierarchicalLmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
+    from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
     from .tokenization import train_word_tokenizer
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "HierarchicalLmConfig",
+    "HierarchicalLmForConditionalGeneration",
+    "HierarchicalLmModel",
+    "HierarchicalLmTokenizer",
     "ResidualLstmConfig",
     "ResidualLstmForConditionalGeneration",
     "ResidualLstmModel",
@@ -37,6 +44,10 @@ __all__ = [
 
 # The module of every public name that is loaded on demand.
 MODULES = {
+    "HierarchicalLmConfig": "models.configuration_hierarchical_lm",
+    "HierarchicalLmForConditionalGeneration": "models.modeling_hierarchical_lm",
+    "HierarchicalLmModel": "models.modeling_hierarchical_lm",
+    "HierarchicalLmTokenizer": "models.tokenization_hierarchical_lm",
     "ResidualLstmConfig": "models.configuration_residual_lstm",
     "ResidualLstmForConditionalGeneration": "models.modeling_residual_lstm",
     "ResidualLstmModel": "models.modeling_residual_lstm",

@@ -2,12 +2,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, pipelines
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    pipelines,
+)
 
 from .errors import InputError
+from .models.configuration_hierarchical_lm import HierarchicalLmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
+from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 
 __all__ = ["ARCHITECTURES", "register"]
 
@@ -16,6 +27,10 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
     ResidualLstmConfig: {
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
+    },
+    HierarchicalLmConfig: {
+        AutoModel: HierarchicalLmModel,
+        AutoModelForSeq2SeqLM: HierarchicalLmForConditionalGeneration,
     },
 }
 
@@ -39,6 +54,8 @@ def register() -> None:
             auto_class.register(config_class, model_class, exist_ok=True)
             # Saving then puts the code beside the weights, for `trust_remote_code=True`.
             model_class.register_for_auto_class(auto_class)
+    AutoTokenizer.register(HierarchicalLmConfig, HierarchicalLmTokenizer, exist_ok=True)
+    HierarchicalLmTokenizer.register_for_auto_class()
     register_pipeline()
 
 
