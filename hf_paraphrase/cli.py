@@ -15,6 +15,10 @@ from typer.core import TyperCommand
 
 from . import __version__
 from .cli_datasets import app as datasets_app
+from .cli_explain import app as explain_app
+from .cli_hub import app as hub_app
+from .cli_hub import push_trained
+from .cli_matching import evaluate_matcher
 from .cli_options import (
     MeteorStages,
     MeteorVariant,
@@ -24,11 +28,12 @@ from .cli_options import (
     WordVectors,
     choose_metrics,
     parse_pairs,
+    read_training_config,
 )
 from .errors import InputError
 
 if TYPE_CHECKING:
-    from .training.arguments import TrainingConfig
+    pass
 
 __all__ = ["app", "main"]
 
@@ -45,6 +50,9 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(datasets_app, name="datasets")
+app.add_typer(explain_app, name="explain-match")
+app.command()(evaluate_matcher)
+app.add_typer(hub_app)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -119,6 +127,17 @@ def train(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
+    hub_model_id: Annotated[
+        str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")
+    ] = None,
+    hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--search", metavar="FIELD=VALUE,…", help="Train with each value; repeatable, for all combinations."
+        ),
+    ] = None,
 ) -> None:
     """Train a model as a recipe says.
 
@@ -127,7 +146,8 @@ def train(
     hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
     accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
 
-    Any field of the recipe can be overridden: --field value.
+    Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
+    command that it prints finishes it.
     """
     from .training.launch import start_processes
 
@@ -136,7 +156,22 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    if grid and push_to_hub:
+        raise InputError("--search trains several models; share the best one afterwards with: hf-paraphrase push DIR")
+    repo_id = hub_model_id or output_dir.resolve().name
+    if push_to_hub:
+        from .hub.push import check_access
+
+        check_access(repo_id)
+    if grid:
+        from .training.search import parse_grid, search
+
+        for run in search(chosen, parse_grid(grid), output_dir, data_dir=data_dir)["runs"]:
+            typer.echo(f"{run['cost']:.4f}  {run['folder']}")
+        return
     run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
+    if push_to_hub:
+        push_trained(output_dir, repo_id, hub_private_repo)
 
 
 @app.command()
@@ -152,6 +187,9 @@ def evaluate(
     data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
     split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
     max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")] = None,
+    sample_seed: Annotated[
+        int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
+    ] = None,
     num_beams: Annotated[
         list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
     ] = None,
@@ -165,6 +203,12 @@ def evaluate(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    num_neighbors: Annotated[
+        list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
+    ] = None,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
+    select: Annotated[str, typer.Option(help="How they are chosen: score, jaccard or embedding.")] = "score",
+    group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
@@ -189,10 +233,12 @@ def evaluate(
     )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
-        trained_on = _read_training_config(model)
+        trained_on = read_training_config(model)
         dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
         data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
     rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
+    if sample_seed is not None:
+        rows = rows.shuffle(seed=sample_seed)
     if max_samples is not None:
         rows = rows.select(range(min(max_samples, len(rows))))
     results = evaluate_paraphraser(
@@ -207,7 +253,17 @@ def evaluate(
         seed=seed,
         output_dir=output_dir,
         split=split,
-        data={"path": dataset, "name": dataset_name, "kwargs": kwargs, "max_samples": max_samples},
+        data={
+            "path": dataset,
+            "name": dataset_name,
+            "kwargs": kwargs,
+            "max_samples": max_samples,
+            "sample_seed": sample_seed,
+        },
+        num_neighbors=num_neighbors or [1],
+        num_candidates=num_candidates,
+        select=select,
+        group_by=group_by,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
     typer.echo(format_results(results))
@@ -224,6 +280,11 @@ def paraphrase(
     do_sample: Annotated[bool, typer.Option("--do-sample", help="Sample in place of searching.")] = False,
     temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
+    num_neighbors: Annotated[
+        int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
+    ] = None,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
+    select: Annotated[str | None, typer.Option(help="How: score, jaccard or embedding.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -252,8 +313,12 @@ def paraphrase(
         "do_sample": do_sample,
         "temperature": temperature,
         "max_new_tokens": max_new_tokens,
+        "num_neighbors": num_neighbors,
+        "num_candidates": num_candidates,
+        "select": select,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
+    is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
     sources = texts or [line.rstrip("\n") for line in sys.stdin]
     outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
     for source, output in zip(sources, outputs, strict=True):
@@ -261,7 +326,7 @@ def paraphrase(
         if as_json:
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
-            typer.echo("\n".join(paraphrases if num_return_sequences == 1 else [source, *paraphrases, ""]))
+            typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
 
 
 @app.command()
@@ -351,11 +416,3 @@ def _parse_overrides(args: list[str]) -> dict[str, str]:
                 raise InputError(f"--{name} needs a value, for instance --{name} true")
         overrides[name.replace("-", "_")] = value
     return overrides
-
-
-def _read_training_config(model: str) -> TrainingConfig:
-    from .training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from .training.arguments import TrainingConfig
 
 __all__ = [
     "Metrics",
@@ -19,6 +22,7 @@ __all__ = [
     "WordVectors",
     "choose_metrics",
     "parse_pairs",
+    "read_training_config",
 ]
 
 Metrics = Annotated[
@@ -76,3 +80,16 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
             raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
         parsed[key] = parse_scalar(value)
     return parsed
+
+
+def read_training_config(model: str) -> TrainingConfig:
+    """What a run in an output folder of `train` was trained on and how.
+
+    Raises:
+        InputError: It is no such folder.
+    """
+    from .training.recipe import load_recipe
+
+    if not (Path(model) / "recipe").is_dir():
+        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+    return load_recipe(Path(model) / "recipe").training

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -19,7 +20,10 @@ from .inference import compute_perplexity, generate_paraphrases, load_paraphrase
 from .metrics.inputs import check_texts
 from .metrics.score_files import ScoredTexts
 from .metrics.score_table import check_metrics, score_systems
+from .metrics.self_bleu.scoring import self_bleu
+from .models.retrieved_pairs import find_pairs, load_retriever, reads_pairs
 from .paper_figures import find_paper_rows
+from .retrieval import ParaphraseRetriever
 from .training.environment import describe_environment
 
 __all__ = ["evaluate_paraphraser", "format_results"]
@@ -39,6 +43,11 @@ def evaluate_paraphraser(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: dict[str, Any] | None = None,
+    num_neighbors: Sequence[int] = (1,),
+    retriever: ParaphraseRetriever | None = None,
+    num_candidates: int | None = None,
+    select: str = "score",
+    group_by: str | None = None,
     **generate_kwargs: Any,
 ) -> dict[str, Any]:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
@@ -46,6 +55,9 @@ def evaluate_paraphraser(
     The baselines use the same rows: `copy_source` hands back each source as its own paraphrase; `first_reference`
     scores that against the source and the other references, as many texts as an output of the model is scored
     against. Scores are those of `hf-paraphrase score`.
+
+    A model that edits by retrieved pairs writes one output by each of the K nearest (Kazemnejad et al. 2020, appendix
+    A.2): of each row one of them, drawn at random, is scored, and self-BLEU says how alike the K are.
 
     Args:
         model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
@@ -61,17 +73,23 @@ def evaluate_paraphraser(
         output_dir: Where to write `predictions-SPLIT-beamN.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
+        num_neighbors: The values of K; of no account for other models.
+        retriever: Finds the pairs; None for the one saved with the model.
+        num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
+        select: How they are chosen.
+        group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
 
     Returns:
-        What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width the `decoding` settings,
-        `scores`, `seconds`, `sentences_per_second`), `perplexity` of the first references, `baselines` (scores of
-        each), `paper` (the rows of a paper with this architecture, if any), `environment`. Scores are lists of rows
-        with `metric`, `score`, `low`, `high` and `signature`.
+        What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each K where there
+        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`), `perplexity` of the first
+        references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any),
+        `environment`. Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are
+        groups, `groups` has those of each.
 
     Raises:
-        InputError: Rows that cannot be scored, no tokenizer, or an unknown metric.
+        InputError: Rows that cannot be scored, no tokenizer, no retriever, or an unknown metric or column.
     """
     sources, references = _read_rows(dataset)
     check_metrics(metrics)
@@ -82,40 +100,68 @@ def evaluate_paraphraser(
         tokenizer = tokenizer or saved_tokenizer
     if tokenizer is None:
         raise InputError("tokenizer is missing: give one, or give the model by its path")
+    # Asked now: the working tree may change while the model writes.
+    environment = describe_environment(model.device)
 
     options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
 
-    def score(predictions: list[str], against: list[list[str]]) -> list[dict[str, Any]]:
-        texts = ScoredTexts([predictions], against, sources)
-        rows = score_systems(texts, metrics=metrics, options=options, n_samples=n_samples, seed=seed)
+    def score(predictions: list[str], against: list[list[str]], rows: Sequence[int] | None = None) -> list[dict]:
+        columns = [predictions, against, sources]
+        if rows is not None:
+            columns = [[column[row] for row in rows] for column in columns]
+        texts = ScoredTexts([columns[0]], *columns[1:])
+        scored = score_systems(texts, metrics=metrics, options=options, n_samples=n_samples, seed=seed)
         # What only a comparison of two systems fills in is left out.
-        return [{name: value for name, value in asdict(row).items() if value is not None} for row in rows]
+        return [{name: value for name, value in asdict(row).items() if value is not None} for row in scored]
+
+    def score_with_groups(predictions: list[str]) -> dict[str, Any]:
+        scores = {"scores": score(predictions, references)}
+        if groups:
+            scores["groups"] = {
+                name: {"rows": len(rows), "scores": score(predictions, references, rows)}
+                for name, rows in groups.items()
+            }
+        return scores
 
     # The baselines ask no model: what cannot be scored shows before hours of generation.
+    groups = _group_rows(dataset, group_by)
     first = [texts[0] for texts in references]
     others = [[source, *texts[1:]] for source, texts in zip(sources, references, strict=True)]
-    baselines = {"copy_source": score(sources, references), "first_reference": score(first, others)}
-    perplexity = compute_perplexity(model, tokenizer, sources, first, batch_size=batch_size)
+    copied = score_with_groups(sources)
+    baselines = {"copy_source": copied.pop("scores"), "first_reference": score(first, others)}
+    pairs = _find_pairs(model, retriever, sources, max(num_neighbors))
+    perplexity = compute_perplexity(
+        model, tokenizer, sources, first, batch_size=batch_size, pairs=[group[0] for group in pairs] if pairs else None
+    )
     decided = model.generation_config.to_diff_dict()
     del decided["transformers_version"]
+    choice = {} if num_candidates is None else {"num_candidates": num_candidates, "select": select}
     generation = []
     for width in num_beams:
         decoding = {**generate_kwargs, "num_beams": width, "do_sample": False}
         started = time.perf_counter()
-        predictions = generate_paraphrases(model, tokenizer, sources, batch_size=batch_size, **decoding)
+        outputs = [
+            generate_paraphrases(model, tokenizer, sources, batch_size=batch_size, pairs=nearest, **choice, **decoding)
+            for nearest in (zip(*pairs, strict=True) if pairs else [None])
+        ]
         seconds = time.perf_counter() - started
-        if output_dir is not None:
-            file = Path(output_dir) / f"predictions-{split}-beam{width}.jsonl"
-            _write_predictions(file, sources, references, predictions)
-        generation.append(
-            {
-                "num_beams": width,
-                "scores": score(predictions, references),
-                "decoding": {**decided, **decoding},
-                "seconds": seconds,
-                "sentences_per_second": len(sources) / seconds,
-            }
-        )
+        candidates = list(zip(*outputs, strict=True))
+        for k in num_neighbors if pairs else [None]:
+            predictions = _draw(candidates, k, seed)
+            if output_dir is not None:
+                name = f"predictions-{split}-beam{width}" + ("" if k in (None, 1) else f"-neighbors{k}")
+                _write_predictions(Path(output_dir) / f"{name}.jsonl", sources, references, predictions)
+            generation.append(
+                {
+                    "num_beams": width,
+                    **({} if k is None else {"num_neighbors": k}),
+                    **score_with_groups(predictions),
+                    **_score_diversity(candidates, k),
+                    "decoding": {**decided, **decoding, **choice},
+                    "seconds": seconds,
+                    "sentences_per_second": len(sources) * len(outputs) / seconds,
+                }
+            )
 
     data = data or {}
     paper = [row for row in find_paper_rows(model.config, data.get("path")) if row.num_beams in {None, *num_beams}]
@@ -128,9 +174,9 @@ def evaluate_paraphraser(
         "data": {**data, "split": split, "rows": len(sources)},
         "generation": generation,
         "perplexity": perplexity,
-        "baselines": baselines,
+        "baselines": baselines | ({"copy_source_groups": copied["groups"]} if groups else {}),
         "paper": [row._asdict() for row in paper],
-        "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
+        "environment": {"batch_size": batch_size, "seed": seed, **environment},
     }
     if output_dir is not None:
         text = json.dumps(results, indent=2, ensure_ascii=False)
@@ -145,14 +191,22 @@ def format_results(results: dict[str, Any]) -> str:
     scores = generation[0]["scores"]
     metrics = [row["metric"] for row in scores]
     systems = [
-        *((f"{name}, beam {entry['num_beams']}", _format_scores(entry["scores"])) for entry in generation),
+        *((_name_entry(name, entry), _format_scores(entry["scores"])) for entry in generation),
         ("the source, copied", _format_scores(baselines["copy_source"])),
         ("first reference, against source and others", _format_scores(baselines["first_reference"])),
         *((_name_paper_row(row), _format_figures(row["scores"], metrics)) for row in results["paper"]),
     ]
     label = max(len(system) for system, _ in systems)
     widths = [max(12, len(metric)) for metric in metrics]
-    speeds = ", ".join(f"{entry['sentences_per_second']:.1f} (beam {entry['num_beams']})" for entry in generation)
+    speeds = ", ".join(
+        f"{speed:.1f} (beam {width})"
+        for width, speed in {entry["num_beams"]: entry["sentences_per_second"] for entry in generation}.items()
+    )
+    diversity = [
+        f"self-BLEU-2 of {entry['num_neighbors']} outputs a row: {entry['self_bleu']['self_bleu_2']:.1f}"
+        for entry in generation
+        if "self_bleu" in entry
+    ]
     return "\n".join(
         [
             f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
@@ -162,9 +216,15 @@ def format_results(results: dict[str, Any]) -> str:
             ),
             f"perplexity of the first references: {results['perplexity']['perplexity']:.2f}",
             f"sentences a second: {speeds}",
+            *diversity,
             *(f"{row['metric']}: {row['signature']}" for row in scores),
         ]
     )
+
+
+def _name_entry(name: str, entry: dict[str, Any]) -> str:
+    neighbors = f", K = {entry['num_neighbors']}" if "num_neighbors" in entry else ""
+    return f"{name}, beam {entry['num_beams']}{neighbors}"
 
 
 def _format_scores(rows: list[dict[str, Any]]) -> list[str]:
@@ -185,6 +245,45 @@ def _read_rows(dataset: Dataset) -> tuple[list[str], list[list[str]]]:
     if "source" not in columns or references not in columns:
         raise InputError(f"the dataset has the columns {columns}; needed are `source` and `references` (or `target`)")
     return check_texts(dataset["source"], dataset[references])
+
+
+def _group_rows(dataset: Dataset, column: str | None) -> dict[str, list[int]]:
+    """The rows of each value of a column."""
+    if column is None:
+        return {}
+    if column not in dataset.column_names:
+        raise InputError(f"`group_by`: the dataset has no column {column}, only {', '.join(dataset.column_names)}")
+    groups: dict[str, list[int]] = {}
+    for row, value in enumerate(dataset[column]):
+        groups.setdefault(f"{column}={value}", []).append(row)
+    return dict(sorted(groups.items()))
+
+
+def _find_pairs(
+    model: PreTrainedModel, retriever: ParaphraseRetriever | None, sources: list[str], k: int
+) -> list[list[tuple[str, str]]] | None:
+    """The K nearest pairs of each source, for a model that edits by them."""
+    if not reads_pairs(model):
+        return None
+    try:
+        retriever = retriever or load_retriever(model)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    if len(retriever) < k:
+        raise InputError(f"`num_neighbors`: {k}, but the retriever has {len(retriever)} pairs")
+    return find_pairs(retriever, sources, k)
+
+
+def _draw(candidates: list[tuple[str, ...]], k: int | None, seed: int) -> list[str]:
+    """Of each row one of its first `k` outputs."""
+    places = np.random.default_rng(seed).integers(k or 1, size=len(candidates))
+    return [texts[place] for texts, place in zip(candidates, places, strict=True)]
+
+
+def _score_diversity(candidates: list[tuple[str, ...]], k: int | None) -> dict[str, Any]:
+    if k in (None, 1):
+        return {}
+    return {"self_bleu": self_bleu([texts[:k] for texts in candidates], lowercase=True)}
 
 
 def _write_predictions(path: Path, sources: list[str], references: list[list[str]], predictions: list[str]) -> None:

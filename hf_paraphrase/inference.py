@@ -1,22 +1,31 @@
-"""Running a trained model over many texts: loading, generating in batches, perplexity."""
+"""Running a trained model over many texts: loading, generating in batches, perplexity, matching pairs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm.auto import tqdm
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BatchEncoding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from .errors import InputError
 from .metrics.perplexity.scoring import perplexity
+from .models.retrieved_pairs import choose
 
-__all__ = ["compute_perplexity", "generate_paraphrases", "load_paraphraser"]
+__all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
 
 
 def load_paraphraser(
@@ -32,8 +41,21 @@ def load_paraphraser(
         InputError: The folder holds no model or no tokenizer.
         FileNotFoundError: There is no such checkpoint.
     """
+    return _load(AutoModelForSeq2SeqLM, path, device)
+
+
+def load_matcher(
+    path: str | os.PathLike, device: str | torch.device | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
+    return _load(AutoModelForSequenceClassification, path, device)
+
+
+def _load(
+    auto_class: type, path: str | os.PathLike, device: str | torch.device | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(path)
+        model = auto_class.from_pretrained(path)
     except (OSError, ValueError) as error:
         if Path(path).is_dir():
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
@@ -59,6 +81,9 @@ def generate_paraphrases(
     sources: Sequence[str],
     *,
     batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    num_candidates: int | None = None,
+    select: str = "score",
     **generate_kwargs: Any,
 ) -> list[str]:
     """One output for each source, in their order; sources of like length share a batch.
@@ -70,16 +95,26 @@ def generate_paraphrases(
         tokenizer: Its tokenizer.
         sources: Texts; what exceeds `tokenizer.model_max_length` is cut.
         batch_size: Sources at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        num_candidates: Outputs to choose from, from a beam at least as wide.
+        select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         generate_kwargs: Handed to `model.generate`.
     """
     outputs = [""] * len(sources)
+    if num_candidates is not None:
+        beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
+        generate_kwargs |= {"num_beams": max(num_candidates, beams), "num_return_sequences": num_candidates}
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
-            inputs = _encode(tokenizer, [sources[row] for row in rows]).to(model.device)
-            ids = model.generate(**inputs, **generate_kwargs)
-            for row, text in zip(rows, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
-                outputs[row] = text.strip()
+            inputs = _encode(tokenizer, [sources[row] for row in rows])
+            inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = model.generate(**inputs.to(model.device), **generate_kwargs)
+            texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
+            candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
+            places = choose(select, [sources[row] for row in rows], candidates)
+            for row, group, place in zip(rows, candidates, places, strict=True):
+                outputs[row] = group[place]
     return outputs
 
 
@@ -90,6 +125,7 @@ def compute_perplexity(
     targets: Sequence[str],
     *,
     batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
 ) -> dict[str, float]:
     """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
 
@@ -99,6 +135,7 @@ def compute_perplexity(
         sources: Texts.
         targets: One text for each source. Rows where either is empty are left out.
         batch_size: Rows at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
 
     Returns:
         `perplexity`, and `tokens`: how many target tokens, end marks included, it is the mean over.
@@ -115,12 +152,44 @@ def compute_perplexity(
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
+            inputs.update(_encode_pairs(tokenizer, pairs, rows))
             encoded = _encode(tokenizer, text_target=[targets[row] for row in rows])
             labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
             loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
             count = int((labels != -100).sum())
             total, tokens = total + loss.item() * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
+
+
+def match_pairs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    batch_size: int = 64,
+) -> torch.Tensor:
+    """Label or score pairs of sentences, in their order; pairs of like length share a batch.
+
+    Args:
+        model: Any model for sequence classification.
+        tokenizer: Its tokenizer.
+        first: Texts.
+        second: As many texts; of a pair longer than `tokenizer.model_max_length` the longer text is cut.
+        batch_size: Pairs at once.
+
+    Returns:
+        Logits, `(pairs, num_labels)`.
+    """
+    logits = torch.empty(len(first), model.config.num_labels)
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    with _inference(model):
+        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
+            pairs = ([texts[row] for row in rows] for texts in (first, second))
+            inputs = tokenizer(*pairs, padding=True, truncation=limited, return_tensors="pt")
+            logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
+    return logits
 
 
 def _batches(
@@ -141,6 +210,18 @@ def _encode(tokenizer: PreTrainedTokenizerBase, texts: list[str] | None = None, 
     limited = tokenizer.model_max_length < LARGE_INTEGER
     encoded = tokenizer(texts, padding=True, truncation=limited, return_tensors="pt", **kwargs)
     return BatchEncoding({name: encoded[name] for name in ("input_ids", "attention_mask")})
+
+
+def _encode_pairs(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]] | None, rows: list[int]
+) -> dict[str, torch.Tensor]:
+    if pairs is None:
+        return {}
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
+        inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
+    return inputs
 
 
 @contextmanager

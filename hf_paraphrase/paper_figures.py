@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from transformers import PreTrainedConfig
 
-__all__ = ["PaperRow", "find_paper_rows"]
+__all__ = ["PaperRow", "find_matching_rows", "find_paper_rows"]
 
 
 class PaperRow(NamedTuple):
@@ -53,6 +53,33 @@ _PRAKASH_2016 = {
     },
 }
 
+# Li et al. 2015, Table 3: corpus -> (hierarchy, attention) -> BLEU, ROUGE-1, ROUGE-2 and coherence L.
+_LI_2015_SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "coherence")
+_LI_2015 = {
+    "hotel_reviews": {
+        ("none", False): (24.1, 57.1, 30.2, 1.92),
+        ("sentence", False): (26.7, 59.0, 33.0, 1.71),
+        ("sentence", True): (28.5, 62.4, 35.5, 1.57),
+    },
+    "wikipedia_paragraphs": {
+        ("none", False): (17.8, 50.2, 22.8, 2.75),
+        ("sentence", False): (20.2, 52.9, 25.0, 2.30),
+        ("sentence", True): (22.0, 54.4, 29.1, 2.04),
+    },
+}
+
+
+# Kazemnejad et al. 2020, Tables 2 and 5: corpus -> (with z, with M) -> ROUGE-2, ROUGE-1, BLEU-4, BLEU-2, METEOR.
+_KAZEMNEJAD_2020_SCORES = ("rouge2", "rouge1", "bleu_4", "bleu_2", "meteor")
+_KAZEMNEJAD_2020 = {
+    "quora": {
+        (True, True): ("FSET", (39.55, 66.17, 33.46, 51.03, 38.57)),
+        (False, True): ("FSET without z", (38.31, 65.44, 30.40, 47.77)),
+        (True, False): ("FSET without attention on M", (39.36, 65.72, 29.73, 46.66)),
+    },
+    "twitter_url": {(True, True): ("FSET", (32.04, 49.53, 34.62, 46.35, 31.67))},
+}
+
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
@@ -61,8 +88,11 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         config: The model's configuration.
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
-    if config.model_type != "residual_lstm":
-        return []
+    find = {"fset": _kazemnejad_2020, "hierarchical_autoencoder": _li_2015, "residual_lstm": _prakash_2016}
+    return find[config.model_type](config, dataset) if config.model_type in find else []
+
+
+def _prakash_2016(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     kind, layers = _prakash_2016_kind(config), config.num_layers
     figures = _PRAKASH_2016.get(dataset, {}).get((kind, layers), {})
     return [
@@ -85,3 +115,41 @@ def _prakash_2016_kind(config: PreTrainedConfig) -> str | None:
         (True, False, "additive"): "residual",
     }
     return kinds.get((config.residual_interval > 0, config.bidirectional_encoder, config.attention))
+
+
+def _kazemnejad_2020(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    found = _KAZEMNEJAD_2020.get(dataset, {}).get((config.use_edit_vector, config.use_micro_edits))
+    if found is None:
+        return []
+    name, scores = found
+    # Table 5 has no METEOR.
+    figures = dict(zip(_KAZEMNEJAD_2020_SCORES, scores, strict=False))
+    return [PaperRow(f"Kazemnejad et al. 2020, {name}, another split", None, figures)]
+
+
+def _li_2015(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    scores = _LI_2015.get(dataset, {}).get((config.hierarchy, config.attention))
+    if scores is None:
+        return []
+    name = {"none": "standard", "sentence": "hierarchical"}[config.hierarchy] + ", attention" * config.attention
+    greedy = 1
+    return [PaperRow(f"Li et al. 2015, {name}", greedy, dict(zip(_LI_2015_SCORES, scores, strict=True)))]
+
+
+# Lan et al. 2017, A Continuously Growing Dataset of Sentential Paraphrases: the largest F1 on the whole test file.
+_LAN_2017 = {"edit distance": 0.526, "LEX-WMF": 0.693, "DeepPairwiseWord": 0.749}
+
+
+def find_matching_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    """The published rows to put beside a model of sentence pairs; scores are 0 to 1.
+
+    Args:
+        config: The model's configuration.
+        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
+    """
+    if dataset == "twitter_url":
+        return [PaperRow(f"Lan et al. 2017, {name}", None, {"max_f1": f1}) for name, f1 in _LAN_2017.items()]
+    if dataset == "snli" and config.model_type in ("coupled_lstm", "pair_lstm"):
+        # The one figure of its table that our source of the paper has.
+        return [PaperRow("Liu et al. 2016, four stacked TC-LSTMs, 190k parameters", None, {"accuracy": 0.851})]
+    return []

@@ -6,6 +6,7 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
@@ -13,9 +14,20 @@ from transformers import (
 )
 
 from .errors import InputError
+from .models.configuration_coupled_lstm import CoupledLstmConfig
+from .models.configuration_fset import FsetConfig
+from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from .models.configuration_hierarchical_lm import HierarchicalLmConfig
+from .models.configuration_pair_lstm import PairLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
+from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
+from .models.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+    HierarchicalAutoencoderModel,
+)
 from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
+from .models.modeling_pair_lstm import PairLstmForSequenceClassification
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
 from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
@@ -24,9 +36,19 @@ __all__ = ["ARCHITECTURES", "register"]
 
 # Every architecture's configuration, with the model class that each Auto class loads for it.
 ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] = {
+    CoupledLstmConfig: {
+        AutoModel: CoupledLstmModel,
+        AutoModelForSequenceClassification: CoupledLstmForSequenceClassification,
+    },
+    PairLstmConfig: {AutoModelForSequenceClassification: PairLstmForSequenceClassification},
     ResidualLstmConfig: {
         AutoModel: ResidualLstmModel,
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
+    },
+    FsetConfig: {AutoModel: FsetModel, AutoModelForSeq2SeqLM: FsetForConditionalGeneration},
+    HierarchicalAutoencoderConfig: {
+        AutoModel: HierarchicalAutoencoderModel,
+        AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,
     },
     HierarchicalLmConfig: {
         AutoModel: HierarchicalLmModel,

@@ -14,7 +14,7 @@ import hf_paraphrase.training.loop
 from hf_paraphrase.cli import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.signals import TrainingInterrupted
-from tests.tiny_models import make_bart, make_tokenizer
+from tests.models.tiny import tiny_bart, word_tokenizer
 
 RECIPE_FILES = {
     "config.json": json.dumps({"model_type": "bart", "d_model": 16}),
@@ -49,8 +49,8 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    make_bart().save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+    tiny_bart().save_pretrained(folder)
+    word_tokenizer().save_pretrained(folder)
     return folder
 
 
@@ -170,6 +170,7 @@ def test_evaluate(
         "name": None,
         "kwargs": {"max_words": 15, "name_of": "it"},
         "max_samples": 2,
+        "sample_seed": None,
         "split": "test",
         "rows": 2,
     }

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
 from hf_paraphrase.inference import compute_perplexity, generate_paraphrases
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
-from tests.tiny_models import make_bart, make_tokenizer
+from tests.models.test_pipeline_pairs import tiny_fset
+from tests.models.tiny import tiny_bart, word_tokenizer
 
 ROWS = {
     "source": ["How do i learn to cook ?", "", "what is the best way to make bread ?", "can you cook ?"],
@@ -34,8 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(folder: Path) -> dict:
     return evaluate_paraphraser(
-        make_bart(),
-        make_tokenizer(),
+        tiny_bart(),
+        word_tokenizer(),
         Dataset.from_dict(ROWS),
         num_beams=[1, 4],
         batch_size=2,
@@ -48,7 +49,7 @@ def results(folder: Path) -> dict:
 
 
 def test_scores_are_those_of_the_score_table(results: dict) -> None:
-    model, tokenizer = make_bart(), make_tokenizer()
+    model, tokenizer = tiny_bart(), word_tokenizer()
     for entry, width in zip(results["generation"], (1, 4), strict=True):
         predictions = generate_paraphrases(model, tokenizer, ROWS["source"], num_beams=width, max_new_tokens=7)
         assert entry["scores"] == score(predictions, ROWS["references"])
@@ -100,7 +101,7 @@ def test_files(results: dict, folder: Path) -> None:
 def test_results_say_what_was_done(results: dict) -> None:
     assert results["data"] == {"path": "mscoco", "name": None, "split": "test", "rows": 4}
     assert results["model"]["model_type"] == "bart"
-    assert results["model"]["num_parameters"] == make_bart().num_parameters()
+    assert results["model"]["num_parameters"] == tiny_bart().num_parameters()
     assert results["environment"]["device"] == "cpu"
     assert set(results["environment"]) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
     assert all("lc" in row["signature"] for row in results["generation"][0]["scores"])
@@ -119,11 +120,11 @@ def test_table(results: dict) -> None:
 
 
 def test_path_and_single_target(tmp_path: Path) -> None:
-    make_bart().save_pretrained(tmp_path)
-    make_tokenizer().save_pretrained(tmp_path)
+    tiny_bart().save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
     rows = Dataset.from_dict({"source": ["how do i cook ?"], "target": ["how to cook ?"]})
     options = {"bleu": {"lowercase": False}}
-    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options)
+    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options, max_new_tokens=5)
     assert results["model"]["name"] == str(tmp_path)
     (copied, _) = results["baselines"]["copy_source"]
     assert copied["score"] == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
@@ -133,10 +134,10 @@ def test_path_and_single_target(tmp_path: Path) -> None:
 def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
     rows = Dataset.from_dict(ROWS)
     model = ResidualLstmForConditionalGeneration(
-        ResidualLstmConfig(vocab_size=len(make_tokenizer()), embedding_size=8, hidden_size=8)
+        ResidualLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=8, hidden_size=8)
     )
     results = evaluate_paraphraser(
-        model, make_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
+        model, word_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
     )
     (row,) = results["paper"]
     assert (row["num_beams"], row["scores"]["bleu_4"], row["scores"]["ter"]) == (5, 36.7, 52.3)
@@ -157,9 +158,57 @@ def test_an_unknown_metric_stops_it_before_the_work() -> None:
 )
 def test_rows_that_cannot_be_scored(rows: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate_paraphraser(make_bart(), make_tokenizer(), Dataset.from_dict(rows))
+        evaluate_paraphraser(tiny_bart(), word_tokenizer(), Dataset.from_dict(rows))
 
 
 def test_a_model_without_tokenizer() -> None:
     with pytest.raises(InputError, match="tokenizer is missing"):
-        evaluate_paraphraser(make_bart(), None, Dataset.from_dict(ROWS))
+        evaluate_paraphraser(tiny_bart(), None, Dataset.from_dict(ROWS))
+
+
+PAIRS = [
+    ("the cat sat", "a cat sat"),
+    ("the dog sat", "the dog on the mat"),
+    ("how do i learn ?", "how learn faster ?"),
+]
+
+
+def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
+    rows = Dataset.from_dict(
+        {
+            "source": ["the cat on the mat", "a dog sat", "how do i learn faster ?", "the mat"],
+            "references": [["a cat on a mat"], ["the dog sat"], ["how learn faster ?"], ["a mat"]],
+            "in_train": [True, False, True, False],
+        }
+    )
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    options = {"num_beams": [2], "num_neighbors": [1, 3], "num_candidates": 2, "select": "jaccard", "n_samples": 20}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, retriever=retriever, group_by="in_train", output_dir=tmp_path, **options
+    )
+    one, three = results["generation"]
+    assert [one["num_neighbors"], three["num_neighbors"]] == [1, 3]
+    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] < 100.1
+    assert (
+        one["groups"].keys()
+        == {"in_train=False", "in_train=True"}
+        == results["baselines"]["copy_source_groups"].keys()
+    )
+    assert one["groups"]["in_train=True"]["rows"] == 2
+    nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"])]
+    choice = {"num_candidates": 2, "select": "jaccard"}
+    expected = generate_paraphrases(model, tokenizer, rows["source"], pairs=nearest, num_beams=2, **choice)
+    lines = (tmp_path / "predictions-test-beam2.jsonl").read_text().splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == expected
+    assert (tmp_path / "predictions-test-beam2-neighbors3.jsonl").is_file()
+    table = format_results(results)
+    assert "beam 2, K = 3" in table and "self-BLEU-2 of 3 outputs a row" in table
+    with pytest.raises(InputError, match="5, but the retriever has 3 pairs"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[5])
+    with pytest.raises(InputError, match="no column in_dev"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, group_by="in_dev")
+    model.save_pretrained(tmp_path / "alone")
+    tokenizer.save_pretrained(tmp_path / "alone")
+    with pytest.raises(InputError, match="no folder retriever"):
+        evaluate_paraphraser(tmp_path / "alone", None, rows)

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
+from hf_paraphrase.models.configuration_fset import FsetConfig
+from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.paper_figures import find_paper_rows
-from tests.tiny_models import make_bart
+from hf_paraphrase.paper_figures import find_matching_rows, find_paper_rows
+from tests.models.tiny import tiny_bart
 
 
 @pytest.mark.parametrize(
@@ -33,4 +36,28 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(), None)
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
-    assert not find_paper_rows(make_bart().config, "mscoco")
+    assert not find_paper_rows(tiny_bart().config, "mscoco")
+
+
+def test_rows_beside_models_of_pairs() -> None:
+    (row,) = find_matching_rows(CoupledLstmConfig(), "snli")
+    assert row.scores == {"accuracy": 0.851}
+    rows = find_matching_rows(tiny_bart().config, "twitter_url")
+    assert {row.model.split(", ")[1]: row.scores["max_f1"] for row in rows}["DeepPairwiseWord"] == 0.749
+    assert not find_matching_rows(tiny_bart().config, "snli")
+    assert not find_matching_rows(CoupledLstmConfig(), None)
+
+
+def test_rows_of_fset_and_its_ablations() -> None:
+    (whole,) = find_paper_rows(FsetConfig(), "quora")
+    (ablated,) = find_paper_rows(FsetConfig(use_micro_edits=False), "quora")
+    assert whole.scores["meteor"] == 38.57 and whole.scores["bleu_4"] == 33.46
+    assert ablated.scores == {"rouge2": 39.36, "rouge1": 65.72, "bleu_4": 29.73, "bleu_2": 46.66}
+    assert not find_paper_rows(FsetConfig(), "mscoco")
+
+
+def test_rows_of_the_autoencoders() -> None:
+    (row,) = find_paper_rows(HierarchicalAutoencoderConfig(attention=True), "hotel_reviews")
+    assert row.model == "Li et al. 2015, hierarchical, attention"
+    assert row.scores == {"bleu_4": 28.5, "rouge1_recall": 62.4, "rouge2_recall": 35.5, "coherence": 1.57}
+    assert find_paper_rows(HierarchicalAutoencoderConfig(), "mscoco") == []

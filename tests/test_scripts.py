@@ -93,12 +93,15 @@ def test_shell_syntax(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [("train_paraphraser", "train"), ("evaluate_paraphraser", "evaluate"), ("push_to_hub", "push")],
+)
 def test_python_scripts_run_the_command(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    script: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [command, "--help"])
+    monkeypatch.setattr(sys, "argv", [script, "--help"])
     with pytest.raises(SystemExit) as exit_info:
-        runpy.run_path(str(ROOT / "scripts" / f"{command}_paraphraser.py"), run_name="__main__")
+        runpy.run_path(str(ROOT / "scripts" / f"{script}.py"), run_name="__main__")
     assert exit_info.value.code == 0
     assert f"Usage: hf-paraphrase {command}" in capsys.readouterr().out

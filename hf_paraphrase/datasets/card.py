@@ -10,7 +10,7 @@ from huggingface_hub import DatasetCard, DatasetCardData, HfApi
 from .builder import CorpusBuilder
 from .loading import find_builder, make_builder
 
-__all__ = ["SECTIONS", "dataset_card", "push_to_hub"]
+__all__ = ["SECTIONS", "dataset_card", "describe_corpus", "push_to_hub"]
 
 # What a builder's docstring has a paragraph on, and the card a section.
 SECTIONS = ("Source", "Layout", "Columns", "Splits", "Configurations", "Licence", "Citation")
@@ -37,6 +37,13 @@ def dataset_card(name: str) -> DatasetCard:
         task_categories=list(builder.tasks),
         tags=["paraphrase", "hf_paraphrase"],
     )
+    sections = describe_corpus(builder)
+    parts = [f"## {topic}\n\n" + "\n\n".join(sections[topic]) for topic in ("About", *SECTIONS) if topic in sections]
+    return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {name}", *parts, _use(name, builder)]) + "\n")
+
+
+def describe_corpus(builder: type[CorpusBuilder]) -> dict[str, list[str]]:
+    """A builder's docstring as paragraphs by topic: `About`, then those of `SECTIONS` that it has."""
     summary, *paragraphs = inspect.getdoc(builder).split("\n\n")
     section = "About"
     sections: dict[str, list[str]] = {section: [summary]}
@@ -45,8 +52,7 @@ def dataset_card(name: str) -> DatasetCard:
         # A paragraph without a topic goes on with that of the one before.
         section, text = (topic[1], paragraph[topic.end() :]) if topic else (section, paragraph)
         sections.setdefault(section, []).append(text[0].upper() + text[1:])
-    parts = [f"## {topic}\n\n" + "\n\n".join(sections[topic]) for topic in ("About", *SECTIONS) if topic in sections]
-    return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {name}", *parts, _use(name, builder)]) + "\n")
+    return sections
 
 
 def push_to_hub(

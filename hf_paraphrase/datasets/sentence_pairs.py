@@ -97,12 +97,13 @@ class SentencePairsBuilder(CorpusBuilder):
         sizes = {"test": sizes[1], "validation": sizes[0], "train": config.train_size}
         return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
 
-    def divide_files(self, train: Iterable[Pair], test: Iterable[Pair]) -> dict[str, list[Pair]]:
+    def divide_files(self, train: Iterable[Pair], test: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
         """Keep the corpus's own test file, and take the validation pairs from the other file at random.
 
         Args:
             train: The pairs of the train file; those that stand in the test file too are left out.
             test: The pairs of the test file.
+            linked: Keep train pairs that share a sentence, directly or through others, in one split.
         """
         config = self.config
         test = self.select(test)
@@ -113,7 +114,8 @@ class SentencePairsBuilder(CorpusBuilder):
             logger.warning("%d train pairs stand in the test file too; left out", len(found) - len(train))
         validation, _ = held_out_sizes(len(train), config.validation_size, 0, config.max_held_out)
         sizes = {"validation": validation, "train": config.train_size}
-        dealt = deal(([pair] for pair in train), sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
+        groups = linked_groups(train, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in train)
+        dealt = deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
         return dealt | {"test": test[: config.test_size]}
 
     def select(self, pairs: Iterable[Pair]) -> list[Pair]:

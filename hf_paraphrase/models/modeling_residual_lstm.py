@@ -13,6 +13,7 @@ from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
 from .portable import PortableModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
+from .token_ids import embed, shift_tokens_right
 from .vocabulary import VocabularyProjection
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
@@ -399,24 +400,3 @@ class ResidualLstmForConditionalGeneration(PortableModel, ResidualLstmPreTrained
             encoder_last_hidden_state=outputs.encoder_last_hidden_state,
             encoder_hidden_states=outputs.encoder_hidden_states,
         )
-
-
-def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor:
-    """Look up ids, with a clear error for one outside the vocabulary (on the CPU, where looking costs no wait)."""
-    if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
-        low, high = ids.min().item(), ids.max().item()
-        if low < 0 or high >= table.num_embeddings:
-            raise ValueError(
-                f"`{name}` holds the id {low if low < 0 else high}, but the vocabulary has {table.num_embeddings} "
-                "words; was it made by another checkpoint's tokenizer?"
-            )
-    return table(ids)
-
-
-def shift_tokens_right(labels: torch.LongTensor, pad_token_id: int, decoder_start_token_id: int) -> torch.LongTensor:
-    """Make decoder inputs of labels: the start token stands before each row's first word, -100 becomes padding."""
-    shifted = labels.roll(1, dims=1)
-    shifted[:, 0] = decoder_start_token_id
-    before = torch.nn.functional.pad(labels[:, :-1] != -100, (1, 0)).cummax(dim=1).values
-    shifted = torch.where(before, shifted, decoder_start_token_id)
-    return shifted.masked_fill(shifted == -100, pad_token_id)

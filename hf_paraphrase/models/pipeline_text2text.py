@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,12 @@ from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 
+from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
+
 __all__ = ["Text2TextGenerationPipeline"]
+
+# Texts of a stream whose pairs are found together.
+TEXTS_AT_ONCE = 256
 
 
 class Text2TextGenerationPipeline(Pipeline):
@@ -29,6 +35,15 @@ class Text2TextGenerationPipeline(Pipeline):
     A text without words (empty, or white space alone) gives an empty text and is not shown to the model, so that one
     blank line does not end a long run. A text longer than the tokenizer's `model_max_length` is passed on whole, with
     the tokenizer's warning; `truncation=True` cuts it.
+
+    A model that edits by retrieved pairs (FSET) gets them from the retriever saved with its checkpoint, in the
+    subfolder `retriever`; that needs this package. `num_neighbors=3` gives one paraphrase by each of the three nearest
+    pairs, and `retrieved=[(sentence, paraphrase)]` replaces them:
+
+    ```python
+    pipe("How do I learn faster?", num_neighbors=3, return_retrieved=True)
+    pipe("How do I learn faster?", num_candidates=5, select="jaccard")    # for every model
+    ```
 
     Args:
         model: An encoder-decoder that can generate.
@@ -50,6 +65,8 @@ class Text2TextGenerationPipeline(Pipeline):
     # The base class offers to merge generation parameters too, but how it does has changed between releases, and this
     # file travels with checkpoints to machines with any of them.
     default_parameters = {"max_new_tokens": 256, "num_beams": 4}
+    # Arguments of `__call__` that say what is generated for a text, and what of it is returned.
+    choices = ("num_neighbors", "retrieved", "return_retrieved", "retriever", "num_candidates", "select")
 
     def __init__(
         self,
@@ -60,7 +77,9 @@ class Text2TextGenerationPipeline(Pipeline):
     ):
         check_model(model)
         check_tokenizer(tokenizer, model)
+        self.default_choices = self._take_choices(kwargs)
         super().__init__(model=model, tokenizer=tokenizer, task=task, **kwargs)
+        self.retriever = None
         # transformers 5 reads neither field any more, but the configs of older checkpoints have them.
         parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
         self.prefix = parameters.pop("prefix", None) or getattr(model.config, "prefix", None) or ""
@@ -78,6 +97,15 @@ class Text2TextGenerationPipeline(Pipeline):
             return_tensors: Return token ids instead.
             clean_up_tokenization_spaces: Join punctuation to words; by default as the tokenizer is set.
             stop_sequence: Stop a text where its tokens end in those of this one, which stays in the text.
+            num_neighbors: For a model that edits by retrieved pairs: how many of the nearest to use, each for a
+                paraphrase of its own; 1 by default.
+            retrieved: Pairs (sentence, its paraphrase) to use for every text, in place of the nearest.
+            return_retrieved: Also return the pair, as `retrieved_source` and `retrieved_target`.
+            retriever: A `ParaphraseRetriever` to ask in place of the checkpoint's.
+            num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
+            select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
+                "embedding" the one nearest in meaning (which needs this package); or a function from texts and lists
+                of candidates to places.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
@@ -90,6 +118,10 @@ class Text2TextGenerationPipeline(Pipeline):
         Raises:
             ValueError: An input is not a text; the message says which.
         """
+        choices = self.default_choices | self._take_choices(kwargs)
+        choices = {name: value for name, value in choices.items() if value is not None}
+        if choices or reads_pairs(self.model):
+            return self._call_with_choices(inputs, choices, kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
             return self._call_on_list(list(inputs), **kwargs)
         if isinstance(inputs, KeyDataset) and len(inputs) == 0:
@@ -97,12 +129,87 @@ class Text2TextGenerationPipeline(Pipeline):
         return super().__call__(inputs, **kwargs)
 
     def _call_on_list(self, texts: list[str], **kwargs: Any) -> list:
-        for index, text in enumerate(texts):
-            check_text(text, f"input {index} of the list")
+        check_texts(texts)
         if not texts:
             return []
         records = super().__call__(texts, **kwargs)
-        return [record for (record,) in records] if all(len(group) == 1 for group in records) else records
+        return flatten(records)
+
+    def _take_choices(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        return {name: kwargs.pop(name) for name in self.choices if name in kwargs}
+
+    def _call_with_choices(self, inputs: Any, choices: dict[str, Any], kwargs: dict[str, Any]) -> list | Iterator:
+        """Answer a call with pairs or candidates: lists at once, all else in parts as it is read."""
+        if isinstance(inputs, str):
+            return self._paraphrase([inputs], choices, kwargs)[0]
+        if isinstance(inputs, Sequence):
+            return flatten(self._paraphrase(list(inputs), choices, kwargs))
+        return self._paraphrase_in_parts(iter(inputs), choices, kwargs)
+
+    def _paraphrase_in_parts(
+        self, texts: Iterator[str], choices: dict[str, Any], kwargs: dict[str, Any]
+    ) -> Iterator[list[dict[str, Any]]]:
+        while part := list(islice(texts, TEXTS_AT_ONCE)):
+            yield from self._paraphrase(part, choices, kwargs)
+
+    def _paraphrase(
+        self, texts: list[str], choices: dict[str, Any], kwargs: dict[str, Any]
+    ) -> list[list[dict[str, Any]]]:
+        """Find the pairs of all texts at once, run the model by each pair, and choose among what it wrote."""
+        check_texts(texts)
+        if not texts:
+            return []
+        pairs = self._pairs(texts, choices)
+        if pairs is None:
+            items, counts = texts, [1] * len(texts)
+        else:
+            items = [TextWithPair(text, *pair) for text, group in zip(texts, pairs, strict=True) for pair in group]
+            counts = [len(group) for group in pairs]
+        records = self._generate_candidates(items, choices, kwargs)
+        if choices.get("return_retrieved"):
+            records = [
+                [
+                    {**record, "retrieved_source": item.retrieved_source, "retrieved_target": item.retrieved_target}
+                    for record in group
+                ]
+                for item, group in zip(items, records, strict=True)
+            ]
+        records = iter(records)
+        return [[record for group in islice(records, count) for record in group] for count in counts]
+
+    def _pairs(self, texts: list[str], choices: dict[str, Any]) -> list[list[tuple[str, str]]] | None:
+        if not reads_pairs(self.model):
+            wrong = choices.keys() & {"num_neighbors", "retrieved", "return_retrieved", "retriever"}
+            if wrong:
+                raise ValueError(f"`{sorted(wrong)[0]}`: a {type(self.model).__name__} edits by no retrieved pair")
+            return None
+        retrieved = choices.get("retrieved")
+        if retrieved is not None:
+            return [check_pairs(retrieved)] * len(texts)
+        retriever = choices.get("retriever") or self.retriever
+        if retriever is None:
+            retriever = self.retriever = load_retriever(self.model)
+        return find_pairs(retriever, texts, choices.get("num_neighbors", 1))
+
+    def _generate_candidates(
+        self, items: list[str] | list[TextWithPair], choices: dict[str, Any], kwargs: dict[str, Any]
+    ) -> list[list[dict[str, Any]]]:
+        count, rule = choices.get("num_candidates"), choices.get("select", "score")
+        if count is None:
+            if "select" in choices:
+                raise ValueError("`select` chooses among `num_candidates` paraphrases: say how many")
+            return super().__call__(items, **kwargs)
+        if kwargs.get("num_return_sequences", 1) != 1 or kwargs.get("return_tensors"):
+            raise ValueError(
+                "`num_candidates` returns one text: leave `num_return_sequences` and `return_tensors` out"
+            )
+        kwargs = {**kwargs, "num_return_sequences": count}
+        if not kwargs.get("do_sample"):
+            kwargs["num_beams"] = max(count, kwargs.get("num_beams") or self.model.generation_config.num_beams or 1)
+        records = super().__call__(items, **kwargs)
+        texts = [item if isinstance(item, str) else item.text for item in items]
+        places = choose(rule, texts, [[record["generated_text"] for record in group] for group in records])
+        return [[group[place]] for group, place in zip(records, places, strict=True)]
 
     def _sanitize_parameters(
         self,
@@ -129,11 +236,18 @@ class Text2TextGenerationPipeline(Pipeline):
             )
         return preprocess, generate_kwargs, postprocess
 
-    def preprocess(self, text: str, truncation: bool | str = False) -> dict[str, torch.Tensor]:
+    def preprocess(self, text: str | TextWithPair, truncation: bool | str = False) -> dict[str, torch.Tensor]:
+        pair: dict[str, str] = {}
+        if isinstance(text, TextWithPair):
+            text, *sides = text
+            pair = dict(zip(("retrieved_source", "retrieved_target"), sides, strict=True))
         check_text(text, "an input of the pipeline")
         inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt"))
         # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
         inputs.pop("token_type_ids", None)
+        for name, side in pair.items():
+            encoded = self.tokenizer(side, truncation=truncation, return_tensors="pt")
+            inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
         blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
@@ -195,6 +309,11 @@ class Text2TextGenerationPipeline(Pipeline):
         return torch.tensor((ids + [pad] * length)[:length])
 
 
+def flatten(groups: list[list[dict[str, Any]]]) -> list:
+    """One record a text, where each has one, as transformers 4 returned it."""
+    return [record for (record,) in groups] if all(len(group) == 1 for group in groups) else groups
+
+
 class EndsWith(StoppingCriteria):
     """Stop a sequence that ends in the tokens of a text.
 
@@ -218,6 +337,23 @@ def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -
     names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
     frame = {getattr(tokenizer, name) for name in names}
     return not frame.issuperset(input_ids.flatten().tolist())
+
+
+def check_texts(texts: list[Any]) -> None:
+    """Raise ValueError unless all are strings."""
+    for index, text in enumerate(texts):
+        check_text(text, f"input {index} of the list")
+
+
+def check_pairs(pairs: Any) -> list[tuple[str, str]]:
+    """Raise ValueError unless these are pairs of texts with words."""
+    if isinstance(pairs, Sequence) and not isinstance(pairs, str) and pairs:
+        pairs = [
+            tuple(pair) if isinstance(pair, Sequence) and not isinstance(pair, str) else (pair,) for pair in pairs
+        ]
+        if all(len(pair) == 2 and all(isinstance(text, str) and text.strip() for text in pair) for pair in pairs):
+            return pairs
+    raise ValueError("`retrieved` must be a list of pairs [(sentence, its paraphrase), …], all of them with text")
 
 
 def check_text(text: Any, name: str) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from transformers import PreTrainedConfig
 
+from .auto_map import AutoMappedModel
+
 __all__ = ["PortableConfig", "PortableModel"]
 
 TASK = "text2text-generation"
@@ -29,7 +31,7 @@ class PortableConfig(PreTrainedConfig):
         return super().from_dict(config_dict, **kwargs)
 
 
-class PortableModel:
+class PortableModel(AutoMappedModel):
     """Mixin, before `PreTrainedModel`, for encoder-decoders whose checkpoints bring the text2text pipeline.
 
     Saving a model that is registered for an Auto class copies its module and, through the imports below, this one and

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from torch import nn
@@ -87,6 +88,7 @@ class StackedLstm(nn.Module):
         residual_interval: Layers that a residual connection spans; 0 for none.
         dropout: Probability of dropping a layer's output.
         bidirectional: Run every layer in both directions; outputs are `2 * hidden_size` wide.
+        cell_output: `"tanh"` for h = o·tanh(c), `"identity"` for h = o·c, which has no fused kernel.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class StackedLstm(nn.Module):
         residual_interval: int = 0,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        cell_output: Literal["tanh", "identity"] = "tanh",
     ):
         super().__init__()
         self.output_size = 2 * hidden_size if bidirectional else hidden_size
@@ -104,10 +107,11 @@ class StackedLstm(nn.Module):
         self.gradient_checkpointing = False
         self.groups = nn.ModuleList()
         group_size = residual_interval or num_layers
+        group_class = nn.LSTM if cell_output == "tanh" else IdentityOutputLstm
         for first_layer in range(0, num_layers, group_size):
             layers = min(group_size, num_layers - first_layer)
             self.groups.append(
-                nn.LSTM(
+                group_class(
                     input_size if first_layer == 0 else self.output_size,
                     hidden_size,
                     num_layers=layers,
@@ -151,6 +155,20 @@ class StackedLstm(nn.Module):
         )
         layers = None if layers is None else tuple(map(real.unpack, layers))
         return real.unpack(packed), final_state, layers
+
+    @torch.compiler.disable
+    def run_packed(self, inputs: PackedSequence, state: LstmState | None = None) -> tuple[torch.Tensor, LstmState]:
+        """Run all layers over sequences that are packed already, the longest first.
+
+        Args:
+            inputs: `(words, input_size)` of data.
+            state: (h, c) to start from, as in `forward`, the sequences in the order of the packed ones.
+
+        Returns:
+            The outputs' data `(words, output_size)`, and the final (h, c).
+        """
+        outputs, state, _ = self._run(inputs, state, False)
+        return outputs.data, state
 
     def _run(self, inputs, state: LstmState | None, output_hidden_states: bool):
         group_states, layer_outputs, x = [], [], inputs
@@ -221,8 +239,55 @@ class StackedLstm(nn.Module):
         return x, (h, c), outputs
 
 
+class IdentityOutputLstm(nn.LSTM):
+    """Stacked LSTM layers with h = o·c, without the tanh (Li et al. 2015, equations 1 to 3); one direction only.
+
+    All rows of a step are computed at once, step after step.
+    """
+
+    def forward(self, inputs, state: LstmState | None = None):
+        """Run as `nn.LSTM` does over `(batch, length, input_size)` or a packed sequence."""
+        if isinstance(inputs, torch.Tensor):
+            rows, length = inputs.shape[:2]
+            sizes = torch.full((length,), rows)
+            outputs, state = self._run(inputs.transpose(0, 1).flatten(0, 1), sizes, state)
+            return outputs.unflatten(0, (length, rows)).transpose(0, 1), state
+        if state is not None:
+            state = tuple(self.permute_hidden(state, inputs.sorted_indices))
+        outputs, state = self._run(inputs.data, inputs.batch_sizes, state)
+        return inputs._replace(data=outputs), self.permute_hidden(state, inputs.unsorted_indices)
+
+    def _run(self, x: torch.Tensor, sizes: torch.Tensor, state: LstmState | None):
+        if state is None:
+            state = (x.new_zeros(self.num_layers, int(sizes[0]), self.hidden_size),) * 2
+        finals = []
+        for layer, (weights, h, c) in enumerate(zip(self.all_weights, *state, strict=True)):
+            if layer:
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            x, final = self._run_layer(x, sizes.tolist(), h, c, *weights)
+            finals.append(final)
+        h, c = (torch.stack(parts) for parts in zip(*finals, strict=True))
+        return x, (h, c)
+
+    @staticmethod
+    def _run_layer(x, sizes: list[int], h, c, weight_ih, weight_hh, bias_ih, bias_hh):
+        from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh).split(sizes)
+        outputs, finished = [], []
+        for gates in from_inputs:
+            # Sequences that are over are the last rows, the longest stand first.
+            finished.append((h[len(gates) :], c[len(gates) :]))
+            h, c = h[: len(gates)], c[: len(gates)]
+            i, f, g, o = (gates + h @ weight_hh.t()).chunk(4, dim=-1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * c
+            outputs.append(h)
+        h, c = (torch.cat(parts) for parts in zip((h, c), *reversed(finished), strict=True))
+        return torch.cat(outputs), (h, c)
+
+
 def _is_step_on_cpu(group: nn.LSTM, x) -> bool:
-    return isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1 and not group.bidirectional
+    is_step = isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1
+    return is_step and type(group) is nn.LSTM and not group.bidirectional
 
 
 def _apply(function, x, *others):

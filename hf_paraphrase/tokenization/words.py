@@ -31,7 +31,9 @@ NO_SPACE = (
 )
 
 
-def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool = True) -> PreTrainedTokenizerFast:
+def train_word_tokenizer(
+    texts: Iterable[str], vocab_size: int, lowercase: bool = True, sentence_pairs: bool = False
+) -> PreTrainedTokenizerFast:
     """Train a tokenizer of whole words: the most frequent ones of `texts`, `<unk>` for all others.
 
     Texts are normalised (NFC), split at white space and around punctuation, and encoded as `words </s>`; decoders
@@ -44,6 +46,8 @@ def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool 
         texts: Texts to count words in; read once, one after the other.
         vocab_size: Most words, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
         lowercase: Whether to lower-case everything.
+        sentence_pairs: Whether to return `token_type_ids` too, 1 for the words of a second text and its `</s>`, as
+            the models need that match two sentences. A pair is encoded as `words </s> words </s>` in any case.
 
     Returns:
         A fast tokenizer. What it saves is loaded by `AutoTokenizer` without this package.
@@ -67,12 +71,12 @@ def train_word_tokenizer(texts: Iterable[str], vocab_size: int, lowercase: bool 
     if tokenizer.get_vocab_size() == len(SPECIAL_TOKENS):
         raise InputError("`texts` hold no word to make a vocabulary of")
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
+        single="$A </s>", pair="$A </s> $B:1 </s>:1", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
     )
     tokenizer.decoder = _make_decoder()
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        model_input_names=["input_ids", "attention_mask"],
+        model_input_names=["input_ids", "attention_mask", *(["token_type_ids"] if sentence_pairs else [])],
         clean_up_tokenization_spaces=False,
         split_special_tokens=True,
         **SPECIAL_TOKENS,

@@ -23,7 +23,10 @@ class TrainingConfig:
         InputError: For a value of the wrong type or outside its range, with the field's name.
     """
 
-    task: str = _option("What is learnt: `paraphrase`, to write a target from its source.", "paraphrase")
+    task: str = _option(
+        "What is learnt: `paraphrase`, to write a target from its source; `autoencode`, to write a document again.",
+        "paraphrase",
+    )
     dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
@@ -42,9 +45,9 @@ class TrainingConfig:
     max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
     gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
 
-    optim: Literal["sgd", "adamw"] = _option("Optimizer.", "adamw")
+    optim: Literal["sgd", "adagrad", "adamw"] = _option("Optimizer.", "adamw")
     learning_rate: float = _option("Highest learning rate.", 1e-3)
-    weight_decay: float = _option("Weight decay of matrices; vectors (biases, norms) have none.", 0.0)
+    weight_decay: float = _option("Weight decay of matrices, l2 for sgd and adagrad; vectors have none.", 0.0)
     adam_beta1: float = _option("AdamW's decay of the first moment.", 0.9)
     adam_beta2: float = _option("AdamW's decay of the second moment.", 0.999)
     max_grad_norm: float | None = _option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)

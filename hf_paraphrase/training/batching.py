@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-__all__ = ["LengthBatches", "PairCollator", "share_batches"]
+__all__ = ["LengthBatches", "PairCollator", "pad_rows", "share_batches"]
 
 
 class LengthBatches:
@@ -98,13 +98,14 @@ class PairCollator:
         """
         sources = [feature["input_ids"] for feature in features]
         return {
-            "input_ids": _pad(sources, self.pad_token_id),
-            "attention_mask": _pad([[1] * len(source) for source in sources], 0),
-            "labels": _pad([feature["labels"] for feature in features], -100),
+            "input_ids": pad_rows(sources, self.pad_token_id),
+            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
+            "labels": pad_rows([feature["labels"] for feature in features], -100),
         }
 
 
-def _pad(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+def pad_rows(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
+    """Make `(rows, longest)` of rows of several lengths, filled up with `value` on the right."""
     width = max(map(len, rows))
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=torch.long)
 

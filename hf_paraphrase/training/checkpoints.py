@@ -30,8 +30,8 @@ class TrainingState:
     Args:
         data_fingerprint: Tells whether a resumed run sees the same training pairs.
         step: Optimizer steps taken.
-        best_step: The step with the lowest validation loss.
-        best_loss: That loss, in nats a token.
+        best_step: The step of the best validation.
+        best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
         seconds: Time spent, all sessions together.
         train_seconds: Of these, the time spent in optimizer steps.
         train_tokens: Target tokens trained on.
@@ -45,7 +45,7 @@ class TrainingState:
     data_fingerprint: str
     step: int = 0
     best_step: int | None = None
-    best_loss: float | None = None
+    best_cost: float | None = None
     seconds: float = 0.0
     train_seconds: float = 0.0
     train_tokens: int = 0
@@ -148,9 +148,19 @@ def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel
     try:
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        return auto_class.from_pretrained(checkpoint), state, tensors
+        return _load_model(checkpoint, auto_class), state, tensors
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
+
+
+def _load_model(checkpoint: Path, auto_class: type) -> PreTrainedModel:
+    model = auto_class.from_pretrained(checkpoint)
+    # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
+    with torch.device("meta"):
+        made = auto_class.from_config(model.config)
+    for name, parameter in made.named_parameters():
+        model.get_parameter(name).requires_grad_(parameter.requires_grad)
+    return model
 
 
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-__all__ = ["describe_environment"]
+__all__ = ["describe_environment", "report_environment"]
 
 PACKAGES = ("hf-paraphrase", "torch", "transformers", "datasets", "tokenizers", "accelerate")
 
@@ -28,6 +30,25 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "versions": {package: found for package in PACKAGES if (found := _version(package))},
         "commit": _commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def report_environment() -> dict[str, str]:
+    """What a bug report should say about the machine and the software, line by line."""
+    gpus = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
+    # Our own name is missing where a checkout was never installed; what it needs is then not known either.
+    needs = requires(PACKAGES[0]) or [] if _version(PACKAGES[0]) else []
+    needed = [re.split(r"[^\w-]", need)[0] for need in needs]
+    packages = {name: _version(name) or "not installed" for name in dict.fromkeys([*PACKAGES, *sorted(needed)])}
+    return {
+        "platform": platform.platform(),
+        "Python": platform.python_version(),
+        **packages,
+        "commit": _commit() or "unknown",
+        "CPU cores": str(os.cpu_count()),
+        "threads": str(torch.get_num_threads()),
+        "CUDA": torch.version.cuda or "not built in",
+        "GPUs": "; ".join(f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus) or "none",
     }
 
 

@@ -72,6 +72,8 @@ def train(
     training, output_dir = recipe.training, Path(output_dir)
     checkpoint = check_output(recipe, output_dir, overwrite, resume)
     accelerator = _make_accelerator(recipe, output_dir)
+    # Asked now: the working tree may change while the model trains.
+    environment = describe_environment(accelerator.device)
     task = TASKS[training.task](training)
     set_seed(training.seed)
     with accelerator.main_process_first():
@@ -91,11 +93,12 @@ def train(
         model, resumed = task.make_model(recipe.make_config(vocab_size=len(tokenizer))), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
-    model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
+    if model.can_generate():
+        model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
     with StopSignals() as signals:
         run.fit(signals)
-    summary = _summarise(run)
+    summary = _summarise(run, environment)
     if accelerator.is_main_process:
         Checkpoints(output_dir).export_best(run.state)
         write_text(output_dir / "training_summary.json", json.dumps(summary, indent=2) + "\n")
@@ -142,7 +145,7 @@ def _make_generation_config(
     return generation_config
 
 
-def _summarise(run: TrainingRun) -> dict[str, Any]:
+def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
     state, evaluations = run.state, run.state.evaluations
     return {
         "recipe": asdict(run.recipe),
@@ -154,6 +157,7 @@ def _summarise(run: TrainingRun) -> dict[str, Any]:
         "steps": state.step,
         "epochs": run.epoch,
         "best": next(entry for entry in evaluations if entry["step"] == state.best_step),
+        "best_cost": state.best_cost,
         "last": evaluations[-1],
         "target_tokens_per_second": state.train_tokens / state.train_seconds,
         "train_seconds": state.train_seconds,
@@ -161,6 +165,6 @@ def _summarise(run: TrainingRun) -> dict[str, Any]:
         "seed": run.training.seed,
         "processes": run.accelerator.num_processes,
         "mixed_precision": run.accelerator.mixed_precision,
-        "environment": describe_environment(run.accelerator.device),
+        "environment": environment,
         "evaluations": evaluations,
     }

@@ -14,6 +14,7 @@ __all__ = ["check_output", "clear_output"]
 RUN_FILES = (
     "checkpoints",
     "recipe",
+    "retriever",
     "tokenizer",
     "trackers",
     "log_history.jsonl",

@@ -25,7 +25,7 @@ from .recipe import Recipe
 from .reporting import Reporter, perplexity
 from .signals import StopSignals, TrainingInterrupted
 from .tasks import Task
-from .validation import add_up, mean_loss
+from .validation import add_up
 
 __all__ = ["TrainingDiverged", "TrainingRun"]
 
@@ -250,38 +250,39 @@ class TrainingRun:
             self._agree()
             return self._interrupted
 
-        loss = mean_loss(
+        scores = self.task.validate(
             self.model,
-            self.task.loss_sums,
             self._share("validation", self.validation_batches, None),
             self.counts["validation"],
             self.accelerator,
             is_stopped,
         )
-        if loss is None:
+        if scores is None:
             return
-        state = self.state
+        state, loss, cost = self.state, scores["loss"], self.task.cost(scores)
         if not math.isfinite(loss):
             raise self._divergence(f"the validation loss is {loss}")
         train_loss = state.loss_since_eval / state.tokens_since_eval
         state.loss_since_eval, state.tokens_since_eval = 0.0, 0
-        is_best = state.best_loss is None or loss < state.best_loss
+        is_best = state.best_cost is None or cost < state.best_cost
         if is_best:
-            state.best_step, state.best_loss = state.step, loss
+            state.best_step, state.best_cost = state.step, cost
         self.reporter.log(
             {
                 "step": state.step,
                 "epoch": self.epoch,
                 "train_loss": train_loss,
                 "train_perplexity": perplexity(train_loss),
-                "eval_loss": loss,
+                **{f"eval_{name}": value for name, value in scores.items()},
                 "eval_perplexity": perplexity(loss),
                 "seconds": time.perf_counter() - self._started,
             }
         )
         self.reporter.say(
             f"epoch {self.epoch:.2f}, step {state.step}: perplexity {perplexity(train_loss):.2f} in training, "
-            f"{perplexity(loss):.2f} in validation{' (best)' if is_best else ''}"
+            f"{perplexity(loss):.2f} in validation"
+            + "".join(f", {name} {value:.3f}" for name, value in scores.items() if name != "loss")
+            + (" (best)" if is_best else "")
         )
         self._save(is_best)
 

@@ -43,8 +43,11 @@ def test_max_f1_is_the_largest_of_all_thresholds() -> None:
 
 
 def test_statistics() -> None:
-    statistics = classification_statistics([0.9, 0.2], [1, 1], threshold=0.5)["accuracy"]
-    assert statistics.rows.tolist() == [[1, 1], [0, 1]]
+    statistics = classification_statistics([0.9, 0.2, 0.7], [1, 1, 0], threshold=0.5)
+    assert statistics["accuracy"].rows.tolist() == [[1, 1], [0, 1], [0, 1]]
+    assert statistics["f1"].rows.tolist() == [[2, 2], [0, 1], [0, 1]]
+    assert statistics["f1"].score == classification([0.9, 0.2, 0.7], [1, 1, 0], threshold=0.5)["f1"]
+    assert classification_statistics([2, 1], [2, 0]).keys() == {"accuracy"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -50,6 +51,8 @@ class Seq2SeqMixin:
 
     # Option sets in which every generic check runs.
     variants: dict[str, dict] = {"default": {}}
+    # Whether source and target have one embedding table; a configuration that can do both has `share_embeddings`.
+    shares_embeddings: tuple[bool, ...] = (True, False)
 
     def small_config(self, **overrides):
         raise NotImplementedError("an architecture's tests say what its small configuration is")
@@ -61,13 +64,25 @@ class Seq2SeqMixin:
             torch.nn.init.uniform_(parameter, -0.8, 0.8)
         return model
 
-    @staticmethod
-    def batch(side: str = "right", pad_token_id: int = 0) -> dict[str, torch.Tensor]:
+    def further_inputs(self, rows: Sequence[int], side: str = "right") -> dict[str, torch.Tensor]:
+        """What a model reads beside `input_ids`, for some of the three rows; nothing by default."""
+        return {}
+
+    def alone(self, row: int) -> dict[str, torch.Tensor]:
+        """The inputs of one row, as short as it is."""
+        return {"input_ids": torch.tensor([SOURCES[row]]), **self.further_inputs([row])}
+
+    def batch(self, side: str = "right", pad_token_id: int = 0) -> dict[str, torch.Tensor]:
         return {
             "input_ids": pad(SOURCES, side, pad_token_id),
             "attention_mask": pad([[1] * len(row) for row in SOURCES], side, 0),
+            **self.further_inputs(range(len(SOURCES)), side),
             "labels": pad(TARGETS, side if side != "between" else "right", -100),
         }
+
+    def attends(self, labels: torch.Tensor) -> torch.Tensor:
+        """Which target positions attend to the source; all by default."""
+        return torch.ones_like(labels, dtype=torch.bool)
 
     def pytest_generate_tests(self, metafunc):
         if "variant" in metafunc.fixturenames:
@@ -80,9 +95,9 @@ class Seq2SeqMixin:
             with torch.no_grad():
                 together = model(**batch)
             losses = []
-            for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+            for row, target in enumerate(TARGETS):
                 with torch.no_grad():
-                    alone = model(input_ids=torch.tensor([source]), labels=torch.tensor([target]))
+                    alone = model(**self.alone(row), labels=torch.tensor([target]))
                 real = batch["labels"][row] != -100
                 torch.testing.assert_close(together.logits[row, real], alone.logits[0], rtol=0, atol=1e-5)
                 losses.append(alone.loss * len(target))
@@ -93,7 +108,7 @@ class Seq2SeqMixin:
     def test_padding_changes_nothing_in_generation(self, variant, decoding):
         model, options = self.small_model(variant), DECODING[decoding]
         count = options.get("num_return_sequences", 1)
-        alone = [model.generate(torch.tensor([row]), max_new_tokens=6, **options) for row in SOURCES]
+        alone = [model.generate(**self.alone(row), max_new_tokens=6, **options) for row in range(len(SOURCES))]
         for side in ("right", "left"):
             batch = self.batch(side)
             batch.pop("labels")
@@ -137,10 +152,10 @@ class Seq2SeqMixin:
 
     def test_beam_search_equals_exhaustive_search(self, variant):
         length, model = 3, self.small_model(variant, vocab_size=6)
-        source = torch.tensor([[3, 5, 4, 2]])
+        inputs = {"input_ids": torch.tensor([[3, 5, 4, 2]]), **self.further_inputs([0])}
         for length_penalty in (0.0, 1.0):
             result = model.generate(
-                source,
+                **inputs,
                 num_beams=6**length,
                 num_return_sequences=5,
                 max_new_tokens=length,
@@ -149,7 +164,7 @@ class Seq2SeqMixin:
                 return_dict_in_generate=True,
                 output_scores=True,
             )
-            expected = exhaustive_search(model, source, length, length_penalty)[:5]
+            expected = exhaustive_search(model, inputs, length, length_penalty)[:5]
             assert words_of(result.sequences) == [words for _, words in expected]
             torch.testing.assert_close(
                 result.sequences_scores, torch.tensor([score for score, _ in expected]), rtol=0, atol=1e-5
@@ -157,11 +172,10 @@ class Seq2SeqMixin:
 
     def test_narrow_beams_do_as_well_as_greedy_search(self, variant):
         model = self.small_model(variant)
-        for source in SOURCES:
-            options = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True}
-            source = torch.tensor([source])
-            beam = model.generate(source, num_beams=5, length_penalty=0.0, early_stopping="never", **options)
-            greedy = model.generate(source, **options)
+        for row in range(len(SOURCES)):
+            options = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True, **self.alone(row)}
+            beam = model.generate(num_beams=5, length_penalty=0.0, early_stopping="never", **options)
+            greedy = model.generate(**options)
             scores = model.compute_transition_scores(greedy.sequences, greedy.scores, normalize_logits=True)
             assert beam.sequences_scores[0] >= scores.sum() - 1e-5
 
@@ -176,7 +190,7 @@ class Seq2SeqMixin:
             result.sequences, result.scores, result.get("beam_indices"), normalize_logits=not options
         )
         for row, words in enumerate(words_of(result.sequences)):
-            expected = log_probability(model, batch["input_ids"][row], batch["attention_mask"][row], words)
+            expected = log_probability(model, {name: tensor[row : row + 1] for name, tensor in batch.items()}, words)
             got = scores[row][: len(words)].sum()
             torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)
 
@@ -196,12 +210,11 @@ class Seq2SeqMixin:
 
     def test_sampling_draws_from_the_model(self):
         model = self.small_model(vocab_size=6)
-        source = torch.tensor([[3, 5, 4, 2]])
+        inputs = {"input_ids": torch.tensor([[3, 5, 4, 2]]), **self.further_inputs([0])}
         with torch.no_grad():
-            expected = model(input_ids=source, decoder_input_ids=torch.tensor([[1]])).logits[0, -1].softmax(-1)
-        drawn = model.generate(
-            source.expand(4000, -1), do_sample=True, top_k=0, max_new_tokens=1, renormalize_logits=True
-        )[:, 1]
+            expected = model(**inputs, decoder_input_ids=torch.tensor([[1]])).logits[0, -1].softmax(-1)
+        many = {name: tensor.expand(4000, -1) for name, tensor in inputs.items()}
+        drawn = model.generate(**many, do_sample=True, top_k=0, max_new_tokens=1, renormalize_logits=True)[:, 1]
         frequencies = torch.bincount(drawn, minlength=6) / len(drawn)
         assert (frequencies - expected).abs().max() < 0.03
 
@@ -210,24 +223,24 @@ class Seq2SeqMixin:
             def __call__(self, input_ids, scores):
                 return torch.full_like(scores, -torch.inf).index_fill(1, torch.tensor([7]), 0.0)
 
-        model, source = self.small_model(variant), torch.tensor([SOURCES[0]])
-        got = model.generate(source, max_new_tokens=3, logits_processor=[Only()])
+        model, inputs = self.small_model(variant), self.alone(0)
+        got = model.generate(**inputs, max_new_tokens=3, logits_processor=[Only()])
         assert got[0, 1:].tolist() == [7, 7, 7]
         allowed = model.generate(
-            source, max_new_tokens=4, num_beams=3, prefix_allowed_tokens_fn=lambda batch_id, ids: [4, 8]
+            **inputs, max_new_tokens=4, num_beams=3, prefix_allowed_tokens_fn=lambda batch_id, ids: [4, 8]
         )
         assert set(allowed[0, 1:].tolist()) <= {4, 8}
 
     def test_decoder_prompt_is_continued(self, variant):
-        model, source = self.small_model(variant), torch.tensor([SOURCES[0]])
-        free = model.generate(source, max_new_tokens=6, min_new_tokens=6)
-        prompted = model.generate(source, decoder_input_ids=free[:, :3], max_new_tokens=4, min_new_tokens=4)
+        model, inputs = self.small_model(variant), self.alone(0)
+        free = model.generate(**inputs, max_new_tokens=6, min_new_tokens=6)
+        prompted = model.generate(**inputs, decoder_input_ids=free[:, :3], max_new_tokens=4, min_new_tokens=4)
         assert torch.equal(prompted, free)
 
     def test_streamer_prints_what_is_generated(self, capsys):
         model = self.small_model()
         tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10)
-        ids = model.generate(torch.tensor([SOURCES[0]]), max_new_tokens=6, streamer=TextStreamer(tokenizer))
+        ids = model.generate(**self.alone(0), max_new_tokens=6, streamer=TextStreamer(tokenizer))
         assert capsys.readouterr().out.split() == tokenizer.decode(ids[0]).split()
 
     def test_attentions_and_hidden_states_on_request(self, variant):
@@ -242,11 +255,12 @@ class Seq2SeqMixin:
         if full.cross_attentions is not None:
             weights = full.cross_attentions[-1]
             assert weights.shape == (rows, weights.shape[1], targets, batch["input_ids"].shape[1])
-            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+            attends = self.attends(batch["labels"])[:, None].expand(weights.shape[:-1])
+            torch.testing.assert_close(weights.sum(-1), attends.float())
             assert not weights[1, :, :, len(SOURCES[1]) :].any()
+        batch.pop("labels")
         generated = model.generate(
-            batch["input_ids"],
-            attention_mask=batch["attention_mask"],
+            **batch,
             num_beams=2,
             max_new_tokens=3,
             output_attentions=True,
@@ -275,17 +289,20 @@ class Seq2SeqMixin:
             assert torch.equal(weight, model.base_model.state_dict()[name]), name
 
     def test_tied_and_shared_embeddings_survive_saving(self, tmp_path):
-        for share, tie in itertools.product((True, False), repeat=2):
+        for share, tie in itertools.product(self.shares_embeddings, (True, False)):
             folder = tmp_path / f"{share}-{tie}"
-            model = self.model_class(self.small_config(share_embeddings=share, tie_word_embeddings=tie))
+            sharing = {} if len(self.shares_embeddings) == 1 else {"share_embeddings": share}
+            model = self.model_class(self.small_config(tie_word_embeddings=tie, **sharing))
             model.save_pretrained(folder)
             loaded = AutoModelForSeq2SeqLM.from_pretrained(folder)
-            table = loaded.base_model.get_decoder_embeddings().weight
+            base = loaded.base_model
+            table = (base.get_input_embeddings() if share else base.get_decoder_embeddings()).weight
             assert (loaded.lm_head.weight is table) == tie
             assert (table is loaded.get_input_embeddings().weight) == share
             assert loaded.num_parameters() == model.num_parameters()
             loaded.resize_token_embeddings(13)
-            loaded(input_ids=torch.tensor([[12, 2]]), labels=torch.tensor([[12, 2]])).loss.backward()
+            inputs = {"input_ids": torch.tensor([[12, 2]]), **self.further_inputs([0])}
+            loaded(**inputs, labels=torch.tensor([[12, 2]])).loss.backward()
             assert loaded.lm_head.out_features == 13 and (loaded.lm_head.weight is table) <= tie
 
     def test_bfloat16(self, variant, tmp_path):
@@ -333,11 +350,9 @@ class Seq2SeqMixin:
                 model(**bad)
 
     def test_assisted_decoding_is_refused(self):
-        model, batch = self.small_model(), self.batch()
+        model = self.small_model()
         with pytest.raises(RuntimeError, match="requires a cache"):
-            model.generate(
-                batch["input_ids"][:1], assistant_model=self.small_model(), max_new_tokens=4, do_sample=False
-            )
+            model.generate(**self.alone(0), assistant_model=self.small_model(), max_new_tokens=4, do_sample=False)
 
     def test_generation_config_is_kept(self, tmp_path):
         model = self.small_model()
@@ -350,10 +365,13 @@ class Seq2SeqMixin:
         model = self.small_model()
         tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10)
         texts = [" ".join("abcdef"[: 1 + i % 6]) for i in range(1000)]
+        further = self.further_inputs([0])
         inputs = tokenizer(texts, return_tensors="pt", padding=True)
+        inputs |= {name: tensor.expand(len(texts), -1) for name, tensor in further.items()}
         many = model.generate(**inputs, max_new_tokens=4, num_beams=2)
         for row in (0, 1, 999):
-            one = model.generate(**tokenizer([texts[row]], return_tensors="pt"), max_new_tokens=4, num_beams=2)
+            inputs = tokenizer([texts[row]], return_tensors="pt")
+            one = model.generate(**inputs, **further, max_new_tokens=4, num_beams=2)
             assert torch.equal(many[row, : one.shape[1]], one[0])
 
     def test_tokenizer_travels_with_the_model(self, tmp_path):
@@ -370,18 +388,16 @@ def words_of(sequences: torch.Tensor, eos_token_id: int = 2) -> list[list[int]]:
     return [ids[: ids.index(eos_token_id) + 1] if eos_token_id in ids else ids for ids in rows]
 
 
-def log_probability(model, source, attention_mask, words: list[int]) -> torch.Tensor:
+def log_probability(model, inputs: dict[str, torch.Tensor], words: list[int]) -> torch.Tensor:
     """Sum of the log-probabilities of `words`, by one teacher-forced pass over one row."""
     with torch.no_grad():
-        logits = model(
-            input_ids=source[None],
-            attention_mask=attention_mask[None],
-            decoder_input_ids=torch.tensor([[1, *words[:-1]]]),
-        ).logits[0]
+        logits = model(**inputs, decoder_input_ids=torch.tensor([[1, *words[:-1]]])).logits[0]
     return logits.log_softmax(-1)[range(len(words)), words].sum()
 
 
-def exhaustive_search(model, source, length: int, length_penalty: float) -> list[tuple[float, list[int]]]:
+def exhaustive_search(
+    model, inputs: dict[str, torch.Tensor], length: int, length_penalty: float
+) -> list[tuple[float, list[int]]]:
     """All sequences of at most `length` words that end in </s> or are as long as allowed, best first."""
     vocab, eos = range(model.config.vocab_size), model.config.eos_token_id
     found = []
@@ -389,6 +405,6 @@ def exhaustive_search(model, source, length: int, length_penalty: float) -> list
         for words in itertools.product(vocab, repeat=size):
             if eos in words[:-1] or (words[-1] != eos and size < length):
                 continue
-            total = log_probability(model, source[0], torch.ones_like(source[0]), list(words)).item()
+            total = log_probability(model, inputs, list(words)).item()
             found.append((total / size**length_penalty, list(words)))
     return sorted(found, reverse=True)

@@ -4,11 +4,8 @@ import pytest
 import torch
 
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import (
-    ResidualLstmForConditionalGeneration,
-    ResidualLstmModel,
-    shift_tokens_right,
-)
+from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
+from hf_paraphrase.models.token_ids import shift_tokens_right
 
 from . import naive
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin

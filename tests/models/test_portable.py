@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,33 +9,11 @@ from transformers import pipeline
 
 import hf_paraphrase
 from hf_paraphrase.models.portable import PortableConfig
+from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import WORDS, save
 
 TASK = "text2text-generation"
 TEXTS = ["the cat", "", "a dog sat on the mat"]
-
-# Loads a folder (the argument) as a machine does that has transformers alone, and saves it again.
-WITHOUT_THE_PACKAGE = """
-import json, sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "hf_paraphrase":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Absent())
-from transformers import pipeline
-
-folder, task, texts = json.loads(sys.argv[1])
-try:
-    pipeline(task, model=folder, trust_remote_code=False)
-except ValueError as error:
-    refusal = str(error)
-first = pipeline(task, model=folder, trust_remote_code=True)
-first.save_pretrained("again")
-second = pipeline(model="again", trust_remote_code=True)
-print(json.dumps([refusal, *(pipe(texts, max_new_tokens=6, batch_size=2) for pipe in (first, second))]))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +46,17 @@ def test_a_checkpoint_names_the_pipeline_and_brings_its_code(model, folder):
     assert "custom_pipelines" not in model.config.to_dict()
 
 
+def test_a_checkpoint_names_every_auto_class(model, folder, tmp_path):
+    modeling = "modeling_residual_lstm.ResidualLstm"
+    assert read_config(folder)["auto_map"] == {
+        "AutoConfig": "configuration_residual_lstm.ResidualLstmConfig",
+        "AutoModel": f"{modeling}Model",
+        "AutoModelForSeq2SeqLM": f"{modeling}ForConditionalGeneration",
+    }
+    model.base_model.save_pretrained(tmp_path)
+    assert read_config(tmp_path)["auto_map"]["AutoModel"] == f"{modeling}Model"
+
+
 def test_the_installed_package_asks_for_no_trust(folder):
     pipe = pipeline(TASK, model=folder)
     assert type(pipe) is hf_paraphrase.Text2TextGenerationPipeline
@@ -91,15 +78,7 @@ def test_a_process_without_the_task_keeps_the_entry(folder, monkeypatch):
 
 
 def test_without_the_package(folder, tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", WITHOUT_THE_PACKAGE, json.dumps([folder, TASK, TEXTS])],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    refusal, first, second = json.loads(result.stdout)
+    refusal, first, second = run_without_the_package(folder, TASK, TEXTS, tmp_path, max_new_tokens=6)
     assert "trust_remote_code=True" in refusal
     assert first == second == pipeline(TASK, model=folder)(TEXTS, max_new_tokens=6)
     assert read_config(tmp_path / "again") == read_config(folder)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
@@ -9,13 +12,14 @@ from transformers import (
     BartForConditionalGeneration,
     GPT2Config,
     GPT2LMHeadModel,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     T5Config,
     T5ForConditionalGeneration,
 )
 
-TEXT = "the a cat dog sat on mat how do i learn faster ? x y z"
+TEXT = "the a cat dog sat on mat how do i learn faster ? x y z to cook can you make bread"
 WORDS = ["<pad>", "<s>", "</s>", "<unk>", *TEXT.split()]
 SPECIAL_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
@@ -62,6 +66,22 @@ def tiny_t5(**overrides) -> T5ForConditionalGeneration:
 
 def tiny_gpt2() -> GPT2LMHeadModel:
     return GPT2LMHeadModel(GPT2Config(vocab_size=len(WORDS), n_embd=8, n_layer=1, n_head=1, **SPECIAL_IDS))
+
+
+def shrink(values: dict[str, Any]) -> dict[str, Any]:
+    """Those fields of any model's configuration that are widths, at most 16, and the vocabulary, that of `WORDS`."""
+    wide = {name for name in values if name.endswith(("_size", "_dim", "d_model")) and isinstance(values[name], int)}
+    return {name: min(values[name], 16) for name in wide} | {"vocab_size": len(WORDS)}
+
+
+def tiny_model(config_class: type[PreTrainedConfig], model_class: type[PreTrainedModel]) -> PreTrainedModel:
+    """Any model of the package, small, with weights so wide that its outputs depend on its inputs."""
+    torch.manual_seed(0)
+    sizes = shrink({field.name: field.default for field in fields(config_class)})
+    model = model_class(config_class(**sizes)).eval()
+    for parameter in model.parameters():
+        torch.nn.init.uniform_(parameter, -0.8, 0.8)
+    return model
 
 
 def save(model: PreTrainedModel, folder, tokenizer: PreTrainedTokenizerFast | None = None) -> str:

@@ -44,6 +44,15 @@ def test_words_then_end_mark(tokenizer):
     assert tokenizer.convert_ids_to_tokens(encoded.input_ids) == ["a", "dog", ",", "<unk>", "<unk>", "<unk>", "</s>"]
 
 
+def test_two_texts_each_end_in_their_mark(tokenizer):
+    pairs = train_word_tokenizer(CAPTIONS, vocab_size=100, sentence_pairs=True)
+    encoded = pairs("a dog", "two")
+    assert encoded.input_ids == tokenizer("a dog", "two").input_ids
+    assert pairs.convert_ids_to_tokens(encoded.input_ids) == ["a", "dog", "</s>", "two", "</s>"]
+    assert encoded.token_type_ids == [0, 0, 0, 1, 1]
+    assert pairs("a dog").token_type_ids == [0, 0, 0]
+
+
 @pytest.mark.parametrize("text", [*CAPTIONS, *LINES])
 def test_decoding_reads_naturally(text):
     tokenizer = train_word_tokenizer([*CAPTIONS, *LINES], vocab_size=200)

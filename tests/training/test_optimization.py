@@ -66,3 +66,19 @@ def test_frozen_parameters_are_left_out():
     (parameter,) = (p for group in optimizer.param_groups for p in group["params"])
     assert parameter is model.weight
     assert isinstance(optimizer, torch.optim.AdamW)
+
+
+@pytest.mark.parametrize("optim", ["sgd", "adagrad"])
+def test_weight_decay_is_l2(optim):
+    model = nn.Linear(2, 1)
+    start = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimizer = make_optimizer(model, TrainingConfig(dataset="d", optim=optim, weight_decay=0.3, learning_rate=0.1))
+    gradients = [torch.tensor([[0.2, -0.4]]), torch.tensor([0.6])]
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    gradients[0] = gradients[0] + 0.3 * start["weight"]
+    # AdaGrad's first step divides each gradient by itself.
+    steps = gradients if optim == "sgd" else [gradient.sign() for gradient in gradients]
+    for (name, parameter), step in zip(model.named_parameters(), steps, strict=True):
+        torch.testing.assert_close(parameter, start[name] - 0.1 * step)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -152,3 +153,15 @@ def test_folder_that_is_not_empty_needs_a_flag(tmp_path, pairs):
     assert not (tmp_path / "checkpoints" / "last-00000099").exists()
     with pytest.raises(FileExistsError, match="notes.txt is a file"):
         train(make_recipe(), tmp_path / "notes.txt", dataset=pairs, overwrite=True)
+
+
+def test_a_model_with_tables_that_are_not_trained_resumes(tmp_path, monkeypatch, pairs):
+    model = {"model_type": "marian", "vocab_size": 20, "d_model": 8, "max_position_embeddings": 16}
+    model |= {f"{side}_{size}": 2 for side in ("encoder", "decoder") for size in ("layers", "attention_heads")}
+    model |= {"encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    model |= {"decoder_start_token_id": 1, "forced_eos_token_id": None}
+    recipe = replace(make_recipe(max_steps=6), model_config=model)
+    train(recipe, tmp_path / "whole", dataset=pairs)
+    interrupt(monkeypatch, 3, recipe, tmp_path / "stopped", pairs)
+    train(recipe, tmp_path / "stopped", dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path / "stopped"), last_weights(tmp_path / "whole"))

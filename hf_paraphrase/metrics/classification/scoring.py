@@ -47,11 +47,18 @@ def classification(
 def classification_statistics(
     predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
 ) -> dict[str, SufficientStatistics]:
-    """The statistics of `accuracy`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    """The statistics of `accuracy`, and of `f1` where all labels are 0 or 1, for `hf_paraphrase.metrics.significance`.
+
+    Arguments as there. An interval of F1 is for the threshold as it stands, however it was chosen.
+    """
     predictions, references = check_labels(predictions, references, threshold)
-    labels = predictions if threshold is None else predictions >= threshold
+    labels = predictions if threshold is None else (predictions >= threshold).astype(int)
     signature = "labels" if threshold is None else f"threshold:{threshold:g}"
-    return {"accuracy": SufficientStatistics.from_sentence_scores("accuracy", labels == references, signature)}
+    statistics = {"accuracy": SufficientStatistics.from_sentence_scores("accuracy", labels == references, signature)}
+    if {*labels.tolist(), *references.tolist()} <= {0, 1}:
+        true, either = 2 * labels * references, labels + references
+        statistics["f1"] = SufficientStatistics.from_ratio("f1", true, either, signature)
+    return statistics
 
 
 def check_labels(

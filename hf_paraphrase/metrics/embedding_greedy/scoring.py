@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...word_vectors import WordVectors, load_word_vectors
 from ..inputs import check_texts
 from ..sufficient_statistics import SufficientStatistics, divide
 from ..words import split_words
-from .word_vectors import WordVectors, load_word_vectors
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors

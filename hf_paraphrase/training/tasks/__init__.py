@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from .autoencode import AutoencodeTask
 from .base import Task
+from .edit import EditTask
+from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "AutoencodeTask", "EditTask", "MatchTask", "ParaphraseTask", "Task"]
 
-TASKS: dict[str, type[Task]] = {"paraphrase": ParaphraseTask}
+TASKS: dict[str, type[Task]] = {
+    "autoencode": AutoencodeTask,
+    "edit": EditTask,
+    "match": MatchTask,
+    "paraphrase": ParaphraseTask,
+}

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -15,6 +16,7 @@ from ...datasets import load_dataset
 from ...errors import InputError
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
+from ..validation import mean_loss
 
 __all__ = ["Task"]
 
@@ -33,6 +35,7 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
+    train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_word_tokenizer)
 
     def __init__(self, training: TrainingConfig):
         self.training = training
@@ -85,7 +88,7 @@ class Task(ABC):
         """
         name = self.training.tokenizer
         if name is None:
-            tokenizer = train_word_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
+            tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
         else:
             try:
                 tokenizer = AutoTokenizer.from_pretrained(name)
@@ -157,3 +160,23 @@ class Task(ABC):
         Returns:
             The loss to minimise, and the one to report, detached.
         """
+
+    def validate(
+        self,
+        model: nn.Module,
+        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+        counts: np.ndarray,
+        accelerator: Accelerator,
+        stop: Callable[[], bool],
+    ) -> dict[str, float] | None:
+        """Score a model on the validation split; arguments as those of `mean_loss`.
+
+        Returns:
+            `loss`, and a task's own metrics beside it; or None if validating was given up.
+        """
+        loss = mean_loss(model, self.loss_sums, shares, counts, accelerator, stop)
+        return None if loss is None else {"loss": loss}
+
+    def cost(self, scores: dict[str, float]) -> float:
+        """What the best checkpoint has least of, from the scores of a validation: the loss."""
+        return scores["loss"]

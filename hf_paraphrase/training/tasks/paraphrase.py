@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import compress, islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,11 @@ class ParaphraseTask(Task):
 
 
 def encode_pairs(
-    pairs: Dataset, tokenizer: PreTrainedTokenizerBase, max_source_length: int, max_target_length: int
+    pairs: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    max_source_length: int,
+    max_target_length: int,
+    nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
 ) -> Dataset:
     """Tokenise pairs once, for all epochs; pairs with an empty side are dropped, with a warning that counts them.
 
@@ -59,9 +65,11 @@ def encode_pairs(
         tokenizer: Adds its end token by itself.
         max_source_length: Most tokens of a source, special tokens included.
         max_target_length: The same for targets.
+        nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
+            tokens.
 
     Returns:
-        Columns `input_ids` and `labels`, lists of token ids.
+        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists.
 
     Raises:
         InputError: If no pair is left.
@@ -71,7 +79,11 @@ def encode_pairs(
         batched=True,
         remove_columns=pairs.column_names,
         # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
-        fn_kwargs={"tokenizer": copy.deepcopy(tokenizer), "limits": (max_source_length, max_target_length)},
+        fn_kwargs={
+            "tokenizer": copy.deepcopy(tokenizer),
+            "limits": (max_source_length, max_target_length),
+            "nested": dict(nested),
+        },
         desc="Tokenising",
     )
     dropped = len(pairs) - len(encoded)
@@ -82,14 +94,21 @@ def encode_pairs(
     return encoded
 
 
-def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]) -> dict[str, Any]:
+def _encode(
+    columns: dict[str, list],
+    tokenizer: PreTrainedTokenizerBase,
+    limits: tuple[int, int],
+    nested: dict[str, tuple[str, int]],
+) -> dict[str, Any]:
     sources, targets = (
         tokenizer(columns[name], truncation=True, max_length=limit)["input_ids"]
         for name, limit in zip(("source", "target"), limits, strict=True)
     )
+    encoded = {"input_ids": sources, "labels": targets}
+    for name, (column, limit) in nested.items():
+        texts = [text for row in columns[column] for text in row]
+        ids = iter(tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else [])
+        encoded[name] = [list(islice(ids, len(row))) for row in columns[column]]
     specials = tokenizer.num_special_tokens_to_add()
     full = [min(len(source), len(target)) > specials for source, target in zip(sources, targets, strict=True)]
-    return {
-        "input_ids": [source for source, keep in zip(sources, full, strict=True) if keep],
-        "labels": [target for target, keep in zip(targets, full, strict=True) if keep],
-    }
+    return {name: list(compress(rows, full)) for name, rows in encoded.items()}

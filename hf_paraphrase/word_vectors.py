@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import InputError
+from .errors import InputError
 
 __all__ = ["WordVectors", "load_word_vectors"]
 
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors, with the two attributes of gensim's `KeyedVectors` that the metric reads.
+    """Words and their vectors, with the two attributes of gensim's `KeyedVectors` that this package reads.
 
     Attributes:
         key_to_index: The row of each word.

@@ -1,0 +1,178 @@
+"""The card of a model: all that a checkpoint and its results tell, in one page for a stranger."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from huggingface_hub import ModelCard, ModelCardData
+
+from .. import __version__
+from ..datasets.loading import CORPORA, find_builder
+from ..errors import InputError
+from .card_sections import (
+    describe_course,
+    describe_environment,
+    describe_training_data,
+    measure_failures,
+    show_call,
+    show_examples,
+    show_results,
+)
+from .checkpoint import Checkpoint
+from .papers import ARCHITECTURE_NOTES, ArchitectureNotes
+from .results import METRIC_TYPES, list_systems, make_eval_results
+
+__all__ = ["CardContent", "is_edited", "make_card", "seal"]
+
+# In an installed package the template lies beside this file, in a checkout where people look for cards.
+TEMPLATES = (
+    Path(__file__).with_name("model_card_template.md"),
+    Path(__file__).parents[2] / "model_cards" / "model_card_template.md",
+)
+SEAL = re.compile(r"\n<!-- written by hf_paraphrase, sha256 (\w+); an edited card is kept -->\n*\Z")
+
+
+@dataclass(frozen=True)
+class CardContent:
+    """What the template `model_card_template.md` shows; texts are Markdown.
+
+    Args:
+        metadata: The YAML above the text.
+        name: Of the model.
+        repo_id: Where it is loaded from.
+        notes: On the architecture.
+        summary: What the model is, as one clause.
+        size: Parameters and words.
+        domain: What kind of text it knows, as a sentence.
+        auto_class: What loads the model.
+        task: Of `pipeline()`.
+        variable: What the examples of use call the pipeline.
+        call: Its arguments there.
+        has_retriever: Whether a retriever comes with it.
+        has_curves: Whether a picture of its learning curves does.
+        corpus: Corpus, configuration, licence and sizes; None where it is not known.
+        procedure: The course of the training, and every field of its recipe by file; None where it is not known.
+        tables: A table of results for each split.
+        examples: Rows of outputs; None where none were kept.
+        failures: What is known to go wrong.
+        environment: Device, hours, precision, software; None where it is not known.
+        version: Of this package.
+    """
+
+    metadata: str
+    name: str
+    repo_id: str
+    notes: ArchitectureNotes
+    summary: str
+    size: str
+    domain: str
+    auto_class: str
+    task: str
+    variable: str
+    call: str
+    has_retriever: bool
+    has_curves: bool
+    corpus: dict[str, str] | None
+    procedure: dict[str, Any] | None
+    tables: list[dict[str, Any]]
+    examples: dict[str, Any] | None
+    failures: list[str]
+    environment: dict[str, str] | None
+    version: str = __version__
+
+    def render(self) -> str:
+        """Fill the template."""
+        path = next(path for path in TEMPLATES if path.is_file())
+        environment = jinja2.Environment(
+            trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+        )
+        return environment.from_string(path.read_text(encoding="utf-8")).render(**vars(self))
+
+
+def make_card(
+    checkpoint: Checkpoint,
+    repo_id: str | None = None,
+    dataset_id: str | None = None,
+    license: str | None = None,
+) -> ModelCard:
+    """Write the card of a checkpoint.
+
+    Args:
+        checkpoint: Read from its folder.
+        repo_id: Its repository on the Hub; by default its name.
+        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
+        license: Of the weights, as the Hub spells it; by default that of the corpus they were learnt from.
+
+    Raises:
+        InputError: No card can be written for models of this type.
+    """
+    if checkpoint.model_type not in ARCHITECTURE_NOTES:
+        raise InputError(f"there is no text for models of type {checkpoint.model_type}; write a README.md beside it")
+    notes, repo_id = ARCHITECTURE_NOTES[checkpoint.model_type], repo_id or checkpoint.name
+    summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
+    corpus = describe_training_data(summary) if summary else None
+    content = CardContent(
+        metadata=_metadata(checkpoint, repo_id, dataset_id, license).to_yaml(),
+        name=repo_id.rpartition("/")[2],
+        repo_id=repo_id,
+        notes=notes,
+        summary=notes.summarise(checkpoint.config),
+        size=f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
+        domain=corpus["about"] if corpus else "Not recorded.",
+        auto_class=checkpoint.auto_class,
+        task="text-classification" if is_matcher else "text2text-generation",
+        variable="match" if is_matcher else "rewrite",
+        call=show_call(checkpoint, is_matcher),
+        has_retriever=checkpoint.has_retriever,
+        has_curves="learning_curves.png" in checkpoint.sizes,
+        corpus=corpus,
+        procedure=describe_course(summary) if summary else None,
+        tables=[show_results(results) for results in checkpoint.results.values()],
+        examples=show_examples(checkpoint),
+        failures=[*notes.failures, *measure_failures(checkpoint)],
+        environment=describe_environment(summary) if summary else None,
+    )
+    return ModelCard(seal(content.render()))
+
+
+def seal(text: str) -> str:
+    """Append a mark by which `is_edited` can tell whether the text was changed later."""
+    text = text.rstrip("\n") + "\n"
+    return f"{text}\n<!-- written by hf_paraphrase, sha256 {_digest(text)}; an edited card is kept -->\n"
+
+
+def is_edited(text: str) -> bool:
+    """Whether a card has a person's hand in it: it was changed, or never was written by `make_card`."""
+    mark = SEAL.search(text)
+    return mark is None or mark[1] != _digest(text[: mark.start()])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None) -> ModelCardData:
+    corpus = checkpoint.summary["recipe"]["training"]["dataset"] if checkpoint.summary else None
+    scored = {metric for results in checkpoint.results.values() for metric in list_systems(results)[0].scores}
+    tags = ["paraphrase", "hf_paraphrase", checkpoint.model_type]
+    if "Classification" in checkpoint.auto_class:
+        kind = "text-ranking" if checkpoint.config.get("problem_type") == "ranking" else "text-classification"
+    else:
+        kind, tags = "text-generation", [*tags, "text2text-generation"]
+    results = make_eval_results(checkpoint, dataset_id)
+    return ModelCardData(
+        model_name=repo_id.rpartition("/")[2] if results else None,
+        language="en",
+        license=license or (find_builder(corpus).licence_id if corpus in CORPORA else "other"),
+        library_name="transformers",
+        pipeline_tag=kind,
+        tags=tags,
+        datasets=[dataset_id or corpus] if corpus else None,
+        metrics=sorted({METRIC_TYPES.get(metric, metric) for metric in scored}) or None,
+        eval_results=results or None,
+    )

@@ -1,0 +1,162 @@
+"""The parts of a card that show what a checkpoint's files hold."""
+
+from __future__ import annotations
+
+import json
+from operator import eq
+from typing import Any
+
+from ..datasets.card import describe_corpus
+from ..datasets.loading import CORPORA, find_builder
+from .checkpoint import Checkpoint
+from .results import format_score, list_systems
+
+__all__ = [
+    "describe_course",
+    "describe_environment",
+    "describe_training_data",
+    "measure_failures",
+    "show_call",
+    "show_examples",
+    "show_results",
+]
+
+EXAMPLES = 10
+# What goes in and comes out, in the rows of outputs that paraphrasers and autoencoders leave.
+REWRITES = (("source", "prediction"), ("document", "output"))
+RECIPE_FILES = {
+    "training.yaml": "training",
+    "config.json": "model_config",
+    "generation_config.json": "generation_config",
+}
+
+
+def describe_training_data(summary: dict[str, Any]) -> dict[str, str]:
+    """Corpus, configuration, licence and sizes of what a training read."""
+    training = summary["recipe"]["training"]
+    name = training["dataset"]
+    sections = describe_corpus(find_builder(name)) if name in CORPORA else {}
+    arguments = ", ".join(f"`{key}={value!r}`" for key, value in training["dataset_kwargs"].items())
+    return {
+        "name": name,
+        "about": sections.get("About", ["Not recorded."])[0],
+        "configuration": training["dataset_name"] or "default",
+        "arguments": f", {arguments}" if arguments else "",
+        "licence": " ".join(sections.get("Licence", ["not recorded"])).replace("\n", " "),
+        "splits": "\n\n".join(sections.get("Splits", [])),
+        "size": f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with",
+    }
+
+
+def describe_course(summary: dict[str, Any]) -> dict[str, Any]:
+    """How a training went, and every field of its recipe by file."""
+    best, validations = summary["best"], len(summary["evaluations"])
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in best.items() if name.startswith("eval_"))
+    return {
+        "course": (
+            f"{summary['steps']:,} steps; passes over the training rows: {summary['epochs']:.4g}. Of {validations} "
+            f"{'validation' if validations == 1 else 'validations'} the best is what is here, after step "
+            f"{best['step']:,}: {figures}."
+        ),
+        "parameters": {
+            file: {
+                name: f"`{_cell(json.dumps(value))}`"
+                for name, value in summary["recipe"][part].items()
+                if name != "data_dir"  # where the corpus lay is nobody's business
+            }
+            for file, part in RECIPE_FILES.items()
+        },
+    }
+
+
+def show_results(results: dict[str, Any]) -> dict[str, Any]:
+    """The table of a split: this model, the baselines and the paper's figures in rows, scores in columns."""
+    data, systems = results["data"], list_systems(results)
+    metrics = list(systems[0].scores)
+    rows = [
+        [format_score(system.scores[metric]) if metric in system.scores else "-" for metric in metrics]
+        for system in systems
+    ]
+    return {
+        "title": f"`{data['path']}`, split `{data['split']}`, {data['rows']:,} rows; in brackets 95% intervals.",
+        "header": _row(["", *metrics]),
+        "columns": len(metrics),
+        "rows": [_row([system.label, *cells]) for system, cells in zip(systems, rows, strict=True)],
+        "perplexity": f"{results['perplexity']['perplexity']:.2f}" if "perplexity" in results else None,
+        "paper": bool(results.get("paper")),
+        "signatures": {name: row["signature"] for name, row in systems[0].scores.items() if "signature" in row},
+    }
+
+
+def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """The first outputs that were kept, as rows of a table; None where there are none."""
+    for split, predictions in checkpoint.predictions.items():
+        if predictions:
+            rows = predictions[:EXAMPLES]
+            beams = [entry["num_beams"] for entry in checkpoint.results[split].get("generation", [])]
+            return {
+                "split": split,
+                "decoding": f", beam {beams[0]}" if beams else "",
+                "header": _row(["first reference" if column == "references" else column for column in rows[0]]),
+                "columns": len(rows[0]),
+                "rows": [_row([_first(value) for value in row.values()]) for row in rows],
+            }
+    return None
+
+
+def measure_failures(checkpoint: Checkpoint) -> list[str]:
+    """How often an output is the source itself, empty or stammers, where there are outputs to count."""
+    for split, predictions in checkpoint.predictions.items():
+        pairs = [
+            (row[source].lower().split(), row[output].lower().split())
+            for row in predictions
+            for source, output in REWRITES
+            if {source, output} <= row.keys()
+        ]
+        if pairs:
+            copied = sum(source == output for source, output in pairs) / len(pairs)
+            empty = sum(not output for _, output in pairs) / len(pairs)
+            stammers = sum(any(map(eq, output, output[1:])) for _, output in pairs) / len(pairs)
+            return [
+                f"Of its {len(pairs):,} outputs for the split `{split}`, {copied:.1%} are the source itself, "
+                f"{empty:.1%} are empty and {stammers:.1%} say a word twice in a row."
+            ]
+    return []
+
+
+def describe_environment(summary: dict[str, Any]) -> dict[str, str]:
+    """Device, hours, precision and software of a training."""
+    found = summary["environment"]
+    versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())
+    processes = f"{summary['processes']} {'process' if summary['processes'] == 1 else 'processes'}"
+    return {
+        "device": f"{found['device']} ({found['device_name']}), {processes}, threads of each: {found['threads']}",
+        "time": f"{summary['seconds'] / 3600:.2f} hours",
+        "precision": "float32" if summary["mixed_precision"] == "no" else summary["mixed_precision"],
+        "software": f"Python {found['python']}, {versions}",
+        "ended": f"{found['date']}, code at commit {found['commit'] or 'unknown'}",
+    }
+
+
+def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
+    """What the examples of use hand to the pipeline: the first row that was evaluated, where there is one."""
+    row = next((rows[0] for rows in checkpoint.predictions.values() if rows), {})
+    if not is_matcher:
+        texts = [row[source] for source, _ in REWRITES if source in row]
+        return json.dumps(texts[0] if texts else "How can I learn to cook?", ensure_ascii=False)
+    texts = [value for value in row.values() if isinstance(value, str)][:2]
+    texts = texts if len(texts) == 2 else ["A dog runs.", "An animal moves."]
+    return json.dumps(dict(zip(("text", "text_pair"), texts, strict=True)), ensure_ascii=False)
+
+
+def _first(value: Any) -> str:
+    return str(value[0]) if isinstance(value, list) and value else str(value)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _cell(text: str) -> str:
+    """Text that Markdown shows in a table as it is: `<unk>` would vanish, a bar would end the cell."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,159 @@
+"""What a checkpoint tells about itself, in a folder or on the Hub, without its weights being loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from huggingface_hub import HfApi, hf_hub_download, parse_local_safetensors_file_metadata
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub.hf_api import RepoFile
+
+from ..errors import InputError
+
+__all__ = ["Checkpoint", "read_checkpoint"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained model's files, read.
+
+    Args:
+        name: Of the folder or repository.
+        config: `config.json`.
+        generation_config: `generation_config.json`; empty where there is none.
+        tokenizer_config: `tokenizer_config.json`; empty where there is none.
+        sizes: Bytes of every file, by its path.
+        parameters: Numbers of weights, by their type.
+        summary: `training_summary.json`; None where the model was trained elsewhere.
+        results: The files `results-*.json`, by split.
+        predictions: For each split the first decoding's outputs, as `evaluate` wrote them; only read from folders.
+    """
+
+    name: str
+    config: dict[str, Any]
+    generation_config: dict[str, Any]
+    tokenizer_config: dict[str, Any]
+    sizes: dict[str, int]
+    parameters: dict[str, int]
+    summary: dict[str, Any] | None
+    results: dict[str, dict[str, Any]]
+    predictions: dict[str, list[dict[str, Any]]]
+
+    @property
+    def model_type(self) -> str:
+        return self.config["model_type"]
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(self.parameters.values())
+
+    @property
+    def auto_class(self) -> str:
+        """The Auto class that loads it with its head."""
+        heads = [name for name in self.config.get("auto_map", {}) if name.startswith("AutoModelFor")]
+        if heads:
+            return heads[0]
+        (architecture,) = self.config.get("architectures") or [""]
+        return {
+            "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+            "ForSequenceClassification": "AutoModelForSequenceClassification",
+        }.get(f"For{architecture.rpartition('For')[2]}", "AutoModel")
+
+    @property
+    def has_retriever(self) -> bool:
+        return any(path.startswith("retriever/") for path in self.sizes)
+
+
+def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoint:
+    """Read everything but the weights, of which only the header is looked at.
+
+    Args:
+        where: A checkpoint folder or the name of a Hub repository.
+        revision: Branch, tag or commit of a repository.
+
+    Raises:
+        FileNotFoundError: It is neither a folder nor a repository within reach.
+        InputError: It holds no checkpoint, or a file of it is damaged.
+    """
+    if Path(where).is_dir():
+        return _read(Path(where).resolve().name, *_open_folder(Path(where)))
+    try:
+        return _read(str(where), *_open_repository(str(where), revision))
+    except (HfHubHTTPError, HFValidationError, ConnectionError) as error:
+        raise FileNotFoundError(f"{where} is neither a checkpoint folder nor a Hub repository within reach") from error
+
+
+# Sizes of all files, what gives a file's local path, and what counts the weights in a file by their type.
+Opened = tuple[dict[str, int], Callable[[str], Path], Callable[[str], dict[str, int]]]
+
+
+def _open_folder(folder: Path) -> Opened:
+    # A run's checkpoints are checkpoints of their own.
+    paths = [path for path in folder.rglob("*") if path.is_file() and "checkpoints" not in path.parts]
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(paths)}
+    return sizes, folder.joinpath, lambda name: parse_local_safetensors_file_metadata(folder / name).parameter_count
+
+
+def _open_repository(repo_id: str, revision: str | None) -> Opened:
+    api = HfApi()
+    entries = api.list_repo_tree(repo_id, recursive=True, revision=revision)
+    sizes = {entry.path: entry.size for entry in entries if isinstance(entry, RepoFile)}
+    read_header = partial(api.parse_safetensors_file_metadata, repo_id, revision=revision)
+    return (
+        sizes,
+        lambda name: Path(hf_hub_download(repo_id, name, revision=revision)),
+        lambda name: read_header(name).parameter_count,
+    )
+
+
+def _read(
+    name: str, sizes: dict[str, int], open_file: Callable[[str], Path], count: Callable[[str], dict[str, int]]
+) -> Checkpoint:
+    if "config.json" not in sizes:
+        raise InputError(f"{name} holds no config.json: no checkpoint, or its training has not ended yet")
+
+    def read_json(path: str) -> dict[str, Any]:
+        try:
+            return json.loads(open_file(path).read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{name}: {path} is not valid JSON: {error}") from error
+
+    parameters: dict[str, int] = {}
+    for path in sizes:
+        if path.startswith("model") and path.endswith(".safetensors"):
+            for dtype, number in count(path).items():
+                parameters[dtype] = parameters.get(dtype, 0) + number
+    results = {
+        PurePosixPath(path).stem.removeprefix("results-"): read_json(path)
+        for path in sizes
+        if PurePosixPath(path).match("evaluation/results-*.json")
+    }
+    return Checkpoint(
+        name=name,
+        config=read_json("config.json"),
+        sizes=sizes,
+        parameters=parameters,
+        summary=read_json("training_summary.json") if "training_summary.json" in sizes else None,
+        results=results,
+        predictions={split: _read_predictions(split, found, sizes, open_file) for split, found in results.items()},
+        **{
+            part: read_json(f"{part}.json") if f"{part}.json" in sizes else {}
+            for part in ("generation_config", "tokenizer_config")
+        },
+    )
+
+
+def _read_predictions(
+    split: str, results: dict[str, Any], sizes: dict[str, int], open_file: Callable[[str], Path]
+) -> list[dict[str, Any]]:
+    beams = [f"-beam{entry['num_beams']}" for entry in results.get("generation", [])]
+    names = [f"predictions-{split}{beams[0] if beams else ''}", f"reconstructions-{split}"]
+    for path in (f"evaluation/{name}.jsonl" for name in names):
+        if path in sizes:
+            return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
+    return []

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+from .checkpoint import Checkpoint
+from .results import format_score, list_systems
+
+__all__ = ["describe_checkpoint"]
+
+
+def describe_checkpoint(checkpoint: Checkpoint) -> str:
+    """What a checkpoint tells of itself, as lines for a terminal."""
+    sections = {
+        checkpoint.name: _architecture(checkpoint),
+        "configuration": [f"{name}: {json.dumps(value)}" for name, value in _own_fields(checkpoint).items()],
+        "training": _training(checkpoint),
+        **{f"results, split {split}": _results(found) for split, found in checkpoint.results.items()},
+    }
+    return "\n\n".join(
+        "\n".join([title, *(f"  {line}" for line in lines or ["not recorded"])]) for title, lines in sections.items()
+    )
+
+
+def _architecture(checkpoint: Checkpoint) -> list[str]:
+    weights = ", ".join(f"{count:,} {dtype}" for dtype, count in checkpoint.parameters.items())
+    code = sorted(path for path in checkpoint.sizes if path.endswith(".py") and "/" not in path)
+    total = sum(size for path, size in checkpoint.sizes.items() if path.endswith(".safetensors"))
+    return [
+        f"architecture: {checkpoint.model_type}, {', '.join(checkpoint.config.get('architectures') or [])}",
+        f"loaded by: {checkpoint.auto_class}",
+        f"parameters: {checkpoint.num_parameters:,} ({weights}; {total / 2**20:,.1f} MiB)",
+        f"words: {checkpoint.config.get('vocab_size', 0):,}",
+        f"own code: {', '.join(code) or 'none'}",
+        f"retriever: {'yes' if checkpoint.has_retriever else 'no'}",
+    ]
+
+
+def _own_fields(checkpoint: Checkpoint) -> dict[str, object]:
+    """The configuration without what transformers notes for itself and what the lines above say."""
+    noted = {"architectures", "auto_map", "custom_pipelines", "dtype", "model_type", "transformers_version"}
+    return {name: value for name, value in checkpoint.config.items() if name not in noted}
+
+
+def _training(checkpoint: Checkpoint) -> list[str]:
+    summary = checkpoint.summary
+    if summary is None:
+        return []
+    training, found = summary["recipe"]["training"], summary["environment"]
+    return [
+        f"recipe: {summary['recipe']['name']}",
+        f"data: {training['dataset']}, configuration {training['dataset_name'] or 'default'}; "
+        f"{summary['train_pairs']:,} rows",
+        f"steps: {summary['steps']:,}, {summary['epochs']:.4g} epochs, {summary['seconds'] / 3600:.2f} hours",
+        "best: " + ", ".join(f"{name} {value:.5g}" for name, value in summary["best"].items() if name != "seconds"),
+        f"on: {found['device']} ({found['device_name']}), {found['date']}, commit {found['commit']}",
+    ]
+
+
+def _results(found: dict) -> list[str]:
+    lines = [f"{found['data']['path']}, {found['data']['rows']:,} rows"]
+    for system in list_systems(found):
+        figures = [f"{metric} {format_score(score)}" for metric, score in system.scores.items()]
+        lines.append(f"{system.label}: {', '.join(figures)}")
+    return lines

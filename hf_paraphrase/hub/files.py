@@ -1,0 +1,84 @@
+"""Which files of a training run make the repository on the Hub."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatch
+from pathlib import Path
+
+from transformers.dynamic_module_utils import get_relative_import_files
+
+from ..errors import InputError
+
+__all__ = ["find_code", "find_files", "is_ours"]
+
+WEIGHTS = ("model*.safetensors", "model*.safetensors.index.json")
+# Everything else that is read by transformers or by a person; a run's checkpoints, logs and outputs stay at home.
+OTHERS = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+    "training_summary.json",
+    "learning_curves.png",
+    "recipe/*.json",
+    "recipe/*.yaml",
+    "evaluation/results-*.json",
+    "retriever/**/*",
+)
+# Old files of these kinds are removed by a push: beside the new ones they would be read in their place.
+REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
+
+
+def find_files(folder: Path) -> dict[str, Path]:
+    """The files to upload, by their paths in the repository.
+
+    Args:
+        folder: A checkpoint, such as the output folder of a training.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        InputError: It holds no whole checkpoint; the message says what is missing.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no checkpoint folder {folder}")
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} holds no config.json: no checkpoint, or its training has not ended yet")
+    if not any(path for pattern in WEIGHTS for path in folder.glob(pattern)):
+        raise InputError(f"{folder} holds no weights as model.safetensors; save the model with `save_pretrained`")
+    if not (folder / "tokenizer_config.json").is_file():
+        raise InputError(f"{folder} holds a model but no tokenizer; save one there with `save_pretrained`")
+    paths = [path for pattern in (*WEIGHTS, *OTHERS) for path in folder.glob(pattern) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path for path in sorted([*paths, *find_code(folder)])}
+
+
+def find_code(folder: Path) -> list[Path]:
+    """The modules that a checkpoint names as its own (`auto_map`, `custom_pipelines`), and those that they import.
+
+    Raises:
+        InputError: One of them is missing.
+    """
+    modules = set()
+    for name in ("config.json", "tokenizer_config.json"):
+        config = json.loads((folder / name).read_text(encoding="utf-8")) if (folder / name).is_file() else {}
+        references = [*config.get("auto_map", {}).values()]
+        references += [pipeline["impl"] for pipeline in config.get("custom_pipelines", {}).values()]
+        for reference in references:
+            # A tokenizer has two classes, of which either may be null; `repository--` stands before code elsewhere.
+            for one in reference if isinstance(reference, list) else [reference]:
+                if one is not None and "--" not in one:
+                    modules.add(folder / f"{one.partition('.')[0]}.py")
+    for path in modules:
+        if not path.is_file():
+            raise InputError(f"{path} is missing, which a config file there names; save the model anew")
+    imported = {Path(file) for path in modules for file in get_relative_import_files(path)}
+    return sorted(modules | imported)
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file in a repository is one that a push would replace or, where it has none of that name, remove."""
+    return any(fnmatch(path, pattern) for pattern in REPLACED)

@@ -1,0 +1,211 @@
+"""Uploading a checkpoint: one commit, all or nothing, and again until it is there."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub.community import Discussion
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP library that huggingface_hub uses
+from huggingface_hub.utils import validate_repo_id
+
+from ..errors import InputError
+from .card import is_edited, make_card
+from .checkpoint import read_checkpoint
+from .files import find_files, is_ours
+from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
+
+__all__ = ["PushError", "check_access", "push_to_hub"]
+
+logger = logging.getLogger(__name__)
+
+CARD_FILE = "README.md"
+ATTEMPTS = 5
+LONGEST_WAIT = 60.0
+Result = TypeVar("Result")
+
+
+class PushError(OSError):
+    """The Hub cannot be reached, or does not allow it."""
+
+
+def check_access(repo_id: str) -> None:
+    """Refuse what can be told to fail without asking the Hub.
+
+    Args:
+        repo_id: Where to push.
+
+    Raises:
+        InputError: There is no token, or the name is none that a repository can have.
+    """
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise InputError(f"{repo_id!r} cannot be the name of a repository: {error}") from error
+    if get_token() is None:
+        raise InputError("there is no token of the Hub: run `hf auth login`, or set HF_TOKEN in the environment")
+    if constants.HF_HUB_OFFLINE:
+        raise InputError("HF_HUB_OFFLINE is set, which forbids to ask the Hub; unset it to push")
+
+
+def push_to_hub(
+    folder: str | Path,
+    repo_id: str,
+    *,
+    private: bool = False,
+    revision: str | None = None,
+    create_pr: bool = False,
+    replace_card: bool = False,
+    dataset_id: str | None = None,
+    license: str | None = None,
+) -> str:
+    """Upload a checkpoint with its code, recipe, results and card, as one commit.
+
+    What fails for want of a connection or of patience on the Hub's side is tried again, with growing waits. A push
+    that failed for good has changed neither the folder nor the repository's content; the same call finishes it, and
+    sends nothing again that is there already.
+
+    The token is the one of the environment or of the Hub's own login.
+
+    Args:
+        folder: The checkpoint, such as the output folder of a training; nothing in it is changed.
+        repo_id: The repository, made if need be; without a namespace, in the user's own.
+        private: Make a new repository private.
+        revision: Branch to commit to, made if need be.
+        create_pr: Open a pull request; one that an earlier push opened, and that is still open, gets the commit.
+        replace_card: Replace the card even if a person has edited it.
+        dataset_id: Repository of the corpus on the Hub, for the card.
+        license: Of the weights, for the card; by default that of the corpus they were learnt from.
+
+    Returns:
+        The address of the commit or pull request.
+
+    Raises:
+        InputError: No whole checkpoint, or no token.
+        FileNotFoundError: There is no such folder.
+        PushError: The Hub refused, or could not be reached.
+    """
+    check_access(repo_id)
+    folder = Path(folder)
+    files: dict[str, Path | bytes] = {**find_files(folder)}
+    checkpoint = read_checkpoint(folder)
+    own_card = folder / CARD_FILE
+    if not own_card.is_file():  # what has no card fails before a repository is made for it
+        make_card(checkpoint, repo_id, dataset_id, license)
+    api = HfApi(library_name="hf_paraphrase")
+    repo_id = _retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
+    if checkpoint.results:
+        files[EVAL_RESULTS_FILE] = make_eval_results_yaml(checkpoint, dataset_id).encode()
+    if own_card.is_file():
+        files[CARD_FILE] = own_card
+    else:
+        files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license)).encode()
+    title = f"Upload {folder.resolve().name}"
+    return _retry(lambda: _commit(api, repo_id, files, title, revision, create_pr, replace_card))
+
+
+def _commit(
+    api: HfApi,
+    repo_id: str,
+    files: dict[str, Path | bytes],
+    title: str,
+    revision: str | None,
+    create_pr: bool,
+    replace_card: bool,
+) -> str:
+    """Try once. All that decides what is sent is asked for anew, since an earlier attempt may have got further."""
+    review = _find_review(api, repo_id, title) if create_pr else None
+    if review is not None:
+        revision = review.git_reference
+    elif revision is not None and not create_pr:
+        api.create_branch(repo_id, branch=revision, exist_ok=True)
+    state = api.repo_info(repo_id, revision=revision)
+    there = {file.rfilename for file in state.siblings}
+    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, revision):
+        logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
+        files = {path: content for path, content in files.items() if path != CARD_FILE}
+    stale = sorted(path for path in there - files.keys() if is_ours(path))
+    with warnings.catch_warnings():
+        # A retriever's pairs are meant to be in a model's repository.
+        warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
+        commit = api.create_commit(
+            repo_id,
+            # Operations remember what was done with them: each attempt needs new ones.
+            [
+                *(CommitOperationAdd(path, content) for path, content in sorted(files.items())),
+                *(CommitOperationDelete(path, is_folder=False) for path in stale),
+            ],
+            commit_message=title,
+            revision=revision,
+            # Whoever commits meanwhile, a card for instance, makes this attempt fail and the next one look again.
+            parent_commit=state.sha,
+            create_pr=create_pr and review is None,
+        )
+    return review.url if review else commit.pr_url or commit.commit_url
+
+
+def _find_review(api: HfApi, repo_id: str, title: str) -> Discussion | None:
+    """The open pull request of an earlier push of this user's, which may have been cut off after it was opened."""
+    user = api.whoami()["name"]
+    found = api.get_repo_discussions(repo_id, author=user, discussion_type="pull_request", discussion_status="open")
+    return next((one for one in found if one.title == title), None)
+
+
+def _is_edited(api: HfApi, repo_id: str, revision: str | None) -> bool:
+    path = api.hf_hub_download(repo_id, CARD_FILE, revision=revision)
+    return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))
+
+
+def _retry(attempt: Callable[[], Result]) -> Result:
+    """Call until it succeeds, up to `ATTEMPTS` times, with doubling waits or those that the Hub asks for."""
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            return attempt()
+        except (TransportError, LocalEntryNotFoundError, ConnectionError, RuntimeError) as error:
+            cause = _find_cause(error)
+            if not _is_transient(cause) or number == ATTEMPTS:
+                raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
+            wait = min(_requested_wait(cause) or 2.0 ** (number - 1), LONGEST_WAIT)
+            logger.warning("%s; attempt %d of %d in %.0f s", _describe(cause), number + 1, ATTEMPTS, wait)
+            time.sleep(wait)
+        except ValueError as error:  # metadata of the card that the Hub refuses
+            raise InputError(f"not pushed: {error}") from error
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _find_cause(error: BaseException) -> BaseException:
+    """What the Hub's client wraps where a file's upload fails."""
+    while isinstance(error, RuntimeError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _is_transient(error: BaseException) -> bool:
+    if isinstance(error, HfHubHTTPError):
+        # 412: somebody else's commit came between.
+        return error.response.status_code in (408, 412, 429) or error.response.status_code >= 500
+    return True
+
+
+def _requested_wait(error: BaseException) -> float | None:
+    wait = error.response.headers.get("Retry-After", "") if isinstance(error, HfHubHTTPError) else ""
+    return float(wait) if wait.isdigit() else None
+
+
+def _describe(error: BaseException) -> str:
+    """A message without the address that was asked for, which may carry a signature."""
+    if not isinstance(error, HfHubHTTPError):
+        return f"the Hub could not be reached ({type(error).__name__})"
+    status, reason = error.response.status_code, error.response.reason_phrase
+    hints = {
+        401: "the token is not valid: run `hf auth login`, or set HF_TOKEN",
+        403: "the token does not allow to write there: it needs the role `write`, and you the right",
+        404: "there is no such repository, or the token does not show it",
+    }
+    return "; ".join(filter(None, (f"the Hub answered {status} {reason}", error.server_message, hints.get(status))))

@@ -1,0 +1,55 @@
+from typing import Literal
+
+from huggingface_hub.dataclasses import strict
+
+from .configuration_sentence_pair import SentencePairConfig
+
+__all__ = ["CoupledLstmConfig"]
+
+
+@strict
+class CoupledLstmConfig(SentencePairConfig):
+    r"""Configuration of the coupled LSTMs of Liu et al. 2016: the paper's best model on SNLI by default.
+
+    Args:
+        vocab_size: Number of words, special tokens included.
+        embedding_size: Width of the word embeddings.
+        hidden_size: Units of every LSTM, and of the fully connected layer before the output. Loosely coupled, a cell
+            has two LSTMs and its h is twice as wide.
+        coupling: `"tight"`, one memory fed from both sides (TC-LSTMs), or `"loose"`, two LSTMs that see each other's
+            hidden states (LC-LSTMs).
+        num_directions: 4, from every corner of the grid, or 1, from the first words.
+        num_blocks: Blocks on top of each other, each all directions and their sum.
+        share_directions: The directions of a block share their weights, as the paper's parameter count says.
+        pooling_size: Rows and columns (p, q) of the grid that pooling leaves. The paper names none; next to its 190k
+            parameters there is room for no more than (1, 1).
+        dropout: Probability of dropping an element of what enters the fully connected layer and the output layer.
+        initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`.
+        problem_type: As `SentencePairConfig` has it.
+    """
+
+    model_type = "coupled_lstm"
+    attribute_map = {"num_hidden_layers": "num_blocks"}
+
+    coupling: Literal["tight", "loose"] = "tight"
+    num_directions: Literal[1, 4] = 4
+    num_blocks: int = 4
+    share_directions: bool = True
+    pooling_size: list[int] | tuple[int, ...] = (1, 1)
+
+    def __post_init__(self, **kwargs):
+        self.pooling_size = tuple(self.pooling_size)
+        super().__post_init__(**kwargs)
+
+    def validate_architecture(self):
+        """Refuse sizes that no model of this family has; runs whenever a configuration is made."""
+        super().validate_architecture()
+        if self.num_blocks < 1:
+            raise ValueError(f"`num_blocks` must be at least 1, not {self.num_blocks}")
+        if len(self.pooling_size) != 2 or min(self.pooling_size) < 1:
+            raise ValueError(f"`pooling_size` must be two sizes (p, q), each at least 1, not {self.pooling_size}")
+
+    @property
+    def grid_size(self) -> int:
+        """Width of h at each pair of words."""
+        return self.hidden_size if self.coupling == "tight" else 2 * self.hidden_size

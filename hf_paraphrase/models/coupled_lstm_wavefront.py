@@ -1,0 +1,236 @@
+"""Coupled LSTMs over a whole grid of word pairs, one anti-diagonal at a time (Liu et al. 2016, section 3).
+
+A cell (i, j) reads only (i - 1, j) and (i, j - 1), which both stand on the anti-diagonal before its own. So all cells
+of one, in all directions and all rows of the batch, are one matrix product and a few element-wise operations on
+contiguous memory.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, links_of
+
+__all__ = ["coupled_lstm"]
+
+# Looked up once: to choose the overload anew takes longer than a small step's operation.
+sigmoid_backward, sigmoid_backward_out = (
+    torch.ops.aten.sigmoid_backward.default,
+    torch.ops.aten.sigmoid_backward.grad_input,
+)
+
+
+# Compiling would unroll the loop anew for every pair of lengths.
+@torch.compiler.disable
+def coupled_lstm(
+    inputs: list[torch.Tensor], weights: list[torch.Tensor], order: GridOrder, coupling: str
+) -> torch.Tensor:
+    """Scan a batch of grids in the directions of `order`, and sum the hidden states of all directions.
+
+    Values at padding mean nothing, and no value at a word depends on padding.
+
+    Args:
+        inputs: What enters from below, projected to the gates, biases added. In the first block two grids of words,
+            X's `(batch, n, 1, width)` and Y's `(batch, 1, m, width)`. Above it grids of pairs, `(batch, n, m, width)`,
+            one if coupled tightly. If coupled loosely, the first grid is for LSTM1 and the second for LSTM2.
+        weights: Recurrent weights of each LSTM, `(gates * hidden_size, states)`. The states are h(i, j - 1) and
+            h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for LSTM1 and h(i, j - 1) for LSTM2,
+            each being h of both LSTMs, side by side. Rows are the gates c̃, o, i and one or two f.
+        order: Directions and lengths.
+        coupling: `"tight"` or `"loose"`.
+
+    Returns:
+        h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
+    """
+    weights = [weight.to(inputs[0].dtype) for weight in weights]
+    is_pairs = [grid.shape[:3] == order.shape for grid in inputs]
+    grids = [grid.flatten(0, 2) for grid in inputs]
+    return CoupledLstmFunction.apply(order, coupling, is_pairs, *weights, *grids).unflatten(0, order.shape)
+
+
+class CoupledLstmFunction(torch.autograd.Function):
+    """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
+
+    Every anti-diagonal has tensors of its own. One for all would be so large that the allocator takes fresh pages from
+    the system for it each time, which alone costs half as much as the products.
+    """
+
+    @staticmethod
+    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], *tensors):
+        weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
+        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
+        batch, n, m = order.shape
+        hidden = grids[0].new_zeros(batch * n * m, len(lanes) * lanes[0].hidden_size)
+        saved = []
+        for part in order.parts:
+            layouts = part.layouts(is_pairs)
+            inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
+            saved += scan(part, lanes, by_lane(inputs, lanes), (n, m), hidden)
+        ctx.save_for_backward(*weights, *saved)
+        ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
+        return hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        (_, n, m), coupling = ctx.order.shape, COUPLINGS[ctx.coupling]
+        saved = ctx.saved_tensors
+        weights, saved = saved[: len(coupling)], saved[len(coupling) :]
+        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
+        grad_weights = [torch.zeros_like(weight) for weight in weights]
+        grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
+        size = len(saved) // len(ctx.order.parts)
+        for number, part in enumerate(ctx.order.parts):
+            layouts = part.layouts(ctx.is_pairs)
+            totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
+            scan_back(part, lanes, by_lane(totals, lanes), (n, m), saved[number * size :][:size], grad, grad_weights)
+            for (layout, total), grid in zip(totals, grad_grids, strict=True):
+                layout.end(grid, total)
+        return None, None, None, *grad_weights, *grad_grids
+
+
+def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
+    """Hand inputs out: all to the one lane, or one to each."""
+    return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
+
+
+def scan(
+    part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], hidden: torch.Tensor
+) -> list[torch.Tensor]:
+    """Run through the anti-diagonals of some rows of the batch.
+
+    Args:
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
+        shape: (n, m).
+        hidden: h of all pairs, to which those of each direction are added.
+
+    Returns:
+        For each anti-diagonal and each lane its gates, states and c, which the way back needs.
+    """
+    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
+    saved, h, memory = [], None, [None] * len(lanes)
+    for t in range(len(links[0])):
+        outputs = []
+        for number, (lane, sources) in enumerate(zip(lanes, inputs, strict=True)):
+            if len(sources) > 1:
+                gates = torch.add(*(layout.read(laid_out, t) for layout, laid_out in sources))
+            else:
+                gates = sources[0][0].copy(sources[0][1], t)
+            states = lane.read_states(h, links[number][t], len(gates))
+            output, memory[number] = lane.step(gates, states, memory[number], links[number][t])
+            outputs.append(output)
+            saved += gates, states, memory[number]
+        h = outputs[0] if len(lanes) == 1 else torch.cat(outputs, dim=1)
+        part.pairs.add(hidden, t, h)
+    return saved
+
+
+def scan_back(
+    part: GridPart, lanes: list[Lane], totals, shape: tuple[int, int], saved, grad: torch.Tensor, grad_weights
+) -> None:
+    """Run back through them.
+
+    Args:
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
+        shape: (n, m).
+        saved: What `scan` returned.
+        grad: Gradient of h of all pairs.
+        grad_weights: For each lane, the gradient of its weights, which is added to.
+    """
+    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
+    steps = len(links[0])
+    grad_gates, grad_memory = [None] * len(lanes), [None] * len(lanes)
+    for t in reversed(range(steps)):
+        grad_h = part.pairs.read(grad, t)
+        if t + 1 < steps:
+            for number, lane in enumerate(lanes):
+                states = saved[3 * ((t + 1) * len(lanes) + number) + 1]
+                lane.multiply_back(grad_gates[number], states, grad_h, links[number][t + 1], grad_weights[number])
+        for number, (lane, grad_output) in enumerate(zip(lanes, grad_h.chunk(len(lanes), dim=1), strict=True)):
+            place = 3 * (t * len(lanes) + number)
+            gates, _, c = saved[place : place + 3]
+            c_before = saved[place - 3 * len(lanes) + 2] if t else None
+            grad_gates[number], grad_memory[number] = lane.step_back(
+                grad_output, grad_memory[number], gates, c, c_before, links[number][t]
+            )
+            for layout, total in totals[number]:
+                layout.add(total, t, grad_gates[number])
+
+
+class Lane:
+    """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
+
+    tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
+    stands where c̃ has its place among the gates.
+
+    Args:
+        weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
+        neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
+    """
+
+    def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
+        self.weight, self.transposed, self.neighbors = weight, weight.t(), neighbors
+        self.n_gates = 3 + len(neighbors)
+        self.hidden_size = len(weight) // self.n_gates
+        self.width = weight.shape[1] // len(neighbors)
+
+    def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
+        """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
+        states = self.weight.new_empty(rows, self.weight.shape[1]) if links else self.weight.new_empty(0)
+        for slot, (readers, read, others) in enumerate(links):
+            part = states.narrow(1, slot * self.width, self.width)
+            part[readers] = h_before[read]
+            for other in others:
+                part[other] = 0
+        return states
+
+    def step(self, gates, states, c_before, links: tuple[Link, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn the inputs `gates` into the gates, in place, and return h and c."""
+        if links:
+            gates.addmm_(states, self.transposed)
+        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        candidate.mul_(-2)
+        gates.sigmoid_()
+        c = torch.addcmul(entry, entry, candidate, value=-2)
+        for forget, (readers, read, _) in zip(forgets, links, strict=False):
+            c[readers].addcmul_(forget[readers], c_before[read])
+        squashed = (c * -2).sigmoid_()
+        return torch.addcmul(output, output, squashed, value=-2), c
+
+    def step_back(self, grad_h, grad_c, gates, c, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return the gradient of the inputs, and that of c of the anti-diagonal before.
+
+        Given are those of its own h and, as far as the one after uses it, of its own c. Both are overwritten.
+        """
+        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        grad_gates = torch.empty_like(gates)
+        grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
+        squashed = (c * -2).sigmoid_()
+        torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
+        through_h = sigmoid_backward(grad_h.mul_(output), squashed)
+        grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
+        torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
+        torch.mul(grad_c, entry, out=grad_candidate).mul_(4)
+        if not links:
+            grad_gates[:, 3 * self.hidden_size :] = 0
+            return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), None
+        grad_c_before = torch.zeros_like(c_before)
+        for forget, grad_forget, (readers, read, others) in zip(forgets, grad_forgets, links, strict=True):
+            for other in others:
+                grad_forget[other] = 0
+            grad = grad_c[readers]
+            torch.mul(grad, c_before[read], out=grad_forget[readers])
+            grad_c_before[read].addcmul_(grad, forget[readers])
+        return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
+
+    def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
+        """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
+        grad_weight.addmm_(grad_gates.t(), states)
+        grad_states = grad_gates @ self.weight
+        for part, (readers, read, _) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
+            grad_h_before[read].add_(part[readers])

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from .configuration_fset import FsetConfig
+from .transformer import Memory, TransformerLayer, additive_mask, position_states
+
+__all__ = ["EditProvider", "Edits", "Tokens"]
+
+
+class Tokens(NamedTuple):
+    """A batch of sequences: embeddings `(batch, length, hidden_size)` and their mask `(batch, length)` of 1 and 0."""
+
+    states: torch.Tensor
+    mask: torch.Tensor
+
+
+class Edits(NamedTuple):
+    """What turns p into q.
+
+    Args:
+        vector: z, `(batch, edit_vector_size)`; None where the configuration has none.
+        micro: M, `(batch, p_length, micro_edit_size)`; one for each token of p.
+        positions: R_p, `(batch, p_length, hidden_size)`: where in p each edit applies.
+    """
+
+    vector: torch.Tensor | None
+    micro: torch.Tensor
+    positions: torch.Tensor
+
+
+class EditProvider(nn.Module):
+    """The Edit Provider: reads a pair (p, q) and finds the edits between them (Kazemnejad et al. 2020, section 3.2.1).
+
+    The Target Encoder turns q into R_q. The Edit Encoder reads [AGR] p, and each of its layers also attends to R_q;
+    a dense layer with tanh makes each of its outputs a micro edit vector: z_{p→q} at [AGR], M at the tokens of p. The
+    same weights go from q to p, which gives z_{q→p}, and R_p by the Target Encoder; `z = Linear([z_{p→q}; z_{q→p}])`
+    without bias. Both directions are one batch of twice the size.
+
+    Readings where the paper leaves a choice: [AGR] is a vector of its own, no word of the vocabulary; it has no micro
+    edit in M, since R_p has no position for it.
+    """
+
+    def __init__(self, config: FsetConfig):
+        super().__init__()
+        size, heads = config.hidden_size, config.provider_heads
+        layers = range(config.provider_layers)
+        self.target_encoder = nn.ModuleList(TransformerLayer(config, heads) for _ in layers)
+        self.edit_encoder = nn.ModuleList(TransformerLayer(config, heads, [(size, size)]) for _ in layers)
+        self.micro_edit = nn.Linear(size, config.micro_edit_size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.aggregate = self.combine = None
+        if config.use_edit_vector:
+            self.aggregate = nn.Parameter(torch.empty(size))
+            self.combine = nn.Linear(2 * config.micro_edit_size, config.edit_vector_size, bias=False)
+
+    def forward(self, p: Tokens, q: Tokens) -> Edits:
+        """Find the edits of a batch of pairs."""
+        rows, length = p.mask.shape
+        both, reverse = join(p, q), join(q, p)
+        encoded = self._encode_targets(reverse)
+        positions = encoded[rows:, :length]
+        if self.combine is None:
+            source, memory = p, Tokens(encoded[:rows], reverse.mask[:rows])
+            return Edits(None, self._encode_edits(source, memory), positions)
+        edits = self._encode_edits(self._prepend_aggregate(both), Tokens(encoded, reverse.mask))
+        forward, backward = edits[:, 0].chunk(2)
+        vector = self.combine(torch.cat((forward, backward), dim=-1))
+        return Edits(vector, edits[:rows, 1 : length + 1], positions)
+
+    def _prepend_aggregate(self, source: Tokens) -> Tokens:
+        first = self.aggregate.expand(len(source.mask), 1, -1).to(source.states.dtype)
+        return Tokens(torch.cat((first, source.states), dim=1), nn.functional.pad(source.mask, (1, 0), value=1))
+
+    def _encode_targets(self, target: Tokens) -> torch.Tensor:
+        states, mask = self._start(target)
+        for layer in self.target_encoder:
+            states, _ = layer(states, mask)
+        return states
+
+    def _encode_edits(self, source: Tokens, target: Tokens) -> torch.Tensor:
+        states, mask = self._start(source)
+        memory = Memory(target.states, target.states, additive_mask(target.mask, target.states.dtype))
+        for layer in self.edit_encoder:
+            states, _ = layer(states, mask, [memory])
+        return torch.tanh(self.micro_edit(states))
+
+    def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
+        states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))
+        return states, additive_mask(tokens.mask, states.dtype)
+
+
+def join(first: Tokens, second: Tokens) -> Tokens:
+    """Put two batches into one, padded on the right to the longer of the two."""
+    length = max(first.mask.shape[1], second.mask.shape[1])
+    states, masks = (
+        [nn.functional.pad(part, (0, 0) * (part.ndim - 2) + (0, length - part.shape[1])) for part in parts]
+        for parts in zip(first, second, strict=True)
+    )
+    return Tokens(torch.cat(states), torch.cat(masks))

@@ -1,0 +1,427 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+from transformers.utils import can_return_tuple
+
+from .configuration_fset import FsetConfig
+from .edit_provider import EditProvider, Tokens
+from .portable import PortableModel
+from .token_ids import embed, shift_tokens_right
+from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states
+
+__all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
+
+
+@dataclass
+class FsetEncoderOutput(BaseModelOutput):
+    """What the decoder needs of x and the edits of the retrieved pair; `generate()` repeats it for every beam.
+
+    Args:
+        last_hidden_state: R_x, `(batch, source_length, hidden_size)`.
+        edit_vector: z, `(batch, edit_vector_size)`, where the configuration has it.
+        micro_edit_vectors: M, `(batch, retrieved_length, micro_edit_size)`, one for each token of p.
+        retrieved_states: R_p, `(batch, retrieved_length, hidden_size)`.
+        retrieved_mask: `(batch, retrieved_length)`, 0 at the padding of p.
+        hidden_states: On request, the embeddings of x and every layer's output.
+        attentions: On request, every layer's weights `(batch, num_heads, source_length, source_length)`.
+    """
+
+    edit_vector: torch.FloatTensor | None = None
+    micro_edit_vectors: torch.FloatTensor | None = None
+    retrieved_states: torch.FloatTensor | None = None
+    retrieved_mask: torch.Tensor | None = None
+
+
+@dataclass
+class FsetDecoderOutput(BaseModelOutput):
+    """Decoder outputs; `cross_attentions` are over x, `retrieved_attentions` over p."""
+
+    past_key_values: EncoderDecoderCache | None = None
+    cross_attentions: tuple[torch.FloatTensor, ...] | None = None
+    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+@dataclass
+class FsetModelOutput(Seq2SeqModelOutput):
+    """`Seq2SeqModelOutput` with the edits and, on request, the weights over p; see `FsetSeq2SeqLMOutput`."""
+
+    edit_vector: torch.FloatTensor | None = None
+    micro_edit_vectors: torch.FloatTensor | None = None
+    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+@dataclass
+class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
+    """`Seq2SeqLMOutput` with what was asked for about the edits.
+
+    Args:
+        edit_vector: z, `(batch, edit_vector_size)`, with `output_edits=True`.
+        micro_edit_vectors: M, `(batch, retrieved_length, micro_edit_size)`, with `output_edits=True`.
+        retrieved_attentions: With `output_attentions=True`, every decoder layer's weights over the tokens of p,
+            `(batch, num_heads, target_length, retrieved_length)`; those over x are `cross_attentions`.
+    """
+
+    edit_vector: torch.FloatTensor | None = None
+    micro_edit_vectors: torch.FloatTensor | None = None
+    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
+
+
+class FsetPreTrainedModel(PreTrainedModel):
+    config_class = FsetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _skip_keys_device_placement = ["past_key_values"]
+    _no_split_modules = ["TransformerLayer"]
+    _supports_sdpa = True
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Xavier's uniform matrices, zero biases, and embeddings of unit variance once they are scaled."""
+        super()._init_weights(module)
+        if isinstance(module, nn.Linear):
+            init.xavier_uniform_(module.weight)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight, std=self.config.hidden_size**-0.5)
+        elif isinstance(module, EditProvider) and module.aggregate is not None:
+            init.normal_(module.aggregate)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        # The decoder makes its own: the cross-attention's has two entries a layer, for x and for p.
+        return False
+
+
+class FsetEncoder(FsetPreTrainedModel):
+    """All that is computed once a sequence: the Edit Performer's encoder over x, and the Edit Provider."""
+
+    def __init__(self, config: FsetConfig):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(TransformerLayer(config, config.num_heads) for _ in range(config.num_layers))
+        self.edit_provider = EditProvider(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_mask: torch.Tensor | None = None,
+        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_mask: torch.Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> FsetEncoderOutput:
+        x = self._look_up("input_ids", input_ids, attention_mask)
+        p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
+        q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
+        if not len(x.mask) == len(p.mask) == len(q.mask):
+            raise ValueError(f"{len(x.mask)} sources have {len(p.mask)} retrieved sources and {len(q.mask)} targets")
+        edits = self.edit_provider(p, q)
+        states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
+        states = self.dropout(states)
+        all_states, all_weights = [states], []
+        for layer in self.layers:
+            states, (weights,) = layer(states, mask, output_attentions=bool(output_attentions))
+            all_states.append(states)
+            all_weights.append(weights)
+        return FsetEncoderOutput(
+            last_hidden_state=states,
+            edit_vector=edits.vector,
+            micro_edit_vectors=edits.micro,
+            retrieved_states=edits.positions,
+            retrieved_mask=p.mask,
+            hidden_states=tuple(all_states) if output_hidden_states else None,
+            attentions=tuple(all_weights) if output_attentions else None,
+        )
+
+    def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> Tokens:
+        if ids is None:
+            raise ValueError(
+                f"`{name}` is missing: this model edits `input_ids` as the retrieved pair was edited, so it needs "
+                "`input_ids`, `retrieved_source_ids` and `retrieved_target_ids` (`ParaphraseRetriever` finds pairs)"
+            )
+        return Tokens(
+            embed(self.embed_tokens, ids, name) * self.config.hidden_size**0.5,
+            torch.ones_like(ids) if mask is None else mask,
+        )
+
+
+class FsetDecoder(FsetPreTrainedModel):
+    """The Edit Performer's decoder: in each layer, after self-attention, it attends to x and to the micro edits."""
+
+    def __init__(self, config: FsetConfig):
+        super().__init__(config)
+        size = config.hidden_size
+        memory_sizes = [(size, size)] + ([(size, config.micro_edit_size)] if config.use_micro_edits else [])
+        self.layers = nn.ModuleList(
+            TransformerLayer(config, config.num_heads, memory_sizes, index) for index in range(config.num_layers)
+        )
+        self.join = None
+        if config.use_edit_vector:
+            self.join = nn.Linear(size + config.edit_vector_size, size, bias=False)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        inputs_embeds: torch.FloatTensor,
+        attention_mask: torch.Tensor | None = None,
+        encoder_outputs: FsetEncoderOutput | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        use_cache: bool = True,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> FsetDecoderOutput:
+        if use_cache and past_key_values is None:
+            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        states = inputs_embeds
+        if self.join is not None:
+            vector = encoder_outputs.edit_vector.unsqueeze(1).expand(-1, states.shape[1], -1)
+            states = self.join(torch.cat((states, vector), dim=-1))
+        mask = causal_mask(attention_mask, states.shape[1], past, states)
+        states = self.dropout(states + position_states(attention_mask, states, past))
+        memories = self._make_memories(encoder_outputs, encoder_attention_mask)
+        all_states, all_weights = [states], []
+        for layer in self.layers:
+            states, weights = layer(
+                states, mask, memories, past_key_values=past_key_values, output_attentions=bool(output_attentions)
+            )
+            all_states.append(states)
+            all_weights.append(weights)
+        own_weights, source_weights, *retrieved_weights = zip(*all_weights, strict=True)
+        return FsetDecoderOutput(
+            last_hidden_state=states,
+            past_key_values=past_key_values if use_cache else None,
+            hidden_states=tuple(all_states) if output_hidden_states else None,
+            attentions=own_weights if output_attentions else None,
+            cross_attentions=source_weights if output_attentions else None,
+            retrieved_attentions=retrieved_weights[0] if output_attentions and retrieved_weights else None,
+        )
+
+    def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: torch.Tensor | None) -> Sequence[Memory]:
+        source = encoder_outputs.last_hidden_state
+        memories = [Memory(source, source, additive_mask(mask, source.dtype))]
+        if self.config.use_micro_edits:
+            retrieved_mask = additive_mask(encoder_outputs.retrieved_mask, source.dtype)
+            memories.append(
+                Memory(encoder_outputs.retrieved_states, encoder_outputs.micro_edit_vectors, retrieved_mask)
+            )
+        return memories
+
+
+class FsetModel(FsetPreTrainedModel):
+    """The Editor of Kazemnejad et al. 2020, section 3.2, without the output layer.
+
+    The encoder reads x and, in the Edit Provider, the retrieved pair (p, q); the decoder joins z to each of its input
+    tokens and attends to R_x, then to the micro edits: `h' = MultiHead(Q: h, K: R_p, V: M)`. Readings where the paper
+    leaves a choice: one embedding table serves x, p, q and y, which have one language and one vocabulary; a linear map
+    without bias brings the joined token and z back to the layers' width; positions are sines and cosines.
+    """
+
+    def __init__(self, config: FsetConfig):
+        super().__init__(config)
+        self.encoder = FsetEncoder(config)
+        self.decoder = FsetDecoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embed_tokens = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_mask: torch.Tensor | None = None,
+        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: FsetEncoderOutput | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        use_cache: bool | None = None,
+        output_edits: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> FsetModelOutput:
+        """Encode x and the pair unless `encoder_outputs` are given, and run the decoder over its inputs.
+
+        Args:
+            input_ids: Words of x, `(batch, source_length)`.
+            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between; so too
+                the masks below.
+            retrieved_source_ids: Words of p, `(batch, retrieved_length)`.
+            retrieved_source_mask: Its mask.
+            retrieved_target_ids: Words of q, `(batch, retrieved_target_length)`.
+            retrieved_target_mask: Its mask.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
+                a target word.
+            encoder_outputs: What the encoder returned for these inputs.
+            past_key_values: The cache of the steps before. It is updated in place and returned.
+            use_cache: Return the cache; `config.use_cache` by default.
+            output_edits: Return `edit_vector` (z) and `micro_edit_vectors` (M).
+            output_hidden_states: Return the embeddings and every layer's output of encoder and decoder.
+            output_attentions: Return all weights: those over x as `cross_attentions`, those over p as
+                `retrieved_attentions`.
+
+        Returns:
+            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
+
+        Raises:
+            ValueError: An id is not in the vocabulary, or an input is missing.
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids,
+                attention_mask,
+                retrieved_source_ids,
+                retrieved_source_mask,
+                retrieved_target_ids,
+                retrieved_target_mask,
+                output_hidden_states=output_hidden_states,
+                output_attentions=output_attentions,
+                return_dict=True,
+            )
+        elif not isinstance(encoder_outputs, FsetEncoderOutput):
+            raise ValueError("`encoder_outputs` must be what this model's encoder returned: it carries the edits")
+        if decoder_input_ids is None:
+            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
+        outputs = self.decoder(
+            embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids") * self.config.hidden_size**0.5,
+            attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            encoder_attention_mask=attention_mask,
+            past_key_values=past_key_values,
+            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+            return_dict=True,
+        )
+        return FsetModelOutput(
+            last_hidden_state=outputs.last_hidden_state,
+            past_key_values=outputs.past_key_values,
+            decoder_hidden_states=outputs.hidden_states,
+            decoder_attentions=outputs.attentions,
+            cross_attentions=outputs.cross_attentions,
+            retrieved_attentions=outputs.retrieved_attentions,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_attentions=encoder_outputs.attentions,
+            edit_vector=encoder_outputs.edit_vector if output_edits else None,
+            micro_edit_vectors=encoder_outputs.micro_edit_vectors if output_edits else None,
+        )
+
+
+class FsetForConditionalGeneration(PortableModel, FsetPreTrainedModel, GenerationMixin):
+    """FSET with a softmax over the vocabulary, for training and `generate()`, which takes the retrieved pairs too.
+
+    With the sizes of Table 1, 8,000 words and tied embeddings it has 1,786,728 parameters. The paper calls its own
+    half the size of its LSTM baseline and a fifth of its Transformer's; the baselines of our `hub_configs`,
+    `residual-lstm-quora-small` and `transformer-quora-small`, have 6,529,344 and 4,675,584.
+    """
+
+    _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
+
+    def __init__(self, config: FsetConfig):
+        super().__init__(config)
+        self.model = FsetModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.model.set_input_embeddings(value)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
+        """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
+        return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_mask: torch.Tensor | None = None,
+        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: FsetEncoderOutput | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        labels: torch.LongTensor | None = None,
+        use_cache: bool | None = None,
+        output_edits: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> FsetSeq2SeqLMOutput:
+        """Score every next word; the arguments are those of `FsetModel.forward`, and `labels`.
+
+        Args:
+            labels: Target words `(batch, target_length)`, -100 where there is none. The decoder's inputs are made from
+                them, shifted to the right, unless they are given.
+
+        Returns:
+            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
+            `(batch, target_length, vocab_size)`; and what was asked for.
+        """
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+                if decoder_attention_mask is None:
+                    decoder_attention_mask = (labels != -100).cummax(dim=1).values
+        outputs = self.model(
+            input_ids,
+            attention_mask,
+            retrieved_source_ids,
+            retrieved_source_mask,
+            retrieved_target_ids,
+            retrieved_target_mask,
+            decoder_input_ids,
+            decoder_attention_mask,
+            encoder_outputs,
+            past_key_values,
+            use_cache,
+            output_edits,
+            output_hidden_states,
+            output_attentions,
+            return_dict=True,
+        )
+        logits = self.lm_head(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
+        return FsetSeq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            decoder_hidden_states=outputs.decoder_hidden_states,
+            decoder_attentions=outputs.decoder_attentions,
+            cross_attentions=outputs.cross_attentions,
+            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
+            encoder_hidden_states=outputs.encoder_hidden_states,
+            encoder_attentions=outputs.encoder_attentions,
+            edit_vector=outputs.edit_vector,
+            micro_edit_vectors=outputs.micro_edit_vectors,
+            retrieved_attentions=outputs.retrieved_attentions,
+        )

@@ -1,0 +1,91 @@
+"""Where a pipeline gets the pairs that a model edits by: from its caller, or from the retriever of the checkpoint."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedModel
+
+from .candidate_selection import select_by_jaccard
+
+__all__ = ["TextWithPair", "choose", "find_pairs", "load_retriever", "reads_pairs"]
+
+Pair = tuple[str, str]
+
+
+class TextWithPair(NamedTuple):
+    """A text to edit as `retrieved_source` became `retrieved_target`."""
+
+    text: str
+    retrieved_source: str
+    retrieved_target: str
+
+
+def reads_pairs(model: PreTrainedModel) -> bool:
+    """Tell whether a model edits its input by a retrieved pair."""
+    return "retrieved_source_ids" in inspect.signature(model.forward).parameters
+
+
+def load_retriever(model: PreTrainedModel) -> Any:
+    """Load the retriever that was saved with a checkpoint, in its subfolder `retriever`.
+
+    Raises:
+        ValueError: It cannot be used here; the message says what to do.
+    """
+    try:
+        from hf_paraphrase.retrieval import ParaphraseRetriever
+    except ImportError as error:
+        raise ValueError(
+            "finding a pair to edit by needs the package hf_paraphrase (`pip install hf-paraphrase`); without it, "
+            "give one: `retrieved=[(sentence, its paraphrase)]`"
+        ) from error
+    path, subfolder = Path(model.name_or_path), "retriever"
+    if path.is_dir() and not (path / subfolder).is_dir():
+        raise ValueError(
+            f"'{path}' has no folder {subfolder}: save a `ParaphraseRetriever` there, pass `retriever=`, or give the "
+            "pair: `retrieved=[(sentence, its paraphrase)]`"
+        )
+    return ParaphraseRetriever.from_pretrained(model.name_or_path, subfolder=subfolder)
+
+
+def find_pairs(retriever: Any, texts: Sequence[str], num_neighbors: int) -> list[list[Pair]]:
+    """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones."""
+    found = iter(retriever.retrieve([text for text in texts if text.strip()], num_neighbors))
+    blank = [("", "")] * num_neighbors
+    return [[(pair.source, pair.target) for pair in next(found)] if text.strip() else blank for text in texts]
+
+
+def choose(
+    rule: str | Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[int]],
+    sources: Sequence[str],
+    candidates: Sequence[Sequence[str]],
+) -> Sequence[int]:
+    """Choose one of several paraphrases of each text.
+
+    Args:
+        rule: "score" takes the first, as a search returns the likeliest first; "jaccard" the one most like the text
+            (Kazemnejad et al. 2020, section 4.3); anything else that `hf_paraphrase.generation.select_candidates`
+            knows needs that package. Or a function of the two arguments below.
+        sources: The texts.
+        candidates: For each text its paraphrases.
+
+    Returns:
+        For each text the place of the chosen paraphrase.
+    """
+    if callable(rule):
+        return rule(sources, candidates)
+    if rule == "score":
+        return [0] * len(sources)
+    if rule == "jaccard":
+        return select_by_jaccard(sources, candidates)
+    try:
+        from hf_paraphrase.generation import select_candidates
+    except ImportError as error:
+        raise ValueError(
+            f"`select={rule!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike 'jaccard' and "
+            "'score'"
+        ) from error
+    return select_candidates(sources, candidates, by=rule)

@@ -1,0 +1,167 @@
+"""What all models share that read two sentences: how they enter, the layers above, and the losses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers import initialization as init
+
+from .configuration_sentence_pair import SentencePairConfig
+
+__all__ = [
+    "MatchingHead",
+    "Sentences",
+    "SentencePairPreTrainedModel",
+    "matching_loss",
+    "max_margin_loss",
+    "ranked_pairs",
+    "split_pair",
+]
+
+
+class Sentences(NamedTuple):
+    """One side of a batch of pairs, every row's words first and its padding behind them.
+
+    Args:
+        input_ids: `(batch, length)`.
+        lengths: `(batch,)`, words of every row; may be 0.
+    """
+
+    input_ids: torch.LongTensor
+    lengths: torch.LongTensor
+
+    @property
+    def mask(self) -> torch.BoolTensor:
+        """`(batch, length)`, true at words."""
+        return torch.arange(self.input_ids.shape[1], device=self.lengths.device) < self.lengths.unsqueeze(1)
+
+
+def split_pair(
+    input_ids: torch.LongTensor,
+    attention_mask: torch.Tensor | None = None,
+    token_type_ids: torch.LongTensor | None = None,
+    pair_input_ids: torch.LongTensor | None = None,
+    pair_attention_mask: torch.Tensor | None = None,
+) -> tuple[Sentences, Sentences]:
+    """Take X and Y out of a batch, given as two sequences or as one sequence with types.
+
+    Padding may stand anywhere. Special tokens count as words: `<text> </s> <pair> </s>` gives two sentences that end
+    in `</s>`. With two sequences nothing depends on the values, so that the split can be part of a CUDA graph; one
+    sequence with types takes as many columns for each side as its longest sentence has words.
+
+    Args:
+        input_ids: Words of X, or of both, `(batch, length)`.
+        attention_mask: `(batch, length)`, 0 at padding; all are words by default.
+        token_type_ids: `(batch, length)`, 0 for X and 1 for Y, where `input_ids` holds both.
+        pair_input_ids: Words of Y, `(batch, pair_length)`.
+        pair_attention_mask: `(batch, pair_length)`, 0 at padding.
+
+    Returns:
+        X and Y.
+
+    Raises:
+        ValueError: Neither or both of `token_type_ids` and `pair_input_ids` are given, or `token_type_ids` put a row's
+            words all on one side.
+    """
+    if (token_type_ids is None) == (pair_input_ids is None):
+        raise ValueError(
+            "a pair is either `input_ids` and `pair_input_ids`, or one sequence `input_ids` with `token_type_ids`, as "
+            "`tokenizer(text, text_pair)` makes it"
+        )
+    if pair_input_ids is not None:
+        return _compact(input_ids, attention_mask), _compact(pair_input_ids, pair_attention_mask)
+    is_word = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
+    sides = [_compact(input_ids, is_word & (token_type_ids == side)) for side in (0, 1)]
+    shortest, widths = zip(*([count.item() for count in side.lengths.aminmax()] for side in sides), strict=True)
+    if not all(shortest):
+        raise ValueError(
+            "`token_type_ids` leave a sentence without words: pass two texts, `text` and `text_pair` (tokenizers take "
+            "an empty `text_pair` for none)"
+        )
+    x, y = (Sentences(side.input_ids[:, :width], side.lengths) for side, width in zip(sides, widths, strict=True))
+    return x, y
+
+
+def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> Sentences:
+    """Move the words of every row to its front, in their order."""
+    if is_word is None:
+        return Sentences(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
+    order = torch.argsort(is_word.bool(), dim=1, descending=True, stable=True)
+    return Sentences(ids.gather(1, order), is_word.bool().sum(1))
+
+
+class SentencePairPreTrainedModel(PreTrainedModel):
+    """Base of the sentence-pair models: weights start as Liu et al. 2016 have them."""
+
+    base_model_prefix = "model"
+
+    def _init_weights(self, module: nn.Module) -> None:
+        bound = self.config.initializer_range
+        if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
+            for parameter in module.parameters(recurse=False):
+                init.uniform_(parameter, -bound, bound)
+        is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
+            init.zeros_(module.weight[module.padding_idx])
+
+
+class MatchingHead(nn.Module):
+    """A fully connected tanh layer and the output layer: one logit a label, or one score (Liu et al. 2016, section 4).
+
+    Args:
+        input_size: Width of the features.
+        config: Gives `hidden_size`, `num_labels` and `dropout`.
+    """
+
+    def __init__(self, input_size: int, config: SentencePairConfig):
+        super().__init__()
+        self.dense = nn.Linear(input_size, config.hidden_size)
+        self.output = nn.Linear(config.hidden_size, config.num_labels)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Map features `(batch, input_size)` to logits `(batch, num_labels)`."""
+        return self.output(self.dropout(torch.tanh(self.dense(self.dropout(features)))))
+
+
+def matching_loss(
+    logits: torch.Tensor, labels: torch.Tensor, problem_type: str, group_ids: torch.LongTensor | None = None
+) -> torch.Tensor:
+    """Compute the loss of a batch, a mean in nats over its rows or in margins over its pairs of candidates.
+
+    Args:
+        logits: `(batch, num_labels)`.
+        labels: `(batch,)`, class indices; for ranking 1.0 for right candidates and 0.0 for wrong ones.
+        problem_type: `"single_label_classification"` or `"ranking"`.
+        group_ids: `(batch,)`, for ranking: the query to which each row belongs; one query by default.
+
+    Raises:
+        ValueError: A label is no class (on the CPU, where looking costs no wait).
+    """
+    logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    if problem_type == "ranking":
+        return max_margin_loss(logits.squeeze(-1), labels, group_ids)
+    if labels.device.type == "cpu" and labels.numel() and not 0 <= labels.min() <= labels.max() < logits.shape[-1]:
+        raise ValueError(f"`labels` must be classes from 0 to {logits.shape[-1] - 1}, not {labels.tolist()}")
+    return nn.functional.cross_entropy(logits, labels.long())
+
+
+def ranked_pairs(labels: torch.Tensor, group_ids: torch.LongTensor | None = None) -> torch.BoolTensor:
+    """Say which rows should beat which: true at (a, b) where both answer one query and a's label is the higher."""
+    higher = labels.unsqueeze(1) > labels.unsqueeze(0)
+    return higher if group_ids is None else higher & (group_ids.unsqueeze(1) == group_ids.unsqueeze(0))
+
+
+def max_margin_loss(
+    scores: torch.Tensor, labels: torch.Tensor, group_ids: torch.LongTensor | None = None
+) -> torch.Tensor:
+    """Average `max(0, 1 - s(X, Y) + s(X, Ŷ))` over all right Y and wrong Ŷ of each X (Liu et al. 2016, section 5).
+
+    A batch without such a pair costs nothing. Arguments as in `matching_loss`, scores of shape `(batch,)`.
+    """
+    pairs = ranked_pairs(labels, group_ids)
+    margins = torch.relu(1 - scores.unsqueeze(1) + scores.unsqueeze(0))
+    return (margins * pairs).sum() / pairs.sum().clamp(min=1)

@@ -1,0 +1,244 @@
+"""The parts of a Transformer (Vaswani et al. 2017), with layers that may attend to several memories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from transformers import EncoderDecoderCache, PreTrainedConfig
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+__all__ = ["Memory", "MultiHeadAttention", "TransformerLayer", "additive_mask", "causal_mask", "position_states"]
+
+
+class Memory(NamedTuple):
+    """What a layer attends to beside its own sequence.
+
+    Args:
+        keys: `(batch, length, key_size)`, compared with the queries.
+        values: `(batch, length, value_size)`, of which the attention takes the mean.
+        mask: Of `additive_mask`.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    mask: torch.Tensor | None
+
+
+class MultiHeadAttention(nn.Module):
+    """Scaled dot-product attention in several heads (Vaswani et al. 2017, section 3.2).
+
+    Keys and values are projected by a call of their own, `project`, so that those of a memory are made once.
+
+    Args:
+        config: Names the attention implementation.
+        size: Width of queries and outputs.
+        num_heads: Heads, which divide `size`.
+        key_size: Width of the keys; None for `size`.
+        value_size: Width of the values; None for `size`.
+    """
+
+    def __init__(
+        self,
+        config: PreTrainedConfig,
+        size: int,
+        num_heads: int,
+        key_size: int | None = None,
+        value_size: int | None = None,
+    ):
+        super().__init__()
+        self.config, self.num_heads = config, num_heads
+        self.query = nn.Linear(size, size)
+        self.key = nn.Linear(key_size or size, size)
+        self.value = nn.Linear(value_size or size, size)
+        self.output = nn.Linear(size, size)
+
+    def project(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Map `(batch, length, width)` to the heads' keys and values, `(batch, num_heads, length, head_size)`."""
+        return self._split(self.key(keys)), self._split(self.value(values))
+
+    def forward(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor | None,
+        output_attentions: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Attend from every query.
+
+        Args:
+            queries: `(batch, length, size)`.
+            keys: Projected.
+            values: Projected.
+            mask: Of `additive_mask` or `causal_mask`.
+            output_attentions: Also return the weights, which the faster implementations do not have.
+
+        Returns:
+            `(batch, length, size)`, and the weights `(batch, num_heads, length, memory_length)` or None.
+        """
+        attend = eager_attention
+        if not output_attentions:
+            attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention)
+        heads = self._split(self.query(queries))
+        outputs, weights = attend(self, heads, keys, values, mask, scaling=heads.shape[-1] ** -0.5, is_causal=False)
+        return self.output(outputs.flatten(2)), weights
+
+    def _split(self, states: torch.Tensor) -> torch.Tensor:
+        return states.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+def eager_attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float,
+    **kwargs,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention in plain operations, in the form of transformers' attention interface; it returns the weights too."""
+    scores = query @ key.transpose(2, 3) * scaling
+    weights = (scores if attention_mask is None else scores + attention_mask).softmax(dim=-1)
+    return (weights @ value).transpose(1, 2), weights
+
+
+class TransformerLayer(GradientCheckpointingLayer):
+    """Self-attention, attention to each of some memories, and a feed-forward block.
+
+    Each ends in dropout, the residual connection and layer normalisation: `LayerNorm(x + Dropout(Sublayer(x)))`
+    (post-norm, Vaswani et al. 2017, section 3.1). Without memories it is an encoder layer, with one a decoder layer.
+
+    Args:
+        config: Gives `hidden_size`, `intermediate_size` and `dropout`.
+        num_heads: Heads of every attention.
+        memory_sizes: Widths of keys and values of each memory.
+        index: Number of the layer in its stack, from 0.
+    """
+
+    def __init__(
+        self,
+        config: PreTrainedConfig,
+        num_heads: int,
+        memory_sizes: Sequence[tuple[int, int]] = (),
+        index: int = 0,
+    ):
+        super().__init__()
+        size, self.index = config.hidden_size, index
+        self.self_attention = MultiHeadAttention(config, size, num_heads)
+        self.memory_attentions = nn.ModuleList(
+            MultiHeadAttention(config, size, num_heads, *sizes) for sizes in memory_sizes
+        )
+        self.feed_forward = nn.Sequential(
+            nn.Linear(size, config.intermediate_size), nn.ReLU(), nn.Linear(config.intermediate_size, size)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2 + len(memory_sizes)))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        memories: Sequence[Memory] = (),
+        past_key_values: EncoderDecoderCache | None = None,
+        output_attentions: bool = False,
+    ) -> tuple[torch.Tensor, tuple[torch.Tensor | None, ...]]:
+        """Run the layer.
+
+        Args:
+            states: `(batch, length, hidden_size)`.
+            mask: Of the self-attention.
+            memories: As many as `memory_sizes`.
+            past_key_values: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
+                has an entry for each memory of each layer.
+            output_attentions: Return the weights too.
+
+        Returns:
+            The states, and the weights of the self-attention and those over each memory, Nones unless asked for.
+        """
+        keys, values = self.self_attention.project(states, states)
+        if past_key_values is not None:
+            keys, values = past_key_values.self_attention_cache.update(keys, values, self.index)
+        outputs, weights = self.self_attention(states, keys, values, mask, output_attentions)
+        states = self._add(0, states, outputs)
+        all_weights = [weights]
+        for number, (attention, memory) in enumerate(zip(self.memory_attentions, memories, strict=True)):
+            slot = self.index * len(memories) + number
+            keys, values = project_once(attention, memory, past_key_values, slot)
+            outputs, weights = attention(states, keys, values, memory.mask, output_attentions)
+            states = self._add(number + 1, states, outputs)
+            all_weights.append(weights)
+        return self._add(-1, states, self.feed_forward(states)), tuple(all_weights)
+
+    def _add(self, number: int, states: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+        return self.norms[number](states + self.dropout(outputs))
+
+
+def project_once(
+    attention: MultiHeadAttention, memory: Memory, past_key_values: EncoderDecoderCache | None, slot: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Project a memory's keys and values at a sequence's first step, and take them from the cache at all others."""
+    if past_key_values is None:
+        return attention.project(memory.keys, memory.values)
+    cache = past_key_values.cross_attention_cache
+    if past_key_values.is_updated.get(slot):
+        return cache.layers[slot].keys, cache.layers[slot].values
+    past_key_values.is_updated[slot] = True
+    return cache.update(*attention.project(memory.keys, memory.values), slot)
+
+
+def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """Turn a mask `(batch, length)` of ones and zeros into one to add to scores, `(batch, 1, 1, length)`."""
+    if attention_mask is None:
+        return None
+    return _add_lowest(attention_mask.bool()[:, None, None, :], dtype)
+
+
+def causal_mask(attention_mask: torch.Tensor | None, length: int, past: int, states: torch.Tensor) -> torch.Tensor:
+    """The mask of a decoder's self-attention: no position sees padding or those after it.
+
+    Args:
+        attention_mask: `(batch, past + length)`, 1 for real positions; None for no padding.
+        length: New positions, the queries.
+        past: Positions before them.
+        states: Give dtype and device.
+
+    Returns:
+        `(batch or 1, 1, length, past + length)`, to be added to scores.
+    """
+    positions = torch.arange(past + length, device=states.device)
+    allowed = (positions <= positions[past:, None])[None, None]
+    if attention_mask is not None:
+        allowed = allowed & attention_mask.bool()[:, None, None, :]
+    return _add_lowest(allowed, states.dtype)
+
+
+def _add_lowest(allowed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # Not minus infinity: a row in which nothing is allowed would become NaN.
+    mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return mask.masked_fill(~allowed, torch.finfo(dtype).min)
+
+
+def position_states(attention_mask: torch.Tensor | None, states: torch.Tensor, past: int = 0) -> torch.Tensor:
+    """Sines and cosines of the positions, counted without padding (Vaswani et al. 2017, section 3.5).
+
+    Args:
+        attention_mask: `(batch, past + length)`, 1 for real positions; None for no padding.
+        states: `(batch, length, size)`, to which they are to be added.
+        past: Positions before these.
+
+    Returns:
+        `(batch or 1, length, size)`.
+    """
+    length, size = states.shape[1:]
+    if attention_mask is None:
+        positions = torch.arange(past, past + length, device=states.device)[None]
+    else:
+        positions = (attention_mask.long().cumsum(dim=1) - 1).clamp(min=0)[:, past:]
+    rates = torch.exp(torch.arange(0, size, 2, device=states.device) * (-math.log(10000.0) / size))
+    angles = positions.unsqueeze(-1) * rates
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(states.dtype)

@@ -1,0 +1,24 @@
+"""Finding sentence pairs whose source is like a text: encoders, indexes, and the memory of pairs."""
+
+from __future__ import annotations
+
+from .encoders import (
+    DEFAULT_ENCODER,
+    AutoModelEncoder,
+    CallableEncoder,
+    SentenceEncoder,
+    SentenceTransformerEncoder,
+    load_encoder,
+)
+from .retriever import ParaphraseRetriever, RetrievedPair
+
+__all__ = [
+    "DEFAULT_ENCODER",
+    "AutoModelEncoder",
+    "CallableEncoder",
+    "ParaphraseRetriever",
+    "RetrievedPair",
+    "SentenceEncoder",
+    "SentenceTransformerEncoder",
+    "load_encoder",
+]

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer
+from transformers.tokenization_utils_base import LARGE_INTEGER
+from transformers.utils import cached_file
+
+from ..errors import InputError
+
+__all__ = [
+    "DEFAULT_ENCODER",
+    "AutoModelEncoder",
+    "CallableEncoder",
+    "SentenceEncoder",
+    "SentenceTransformerEncoder",
+    "load_encoder",
+]
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class SentenceEncoder(Protocol):
+    """What turns sentences into vectors.
+
+    Args:
+        name: Names it in a saved retriever, whence `load_encoder` makes it again; None where that cannot be.
+    """
+
+    name: str | None
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        """Return a vector of length 1 for each text, shape (texts, dimension), float32."""
+        ...
+
+
+class AutoModelEncoder:
+    """The mean of a transformer's last hidden states over the tokens of a text.
+
+    Args:
+        name: A folder or Hub repository with a model and its tokenizer; of an encoder-decoder the encoder is used.
+        device: Where to run it; None for the GPU where there is one.
+        batch_size: Texts at once; those of like length share a batch.
+        trust_remote_code: Let the repository's own code run.
+        kwargs: Handed to `AutoModel.from_pretrained`, such as `revision`.
+    """
+
+    def __init__(
+        self,
+        name: str | os.PathLike,
+        *,
+        device: str | torch.device | None = None,
+        batch_size: int = 64,
+        trust_remote_code: bool = False,
+        **kwargs: Any,
+    ):
+        self.name = os.fspath(name)
+        self.batch_size = batch_size
+        self.tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
+        model = AutoModel.from_pretrained(name, trust_remote_code=trust_remote_code, **kwargs).eval()
+        self.model = model.get_encoder() if model.config.is_encoder_decoder else model
+        self.model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if self.tokenizer.pad_token is None:
+            raise InputError(f"the tokenizer of the encoder {name} has no padding token: set one and save it again")
+
+    @torch.inference_mode()
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
+        for start in range(0, len(order), self.batch_size):
+            places = order[start : start + self.batch_size]
+            vectors[places] = self._encode([texts[place] for place in places])
+        return _normalize(vectors)
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        limited = self.tokenizer.model_max_length < LARGE_INTEGER
+        inputs = self.tokenizer(texts, padding=True, truncation=limited, return_tensors="pt")
+        if not inputs["attention_mask"].any():  # empty texts, of which some tokenizers make nothing at all
+            return np.zeros((len(texts), self.model.config.hidden_size), np.float32)
+        ids, mask = (inputs[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
+        states = self.model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        total = (states * mask.unsqueeze(-1)).sum(dim=1)
+        return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
+
+
+class SentenceTransformerEncoder:
+    """A model of sentence-transformers, which is to be installed (`pip install 'hf-paraphrase[retrieval]'`).
+
+    Args:
+        name: A folder or Hub repository.
+        device: Where to run it; None for the GPU where there is one.
+        batch_size: Texts at once.
+        trust_remote_code: Let the repository's own code run.
+        kwargs: Handed to `SentenceTransformer`.
+    """
+
+    def __init__(
+        self,
+        name: str | os.PathLike,
+        *,
+        device: str | torch.device | None = None,
+        batch_size: int = 64,
+        trust_remote_code: bool = False,
+        **kwargs: Any,
+    ):
+        if find_spec("sentence_transformers") is None:
+            raise InputError(
+                f"the encoder {name} needs sentence-transformers: pip install 'hf-paraphrase[retrieval]'; "
+                "encoder='jaccard' needs nothing"
+            )
+        from sentence_transformers import SentenceTransformer
+
+        self.name = os.fspath(name)
+        self.batch_size = batch_size
+        self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        return _normalize(self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False))
+
+
+class CallableEncoder:
+    """A function from a list of texts to an array of a vector for each."""
+
+    name = None
+
+    def __init__(self, function: Callable[[list[str]], Any]):
+        self.function = function
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        vectors = np.asarray(self.function(texts), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise InputError(
+                f"the encoder made an array of shape {vectors.shape} of {len(texts)} texts, not a vector each"
+            )
+        return _normalize(vectors)
+
+
+def load_encoder(
+    encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any],
+    *,
+    trust_remote_code: bool = False,
+    **kwargs: Any,
+) -> SentenceEncoder:
+    """Make an encoder of its name, or of a function.
+
+    Args:
+        encoder: A folder or Hub repository of sentence-transformers (one with a `modules.json`), one of any model that
+            `AutoModel` loads, of which the mean over the tokens is taken, an encoder made before, or a function.
+        trust_remote_code: Let the repository's own code run.
+        kwargs: `device` and `batch_size`, for an encoder that is loaded here.
+
+    Raises:
+        InputError: It cannot be loaded here; the message says what to do.
+    """
+    if isinstance(encoder, AutoModelEncoder | SentenceTransformerEncoder | CallableEncoder):
+        return encoder
+    if callable(encoder):
+        return CallableEncoder(encoder)
+    encoder_class = SentenceTransformerEncoder if _has_modules(encoder) else AutoModelEncoder
+    try:
+        return encoder_class(encoder, trust_remote_code=trust_remote_code, **kwargs)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the encoder {encoder} cannot be loaded: {error}\nPass a folder or Hub repository within reach, "
+            "a function, or 'jaccard', which needs no model"
+        ) from error
+
+
+def _has_modules(name: str | os.PathLike) -> bool:
+    if Path(name).is_dir():
+        return (Path(name) / "modules.json").is_file()
+    if os.fspath(name).startswith("sentence-transformers/"):
+        return True
+    options = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    try:
+        return cached_file(os.fspath(name), "modules.json", **options) is not None
+    except OSError:  # no such repository, which loading the model says better
+        return False
+
+
+def _normalize(vectors: np.ndarray) -> np.ndarray:
+    if not np.isfinite(vectors).all():
+        raise InputError("the encoder made vectors that are not finite")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+
+from ..errors import InputError
+
+__all__ = ["PairMemory", "Pairs", "pair_keys"]
+
+Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
+
+COLUMNS = ["source", "target"]
+FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
+ROWS_AT_ONCE = 10_000
+
+
+class PairMemory:
+    """Sentence pairs, each once, in a `datasets.Dataset`, which leaves those of a file there.
+
+    Args:
+        pairs: A dataset with the columns `source` and `target`, (source, target) tuples, or dicts with these keys.
+
+    Raises:
+        InputError: Something is no pair of texts; the message says which.
+    """
+
+    def __init__(self, pairs: Pairs = ()):
+        self.dataset = datasets.Dataset.from_dict({name: [] for name in COLUMNS}, features=FEATURES)
+        self.keys = np.empty(0, np.uint64)
+        self._identities = np.empty(0, np.uint64)
+        self._sorted_keys: np.ndarray | None = None
+        self.add(pairs)
+
+    @classmethod
+    def read(cls, path: Path) -> PairMemory:
+        """Read a Parquet file through the cache of datasets, which maps it into memory.
+
+        Raises:
+            InputError: It is no such file.
+        """
+        try:
+            found = pq.read_schema(path).names
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{path} is no Parquet file: {error}") from error
+        if found != COLUMNS:
+            raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
+        return cls(datasets.Dataset.from_parquet(str(path)))
+
+    def write(self, path: Path) -> None:
+        """Write all pairs to a Parquet file."""
+        with pq.ParquetWriter(path, FEATURES.arrow_schema) as writer:
+            for table in self.dataset.with_format("arrow").iter(ROWS_AT_ONCE):
+                writer.write_table(table)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, rows: Sequence[int]) -> list[tuple[str, str]]:
+        columns = self.dataset[rows]
+        return list(zip(columns["source"], columns["target"], strict=True))
+
+    @property
+    def checksum(self) -> str:
+        """A hash of all pairs and their order."""
+        return xxhash.xxh3_128_hexdigest(self._identities.tobytes())
+
+    def add(self, pairs: Pairs) -> int:
+        """Add pairs behind those there are; one that stands there already, or comes twice, is kept once.
+
+        Returns:
+            How many were added.
+        """
+        dataset = _as_dataset(pairs)
+        keys, identities = [self.keys], [self._identities]
+        for sources, targets in _batches(dataset):
+            keys.append(pair_keys(sources, targets))
+            identities.append(_hash(sources) * np.uint64(0x9E3779B97F4A7C15) + _hash(targets))
+        identities, keys = np.concatenate(identities), np.concatenate(keys)
+        first = np.sort(np.unique(identities, return_index=True)[1])
+        new = first[first >= len(self)] - len(self)
+        if len(new) < len(dataset):
+            dataset = dataset.select(new)
+        self._sorted_keys = None
+        self.keys, self._identities = keys[first], identities[first]
+        self.dataset = datasets.concatenate_datasets([self.dataset, dataset]) if len(self) else dataset
+        return len(new)
+
+    def count(self, keys: np.ndarray) -> int:
+        """The most pairs that any of these `pair_keys` has."""
+        if self._sorted_keys is None:
+            self._sorted_keys = np.sort(self.keys)
+        first, last = (np.searchsorted(self._sorted_keys, keys, side) for side in ("left", "right"))
+        return int((last - first).max(initial=0))
+
+    def sources(self, start: int = 0) -> Iterator[list[str]]:
+        """Yield the sources from a row on, many at a time."""
+        for first_row in range(start, len(self), ROWS_AT_ONCE):
+            yield self.dataset[first_row : first_row + ROWS_AT_ONCE]["source"]
+
+
+def pair_keys(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Hash pairs so that those of the same two sentences are equal, in either order and in upper or lower case.
+
+    Returns:
+        Hashes of shape (pairs,), unsigned.
+    """
+    return _hash(map(str.casefold, sources)) + _hash(map(str.casefold, targets))
+
+
+def _hash(texts: Iterable[str]) -> np.ndarray:
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, map(str.encode, texts)), np.uint64)
+
+
+def _as_dataset(pairs: Pairs) -> datasets.Dataset:
+    if isinstance(pairs, datasets.Dataset):
+        return _check_columns(pairs)
+    if isinstance(pairs, datasets.DatasetDict):
+        raise InputError(f"`pairs` has several splits ({', '.join(pairs)}): pass one, such as `dataset['train']`")
+    if isinstance(pairs, str | Mapping) or not isinstance(pairs, Iterable):
+        raise InputError(
+            f"`pairs` is of type {type(pairs).__name__}: pass a dataset or a list of (source, target) tuples"
+        )
+    rows = [_as_pair(row, pair) for row, pair in enumerate(pairs)]
+    columns = {name: [pair[place] for pair in rows] for place, name in enumerate(COLUMNS)}
+    return datasets.Dataset.from_dict(columns, features=FEATURES)
+
+
+def _check_columns(dataset: datasets.Dataset) -> datasets.Dataset:
+    for name in COLUMNS:
+        if name not in dataset.column_names:
+            raise InputError(f"`pairs` has no column {name}, only {', '.join(dataset.column_names)}; rename one")
+        if getattr(dataset.features[name], "dtype", None) not in ("string", "large_string"):
+            raise InputError(f"the column {name} of `pairs` has {dataset.features[name]}, not texts")
+    dataset = dataset.with_format(None).select_columns(COLUMNS)
+    return dataset if dataset.features == FEATURES else dataset.cast(FEATURES)
+
+
+def _as_pair(row: int, pair: Any) -> tuple[str, str]:
+    try:
+        source, target = (pair[name] for name in COLUMNS) if isinstance(pair, Mapping) else pair
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"`pairs`, row {row}: {pair!r:.100} is no (source, target)") from None
+    for name, text in zip(COLUMNS, (source, target), strict=True):
+        if not isinstance(text, str):
+            raise InputError(f"`pairs`, row {row}: the {name} is of type {type(text).__name__}, not a text")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"`pairs`, row {row}: the {name} {text!r:.100} is no valid Unicode: {error}") from error
+    return source, target
+
+
+def _batches(dataset: datasets.Dataset) -> Iterator[tuple[list[str], list[str]]]:
+    """Read sources and targets, many at a time, all of them with text."""
+    for start in range(0, len(dataset), ROWS_AT_ONCE):
+        columns = dataset[start : start + ROWS_AT_ONCE]
+        for name in COLUMNS:
+            for row, text in enumerate(columns[name], start):
+                if not (text and text.strip()):
+                    raise InputError(f"`pairs`, row {row}: there is no text in {name}; leave such rows out")
+        yield columns["source"], columns["target"]

@@ -1,0 +1,163 @@
+"""A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_directory
+from .encoders import SentenceEncoder, load_encoder
+from .jaccard import JaccardIndex
+from .pairs import PairMemory
+from .vector_index import VectorIndex
+
+__all__ = ["FILES", "load_retriever", "save_retriever"]
+
+PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "retriever_config.json"
+JACCARD = "jaccard"
+# The least cosine of a sentence's vector with itself, made on another machine or in another precision.
+SAME = 0.99
+
+
+@dataclass(frozen=True)
+class RetrieverConfig:
+    """What `retriever_config.json` says.
+
+    Args:
+        encoder: "jaccard", or the name of the encoder; None for a function, which is not saved.
+        count: Pairs.
+        dimension: The size of a vector; None without vectors.
+        index: What `faiss.index_factory` took.
+        search_parameters: What `faiss.ParameterSpace` takes.
+        vectors_checksum: A hash of the vectors.
+        checksums: The SHA-256 of every file, by its name.
+    """
+
+    encoder: str | None
+    count: int
+    dimension: int | None
+    index: str | None
+    search_parameters: str | None
+    vectors_checksum: str | None
+    checksums: dict[str, str]
+
+
+def save_retriever(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
+    """Write a retriever so that it is there whole or not at all; one that is there is replaced.
+
+    Raises:
+        InputError: There is no pair.
+        FileExistsError: The folder holds something else.
+    """
+    if not len(pairs):
+        raise InputError("the retriever has no pairs: there is nothing to save")
+    if folder.exists():
+        others = sorted({path.name for path in folder.iterdir()} - set(FILES))
+        if others:
+            raise FileExistsError(f"{folder} holds other files, such as {others[0]}: choose a folder of its own")
+
+    def write(folder: Path) -> None:
+        pairs.write(folder / PAIRS_FILE)
+        has_vectors = isinstance(index, VectorIndex)
+        if has_vectors:
+            index.write(folder / INDEX_FILE)
+        config = RetrieverConfig(
+            encoder=index.encoder.name if has_vectors else JACCARD,
+            count=len(pairs),
+            dimension=index.dimension if has_vectors else None,
+            index=index.description if has_vectors else None,
+            search_parameters=index.search_parameters if has_vectors else None,
+            vectors_checksum=index.checksum if has_vectors else None,
+            checksums={path.name: _checksum(path) for path in sorted(folder.iterdir())},
+        )
+        (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
+
+    write_directory(folder, write)
+
+
+def load_retriever(
+    folder: Path, encoder: str | os.PathLike | SentenceEncoder | Callable | None, **encoder_kwargs: Any
+) -> tuple[PairMemory, JaccardIndex | VectorIndex]:
+    """Read a retriever and check that all of it belongs together.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        InputError: The files are damaged or do not go together; the message says what is wrong.
+    """
+    config = _read_config(folder / CONFIG_FILE)
+    for name, checksum in config.checksums.items():
+        path = folder / name
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing; save the retriever again, or download all of it")
+        if _checksum(path) != checksum:
+            raise InputError(f"{path} is not the file that {CONFIG_FILE} is about: its SHA-256 differs")
+    pairs = PairMemory.read(folder / PAIRS_FILE)
+    _check(folder / PAIRS_FILE, "pairs", len(pairs), config.count)
+    if config.encoder == JACCARD:
+        if encoder not in (None, JACCARD):
+            raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {encoder!r}")
+        index = JaccardIndex()
+        index.add(pairs.sources(), len(pairs))
+        return pairs, index
+    return pairs, _load_vectors(folder, config, pairs, encoder, **encoder_kwargs)
+
+
+def _load_vectors(
+    folder: Path,
+    config: RetrieverConfig,
+    pairs: PairMemory,
+    encoder: str | os.PathLike | SentenceEncoder | Callable | None,
+    **encoder_kwargs: Any,
+) -> VectorIndex:
+    made_with = config.encoder or "a function"
+    if encoder == JACCARD:
+        raise InputError(f"`encoder`: {folder} was made with {made_with}, not with 'jaccard'")
+    encoder = encoder or config.encoder
+    if encoder is None:
+        raise InputError(f"{folder} was made with a function as its encoder: pass it, `from_pretrained(…, encoder=…)`")
+    index = VectorIndex.read(
+        folder / INDEX_FILE,
+        config.vectors_checksum,
+        load_encoder(encoder, **encoder_kwargs),
+        config.index,
+        config.search_parameters,
+    )
+    _check(folder / INDEX_FILE, "vectors", len(index), config.count)
+    _check(folder / INDEX_FILE, "numbers a vector", index.dimension, config.dimension)
+    # The nearest vector to the first sentence is its own, unless another encoder made it.
+    (first, *_), *_ = pairs[[0]]
+    scores, _ = index.search([first], 1)
+    if scores[0, 0] < SAME:
+        raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder!r}")
+    return index
+
+
+def _read_config(path: Path) -> RetrieverConfig:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.parent} holds no retriever: there is no {path.name}")
+    names = [field.name for field in fields(RetrieverConfig)]
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        config = RetrieverConfig(**{name: values[name] for name in names})
+        files = {PAIRS_FILE} if config.encoder == JACCARD else {PAIRS_FILE, INDEX_FILE}
+        if set(config.checksums) != files:
+            raise ValueError(f"checksums must be those of {' and '.join(sorted(files))}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}; save the retriever again") from error
+    return config
+
+
+def _check(path: Path, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise InputError(f"{path} has {found} {what}, but {CONFIG_FILE} says {expected}: they do not go together")
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_text
+from . import loop
+from .fields import parse_scalar
+from .recipe import Recipe
+
+__all__ = ["parse_grid", "search"]
+
+
+def search(
+    recipe: Recipe, grid: Mapping[str, Sequence[Any]], output_dir: str | os.PathLike, **kwargs: Any
+) -> dict[str, Any]:
+    """Train a recipe with every combination of some values, and say which did best in validation.
+
+    Each combination is a run of its own, in a folder named after it, which `loop.train` fills; what is already
+    trained there is not trained again, so that a search that was stopped goes on.
+
+    Args:
+        recipe: What is trained and how.
+        grid: Fields of the recipe, and the values to try.
+        output_dir: Folder of the search; `search.json` lists the runs, the best first.
+        kwargs: Further arguments of `loop.train`, such as `data_dir`.
+
+    Returns:
+        What `search.json` holds: of each run its `values`, `folder`, the `best` validation and its `cost`.
+
+    Raises:
+        InputError: A field or value that the recipe cannot have, or Optuna is not installed.
+    """
+    if importlib.util.find_spec("optuna") is None:
+        raise InputError("--search needs Optuna; install it with: pip install 'hf-paraphrase[search]'")
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for name, values in grid.items():
+        for value in values:
+            recipe.override({name: value})
+    runs: list[dict[str, Any]] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        values = {name: trial.suggest_categorical(name, list(choices)) for name, choices in grid.items()}
+        folder = "-".join(f"{name}={value}" for name, value in values.items())
+        summary = _train_once(recipe.override(values), Path(output_dir) / folder, kwargs)
+        runs.append({"values": values, "folder": folder, "best": summary["best"], "cost": summary["best_cost"]})
+        return summary["best_cost"]
+
+    sampler = optuna.samplers.GridSampler({name: list(choices) for name, choices in grid.items()}, seed=0)
+    optuna.create_study(sampler=sampler).optimize(objective)
+    result = {"recipe": recipe.name, "runs": sorted(runs, key=lambda run: run["cost"])}
+    write_text(Path(output_dir) / "search.json", json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def _train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
+    summary = folder / "training_summary.json"
+    if summary.is_file():
+        return json.loads(summary.read_text(encoding="utf-8"))
+    return loop.train(recipe, folder, resume=any(folder.glob("checkpoints/last-*")), **kwargs)
+
+
+def parse_grid(options: Sequence[str]) -> dict[str, list[Any]]:
+    """Read `["learning_rate=0.05,0.005", "weight_decay=0,1e-6"]` as fields and the values to try.
+
+    Raises:
+        InputError: An option has no `=` or no value.
+    """
+    grid = {}
+    for option in options:
+        name, _, values = option.partition("=")
+        if not values:
+            raise InputError(f"--search takes FIELD=VALUE,VALUE, got {option!r}")
+        grid[name.replace("-", "_")] = [parse_scalar(value) for value in values.split(",")]
+    return grid

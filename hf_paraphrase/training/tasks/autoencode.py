@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from torch import nn
+from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+
+from ...errors import InputError
+from ...tokenization import join_sentences, train_document_tokenizer
+from ..batching import PairCollator
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
+from .base import Task
+
+__all__ = ["AutoencodeTask"]
+
+logger = logging.getLogger(__name__)
+
+
+class AutoencodeTask(Task):
+    """Write a document again from its vector: token cross-entropy, for any sequence-to-sequence model.
+
+    Documents are lists of sentences. As one flat stream of words they are source and target both; longer ones than
+    `max_source_length` are cut.
+    """
+
+    auto_class = AutoModelForSeq2SeqLM
+    columns = ("sentences",)
+    train_tokenizer = staticmethod(train_document_tokenizer)
+
+    def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
+        return rows["sentences"]
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        limit = self.training.max_source_length
+        return DatasetDict({split: encode_documents(documents, tokenizer, limit) for split, documents in rows.items()})
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return (token_counts(encoded, "input_ids"),) * 2
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "input_ids")
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]
+
+    def make_collator(
+        self, tokenizer: PreTrainedTokenizerBase
+    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
+        return PairCollator(tokenizer.pad_token_id)
+
+    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
+
+
+def encode_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
+    """Tokenise documents once, for all epochs; those without a word are dropped, with a warning that counts them.
+
+    Args:
+        documents: Column `sentences`.
+        tokenizer: Reads a sentence a line, and adds its end token by itself.
+        max_length: Most tokens of a document, marks included.
+
+    Returns:
+        A column `input_ids`, lists of token ids.
+
+    Raises:
+        InputError: If no document is left.
+    """
+    encoded = documents.map(
+        _encode,
+        batched=True,
+        remove_columns=documents.column_names,
+        # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
+        fn_kwargs={"tokenizer": copy.deepcopy(tokenizer), "max_length": max_length},
+        desc="Tokenising",
+    )
+    dropped = len(documents) - len(encoded)
+    if not len(encoded):
+        raise InputError(f"none of the {dropped} documents has words")
+    if dropped:
+        logger.warning("left out %d of %d documents: they have no words", dropped, len(documents))
+    return encoded
+
+
+def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, Any]:
+    texts = [join_sentences(sentences) for sentences in columns["sentences"]]
+    rows = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"]
+    return {"input_ids": [row for row in rows if len(row) > tokenizer.num_special_tokens_to_add()]}

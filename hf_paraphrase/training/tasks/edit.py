@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...errors import InputError
+from ...retrieval import ParaphraseRetriever
+from ..arguments import TrainingConfig
+from ..batching import PairCollator, pad_rows
+from .paraphrase import ParaphraseTask, encode_pairs
+
+__all__ = ["EditConfig", "EditTask"]
+
+logger = logging.getLogger(__name__)
+
+# Pairs looked at for each neighbour that is wanted, where those with a sentence of the example do not count.
+CANDIDATES_A_NEIGHBOR = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditConfig(TrainingConfig):
+    """As `TrainingConfig`, with the retriever and the pairs that an example is trained with."""
+
+    task: str = field(default="edit", metadata={"help": "What is learnt: `edit`, to write as a like pair was edited."})
+    retriever_encoder: str = field(
+        default="jaccard",
+        metadata={"help": "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`."},
+    )
+    num_neighbors: int = field(
+        default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
+    )
+    num_self_pairs: int = field(
+        default=0, metadata={"help": "K': how often the example itself is among the pairs to draw from; below K."}
+    )
+    exclude_shared_sentences: bool = field(
+        default=False,
+        metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_neighbors < 1:
+            raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
+        if not 0 <= self.num_self_pairs < self.num_neighbors:
+            raise InputError(
+                f"`num_self_pairs` must be at least 0 and below `num_neighbors` ({self.num_neighbors}), "
+                f"not {self.num_self_pairs}"
+            )
+
+
+class EditTask(ParaphraseTask):
+    """Write y from x and a pair (p, q) whose p is like x (Kazemnejad et al. 2020, sections 3.1 and 3.3).
+
+    Each epoch draws one pair for each example from N'(x), its K nearest pairs and K' times (x, y) itself
+    (appendix A.1); an example of which no neighbour is left has (x, y) alone. The neighbours are of the train split.
+    Validation takes the nearest.
+    """
+
+    config_class = EditConfig
+    training: EditConfig
+
+    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+        model = super().make_model(config)
+        if "retrieved_source_ids" not in inspect.signature(model.forward).parameters:
+            raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
+        return model
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        rows = DatasetDict({split: _with_text(pairs) for split, pairs in rows.items()})
+        self.retriever = ParaphraseRetriever.from_pairs(rows["train"], encoder=self.training.retriever_encoder)
+        limits = self.training.max_source_length, self.training.max_target_length
+        nested = {
+            "retrieved_source_ids": ("retrieved_sources", limits[0]),
+            "retrieved_target_ids": ("retrieved_targets", limits[1]),
+        }
+        return DatasetDict(
+            {
+                split: encode_pairs(self._add_neighbors(pairs), tokenizer, *limits, nested)
+                for split, pairs in rows.items()
+            }
+        )
+
+    def _add_neighbors(self, pairs: Dataset) -> Dataset:
+        k = self.training.num_neighbors
+        if not self.training.exclude_shared_sentences:
+            return self.retriever.neighbors(pairs, k)
+        candidates = self.retriever.neighbors(pairs, k * CANDIDATES_A_NEIGHBOR)
+        return candidates.map(_drop_shared, fn_kwargs={"k": k}, desc="Leaving out shared sentences")
+
+    def save_assets(self, output_dir: Path) -> None:
+        self.retriever.save_pretrained(output_dir / "retriever")
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
+        return [
+            self._with_pair(example, place)
+            for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
+        ]
+
+    def _draw(self, count: int, epoch: int) -> np.ndarray:
+        """Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run."""
+        # The third number sets these draws apart from those that order the batches.
+        return np.random.default_rng((self.training.seed, epoch, 1)).random(count)
+
+    def _with_pair(self, example: dict[str, Any], place: float) -> dict[str, Any]:
+        sources, targets = example["retrieved_source_ids"], example["retrieved_target_ids"]
+        number = int(place * (len(sources) + self.training.num_self_pairs))
+        if number < len(sources):
+            pair = {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
+        else:
+            pair = {"retrieved_source_ids": example["input_ids"], "retrieved_target_ids": example["labels"]}
+        return example | pair
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
+        return EditCollator(tokenizer.pad_token_id)
+
+
+class EditCollator(PairCollator):
+    """As `PairCollator`, with the retrieved pair: `retrieved_source_ids`, `retrieved_target_ids` and their masks."""
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        batch = super().__call__(features)
+        for name in ("retrieved_source", "retrieved_target"):
+            rows = [feature[f"{name}_ids"] for feature in features]
+            batch[f"{name}_ids"] = pad_rows(rows, self.pad_token_id)
+            batch[f"{name}_mask"] = pad_rows([[1] * len(row) for row in rows], 0)
+        return batch
+
+
+def _with_text(pairs: Dataset) -> Dataset:
+    """Leave out what a memory of pairs does not take."""
+    kept = pairs.filter(lambda row: bool(row["source"].strip() and row["target"].strip()))
+    if not len(kept):
+        raise InputError(f"none of the {len(pairs)} pairs has text on both sides")
+    if len(kept) < len(pairs):
+        logger.warning("left out %d of %d pairs: one side is blank", len(pairs) - len(kept), len(pairs))
+    return kept
+
+
+def _drop_shared(row: dict[str, Any], k: int) -> dict[str, list]:
+    own = {row["source"].casefold(), row["target"].casefold()}
+    pairs = zip(row["retrieved_sources"], row["retrieved_targets"], strict=True)
+    kept = [pair for pair in pairs if own.isdisjoint(map(str.casefold, pair))][:k]
+    return {"retrieved_sources": [p for p, _ in kept], "retrieved_targets": [q for _, q in kept]}

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+from datasets import ClassLabel, Dataset, DatasetDict
+from torch import nn
+from transformers import (
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from ...errors import InputError
+from ...metrics.classification.scoring import classification
+from ...metrics.ranking.scoring import ranking
+from ...models.sentence_pair import max_margin_loss
+from ...tokenization import train_word_tokenizer
+from ..arguments import TrainingConfig
+from ..batching import pad_rows
+from ..data import token_counts
+from ..embeddings import start_from_word_vectors
+from ..validation import mean_loss
+from .base import Task
+
+__all__ = ["MatchCollator", "MatchConfig", "MatchTask", "encode_texts", "score_labels", "score_rankings"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchConfig(TrainingConfig):
+    """As `TrainingConfig`, with the vectors to start from, the wrong candidates to learn from and what is best."""
+
+    task: str = field(default="match", metadata={"help": "What is learnt: `match`, to label or to rank pairs."})
+    embeddings: str | None = field(
+        default=None,
+        metadata={"help": "Text file of word vectors, such as GloVe's, from which the model's embeddings start."},
+    )
+    num_negatives: int | None = field(
+        default=None,
+        metadata={"help": "Ranking: so many wrong candidates of each query, drawn anew in every epoch; null is all."},
+    )
+    metric_for_best_model: Literal["loss", "accuracy", "max_f1", "precision_at_1", "mrr", "map"] = field(
+        default="loss", metadata={"help": "What the best checkpoint has the most of in validation, or least of: loss."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.num_negatives is not None and self.num_negatives < 1:
+            raise InputError(f"`num_negatives` must be at least 1, not {self.num_negatives}")
+
+
+class MatchTask(Task):
+    """Label pairs of sentences, by cross-entropy, or rank the candidates of a query, by max-margin loss.
+
+    Which of the two, the corpus says: it has the columns `sentence1`, `sentence2` and `label`, or `query`,
+    `candidates` and `label` (the place of the right one), and perhaps `relevance` (1 for all that are right). The loss
+    is a mean over pairs, or over queries and for each query over its right and wrong candidates (Liu et al. 2016,
+    section 5).
+    """
+
+    config_class = MatchConfig
+    auto_class = AutoModelForSequenceClassification
+    train_tokenizer = staticmethod(partial(train_word_tokenizer, sentence_pairs=True))
+    # Filled in from the corpus.
+    label_names: list[str] | None = None
+
+    def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
+        there = dataset[split].column_names if split in dataset else ()
+        if "candidates" in there:
+            self.columns = ("query", "candidates", "relevance" if "relevance" in there else "label")
+            return super()._select(dataset, split, limit)
+        self.columns = ("sentence1", "sentence2", "label")
+        rows = super()._select(dataset, split, limit)
+        if not isinstance(rows.features["label"], ClassLabel):
+            raise InputError(f"split {split} of dataset {self.training.dataset}: label must be a ClassLabel")
+        self.label_names = rows.features["label"].names
+        return rows
+
+    def texts(self, rows: Dataset) -> Iterable[str]:
+        if "query" in rows.column_names:
+            yield from rows["query"]
+            yield from (text for candidates in rows["candidates"] for text in candidates)
+        else:
+            yield from rows["sentence1"]
+            yield from rows["sentence2"]
+
+    def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        tokenizer = super().make_tokenizer(rows, vocab_size)
+        if "token_type_ids" not in tokenizer.model_input_names:
+            raise InputError(f"`tokenizer`: {self.training.tokenizer} gives no `token_type_ids`, which pairs need")
+        tokenizer.model_max_length = self.training.max_source_length + self.training.max_target_length
+        return tokenizer
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        self.tokenizer = tokenizer
+        # A tokenizer remembers how it was last called. Handed a fresh copy, map finds its cached result again.
+        options = {
+            "tokenizer": copy.deepcopy(tokenizer),
+            "limits": (self.training.max_source_length, self.training.max_target_length),
+        }
+        encode = _encode_pairs if self.label_names else _encode_queries
+        columns = rows["train"].column_names
+        return rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
+
+    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+        if self.label_names:
+            config.id2label = dict(enumerate(self.label_names))
+            config.label2id = {name: index for index, name in config.id2label.items()}
+            config.problem_type = "single_label_classification"
+        else:
+            config.num_labels, config.problem_type = 1, "ranking"
+        config.pad_token_id = self.tokenizer.pad_token_id
+        model = super().make_model(config)
+        if self.training.embeddings is not None:
+            start_from_word_vectors(model, self.tokenizer.get_vocab(), self.training.embeddings)
+        return model
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        if self.label_names:
+            return token_counts(encoded, "input_ids"), token_counts(encoded, "pair_input_ids")
+        longest = [max(map(len, candidates)) for candidates in encoded["pair_input_ids"]]
+        return token_counts(encoded, "input_ids"), np.array(longest)
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return np.ones(len(encoded), dtype=np.int64)
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        features = super().features(encoded, rows, epoch)
+        if self.label_names or self.training.num_negatives is None or epoch is None:
+            return features
+        return [self._draw(feature, row, epoch) for feature, row in zip(features, rows, strict=True)]
+
+    def _draw(self, feature: dict[str, Any], row: int, epoch: int) -> dict[str, Any]:
+        """Choose one right candidate of a query and some wrong ones."""
+        random, labels = np.random.default_rng((self.training.seed, epoch, row)), np.array(feature["labels"])
+        right, wrong = (random.permutation(np.flatnonzero(labels == label)) for label in (1, 0))
+        chosen = [*right[:1], *wrong[: self.training.num_negatives]]
+        candidates = feature["pair_input_ids"]
+        return {
+            "input_ids": feature["input_ids"],
+            "pair_input_ids": [candidates[place] for place in chosen],
+            "labels": labels[chosen].tolist(),
+        }
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> MatchCollator:
+        return MatchCollator(tokenizer.pad_token_id)
+
+    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, _ = self._run(model, batch)
+        return loss, loss.detach()
+
+    def _run(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss of a batch, summed over its pairs or queries, and the logits."""
+        if self.label_names:
+            outputs = model(**batch)
+            return outputs.loss * len(batch["labels"]), outputs.logits
+        inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "group_ids")}
+        logits = model(**inputs).logits
+        sizes = batch["group_ids"].bincount().tolist()
+        queries = zip(logits.float().squeeze(-1).split(sizes), batch["labels"].split(sizes), strict=True)
+        return torch.stack([max_margin_loss(scores, labels) for scores, labels in queries]).sum(), logits
+
+    def validate(
+        self,
+        model: nn.Module,
+        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+        counts: np.ndarray,
+        accelerator: Accelerator,
+        stop: Callable[[], bool],
+    ) -> dict[str, float] | None:
+        outputs: list[tuple[list, list]] = []
+
+        def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+            loss, logits = self._run(model, batch)
+            if self.label_names:
+                outputs.extend(zip(logits.float().tolist(), batch["labels"].tolist(), strict=True))
+            else:
+                sizes = batch["group_ids"].bincount().tolist()
+                parts = (logits.float().squeeze(-1).split(sizes), batch["labels"].int().split(sizes))
+                outputs.extend((scores.tolist(), labels.tolist()) for scores, labels in zip(*parts, strict=True))
+            return loss, loss
+
+        loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
+        if loss is None:
+            return None
+        logits, labels = zip(*gather_object(outputs), strict=True)
+        scores = score_labels(logits, labels) if self.label_names else score_rankings(logits, labels)
+        return {"loss": loss, **scores}
+
+    def cost(self, scores: dict[str, float]) -> float:
+        name = self.training.metric_for_best_model
+        if name not in scores:
+            raise InputError(f"`metric_for_best_model: {name}` is not measured here; there are: {', '.join(scores)}")
+        return scores["loss"] if name == "loss" else -scores[name]
+
+
+class MatchCollator:
+    """Makes tensors of pairs, or of queries and their candidates, which take consecutive rows.
+
+    Args:
+        pad_token_id: Fills `input_ids` and `pair_input_ids`.
+    """
+
+    def __init__(self, pad_token_id: int):
+        self.pad_token_id = pad_token_id
+
+    def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """Pad on the right.
+
+        Args:
+            features: Rows of `input_ids`, `pair_input_ids` (of one sentence, or of each candidate) and `labels`.
+
+        Returns:
+            `input_ids`, `attention_mask`, `pair_input_ids`, `pair_attention_mask` and `labels`; for candidates also
+            `group_ids`, the number of the query of each row.
+        """
+        first, second = ([feature[name] for feature in features] for name in ("input_ids", "pair_input_ids"))
+        labels = [feature["labels"] for feature in features]
+        extra = {}
+        if isinstance(labels[0], list):
+            sizes = torch.tensor([len(candidates) for candidates in second])
+            extra = {"group_ids": torch.arange(len(features)).repeat_interleave(sizes)}
+            first = [query for query, candidates in zip(first, second, strict=True) for _ in candidates]
+            second = [candidate for candidates in second for candidate in candidates]
+            labels = [float(label) for group in labels for label in group]
+        return {
+            "input_ids": pad_rows(first, self.pad_token_id),
+            "attention_mask": pad_rows([[1] * len(row) for row in first], 0),
+            "pair_input_ids": pad_rows(second, self.pad_token_id),
+            "pair_attention_mask": pad_rows([[1] * len(row) for row in second], 0),
+            "labels": torch.tensor(labels),
+            **extra,
+        }
+
+
+def encode_texts(
+    tokenizer: PreTrainedTokenizerBase, first: Sequence[str], second: Sequence[str], limits: tuple[int, int]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Tokenise pairs as the tokenizer makes one sequence of two texts, and take that apart again.
+
+    Args:
+        tokenizer: One that gives `token_type_ids`.
+        first: Texts.
+        second: As many texts.
+        limits: Most tokens of a first and of a second text; longer ones are cut before their end token.
+
+    Returns:
+        The token ids of each first and of each second text.
+    """
+    encoded = tokenizer(list(first), list(second), truncation=False, verbose=False)
+    sides = []
+    for side, limit in enumerate(limits):
+        rows = (
+            [token for token, kind in zip(ids, kinds, strict=True) if kind == side]
+            for ids, kinds in zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)
+        )
+        sides.append([ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]] for ids in rows])
+    return sides[0], sides[1]
+
+
+def _encode_pairs(
+    columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]
+) -> dict[str, list]:
+    first, second = encode_texts(tokenizer, columns["sentence1"], columns["sentence2"], limits)
+    return {"input_ids": first, "pair_input_ids": second, "labels": columns["label"]}
+
+
+def _encode_queries(
+    columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]
+) -> dict[str, list]:
+    candidates = columns["candidates"]
+    repeated = [query for query, texts in zip(columns["query"], candidates, strict=True) for _ in texts]
+    first, second = encode_texts(tokenizer, repeated, [text for texts in candidates for text in texts], limits)
+    ends = np.cumsum([len(texts) for texts in candidates]).tolist()
+    starts = [0, *ends[:-1]]
+    if "relevance" in columns:
+        labels = columns["relevance"]
+    else:
+        right = zip(candidates, columns["label"], strict=True)
+        labels = [[int(place == label) for place in range(len(texts))] for texts, label in right]
+    return {
+        "input_ids": [first[start] for start in starts],
+        "pair_input_ids": [second[start:end] for start, end in zip(starts, ends, strict=True)],
+        "labels": labels,
+    }
+
+
+def score_labels(logits: Sequence[Sequence[float]], labels: Sequence[int]) -> dict[str, float]:
+    """Accuracy of the likeliest labels; of two labels also F1 and the largest F1 that a threshold gives."""
+    probabilities = torch.tensor(logits).softmax(-1)
+    if probabilities.shape[1] > 2:
+        return classification(probabilities.argmax(-1).tolist(), labels)
+    return classification(probabilities[:, 1].tolist(), labels, threshold=0.5)
+
+
+def score_rankings(scores: Sequence[Sequence[float]], labels: Sequence[Sequence[int]]) -> dict[str, float]:
+    """P@1, MRR and MAP of the candidates of queries."""
+    measured = ranking(scores, labels)
+    return {name: measured[name] for name in ("precision_at_1", "mrr", "map")}

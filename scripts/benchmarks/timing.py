@@ -1,0 +1,35 @@
+"""Taking the time of two things in turn."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+__all__ = ["Row", "in_turn", "seconds"]
+
+# What is measured, its yardstick, both figures, and their ratio.
+Row = tuple[str, str, str, str, str]
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    """Run `work` once and take its time."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def in_turn(
+    ours: Callable[[], object], theirs: Callable[[], object], repeats: int, device: str
+) -> tuple[float, float, float]:
+    """Median seconds of both, and the median over the pairs of theirs / ours: how many times as fast we are."""
+    ours(), theirs()
+    pairs = [(seconds(ours, device), seconds(theirs, device)) for _ in range(repeats)]
+    ratio = statistics.median(their_time / our_time for our_time, their_time in pairs)
+    return *(statistics.median(times) for times in zip(*pairs, strict=True)), ratio

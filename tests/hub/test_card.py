@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from hf_paraphrase import __version__
+from hf_paraphrase.datasets.loading import find_builder
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.hub import card as card_module
+from hf_paraphrase.hub.card import is_edited, make_card, seal
+from hf_paraphrase.hub.checkpoint import Checkpoint
+from hf_paraphrase.hub.papers import ARCHITECTURE_NOTES
+from hf_paraphrase.registration import ARCHITECTURES
+
+from .runs import PREDICTIONS, RESULTS, SUMMARY
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).with_name("golden_card.md")
+CONFIG = {
+    "model_type": "residual_lstm",
+    "architectures": ["ResidualLstmForConditionalGeneration"],
+    "auto_map": {
+        "AutoConfig": "configuration_residual_lstm.ResidualLstmConfig",
+        "AutoModel": "modeling_residual_lstm.ResidualLstmModel",
+        "AutoModelForSeq2SeqLM": "modeling_residual_lstm.ResidualLstmForConditionalGeneration",
+    },
+    "vocab_size": 20,
+    "hidden_size": 8,
+    "num_layers": 2,
+    "residual_interval": 2,
+    "attention": None,
+}
+CORPUS = """Questions of a made-up corpus.
+
+    Source: nowhere.
+
+    Licence: CC0, made up.
+
+    Splits: `train` and `test`.
+    """
+
+
+@pytest.fixture
+def checkpoint(monkeypatch) -> Checkpoint:
+    builder = find_builder("synthetic_questions")
+    monkeypatch.setattr(builder, "__doc__", CORPUS)
+    monkeypatch.setattr(builder, "licence_id", "cc0-1.0")
+    return Checkpoint(
+        name="tiny",
+        config=CONFIG,
+        generation_config={"num_beams": 2},
+        tokenizer_config={},
+        sizes={"config.json": 1, "model.safetensors": 5000, "learning_curves.png": 3, "retriever/pairs.parquet": 9},
+        parameters={"F32": 1234},
+        summary=SUMMARY,
+        results={"test": RESULTS},
+        predictions={"test": PREDICTIONS},
+    )
+
+
+def test_golden_card(checkpoint):
+    text = str(make_card(checkpoint, "you/tiny"))
+    assert not is_edited(text)
+    # All but the mark, which is a digest of the rest, and the release.
+    text = text[: text.rindex("<!-- written by")].replace(f"{{{__version__}}}", "{VERSION}")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_metadata_by_choice(checkpoint):
+    data = make_card(checkpoint, "you/tiny", dataset_id="you/questions", license="mit").data
+    assert (data.license, data.datasets) == ("mit", ["you/questions"])
+    assert {result.dataset_type for result in data.eval_results} == {"you/questions"}
+
+
+def test_a_model_trained_and_evaluated_elsewhere(checkpoint):
+    bare = replace(checkpoint, summary=None, results={}, predictions={}, sizes={"config.json": 1})
+    card = make_card(bare)
+    assert card.text.count("Not recorded: the checkpoint has no `training_summary.json`.") == 3
+    assert "It was not evaluated." in card.text and "No outputs were kept." in card.text
+    assert card.data.to_dict().keys() == {"language", "library_name", "license", "pipeline_tag", "tags"}
+    assert card.data.license == "other"
+
+
+@pytest.mark.parametrize(("problem", "tag"), [(None, "text-classification"), ("ranking", "text-ranking")])
+def test_a_model_of_sentence_pairs(checkpoint, problem, tag):
+    config = CONFIG | {"architectures": ["XForSequenceClassification"], "problem_type": problem}
+    scores = [{"metric": "accuracy", "score": 81.0, "low": 80.0, "high": 82.0, "signature": "all rows"}]
+    results = {name: RESULTS[name] for name in ("model", "data", "environment")} | {"scores": scores}
+    pair = {"sentence1": "a <b>", "sentence2": "c | d", "label": "entailment", "prediction": "neutral"}
+    pairs = replace(
+        checkpoint,
+        config={name: value for name, value in config.items() if name != "auto_map"},
+        results={"test": results},
+        predictions={"test": [pair]},
+    )
+    card = make_card(pairs, "you/pairs")
+    assert card.data.pipeline_tag == tag
+    assert 'match = pipeline("text-classification", model="you/pairs", trust_remote_code=True)' in card.text
+    assert 'match({"text": "a <b>", "text_pair": "c | d"})' in card.text
+    assert "| this model | 81.00 (80.00 to 82.00) |" in card.text
+    assert "| a &lt;b> | c \\| d | entailment | neutral |" in card.text
+    (result,) = card.data.eval_results
+    assert (result.metric_type, result.metric_name, result.metric_value) == ("accuracy", "accuracy", 81.0)
+
+
+def test_an_autoencoder(checkpoint):
+    scores = {"bleu_4": {"score": 24.1, "low": 23.0, "high": 25.0}}
+    results = {name: RESULTS[name] for name in ("model", "data", "environment")}
+    results |= {"systems": {"model": scores, "copy": scores, "shuffled": scores}, "signatures": {"bleu_4": "lc"}}
+    rows = [{"document": "a b .\nc d .", "output": "a b ."}]
+    card = make_card(replace(checkpoint, results={"test": results}, predictions={"test": rows}), "you/auto")
+    for row in ("this model", "the document, copied", "its sentences in random order"):
+        assert f"| {row} | 24.10 (23.00 to 25.00) |" in card.text
+    assert "- bleu_4: `lc`" in card.text and "| a b . c d . | a b . |" in card.text
+    (result,) = card.data.eval_results
+    assert (result.metric_name, result.metric_value) == ("bleu_4", 24.1)
+
+
+def test_every_architecture_has_its_notes():
+    for config_class in ARCHITECTURES:
+        notes = ARCHITECTURE_NOTES[config_class.model_type]
+        assert notes.citation.startswith("@") and notes.failures
+        assert "{" not in notes.summarise(config_class().to_dict())
+        assert notes.traits.keys() <= config_class().to_dict().keys()
+
+
+def test_no_text_for_other_models(checkpoint):
+    with pytest.raises(InputError, match="no text for models of type bart; write a README.md"):
+        make_card(replace(checkpoint, config=CONFIG | {"model_type": "bart"}))
+
+
+def test_marks():
+    text = seal("# A card\n")
+    assert not is_edited(text) and seal("# A card") == text
+    for edited in ("", "# A card\n", text.replace("card", "cart", 1), text + "more\n", text.replace("\n", "\r\n")):
+        assert is_edited(edited), edited
+
+
+def test_the_template_is_found_where_it_is_installed():
+    """The wheel has it beside the module; a checkout where people look for cards."""
+    parts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    installed, checkout = card_module.TEMPLATES
+    assert parts["force-include"] == {
+        str(checkout.relative_to(ROOT)): str(Path("hf_paraphrase/hub") / installed.name),
+    }
+    assert checkout.is_file() and not installed.exists()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("model_cards/*/README.md")), ids=lambda path: path.parent.name)
+def test_cards_of_what_was_trained(path):
+    """They are valid, and their figures are those of the results beside them."""
+    card = ModelCard.load(path)
+    assert card.data.license and card.data.pipeline_tag and card.data.library_name == "transformers"
+    results = [json.loads(file.read_text()) for file in path.parent.glob("results-*.json")]
+    assert results
+    values = {result.metric_value for result in card.data.eval_results}
+    for found in results:
+        systems = found.get("generation", [found])
+        assert values >= {round(row["score"], 2) for system in systems for row in system["scores"]}

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from transformers.modeling_outputs import BaseModelOutput
+
+from hf_paraphrase.models.configuration_fset import FsetConfig
+from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration, FsetModel
+
+from . import naive_fset
+from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, pad
+
+# A retrieved pair for each of the mixin's sources: p and q longer, shorter and as long as x and as each other.
+# Their words are in the smallest vocabulary too.
+RETRIEVED_SOURCES = [[4, 3, 5, 2], [3, 4, 5, 5, 3, 4, 2], [5, 2]]
+RETRIEVED_TARGETS = [[5, 4, 4, 5, 3, 2], [3, 2], [4, 2]]
+
+
+class TestFset(Seq2SeqMixin):
+    config_class = FsetConfig
+    base_class = FsetModel
+    model_class = FsetForConditionalGeneration
+    variants = {
+        "default": {},
+        "no edit vector": {"use_edit_vector": False},
+        "no micro edits": {"use_micro_edits": False},
+        "untied": {"tie_word_embeddings": False, "edit_vector_size": 3, "intermediate_size": 5},
+    }
+    shares_embeddings = (True,)
+
+    def small_config(self, **overrides):
+        sizes = {"vocab_size": 10, "hidden_size": 8, "num_layers": 2, "num_heads": 4, "provider_layers": 2}
+        return FsetConfig(**{**sizes, "provider_heads": 2, "micro_edit_size": 6, "edit_vector_size": 8, **overrides})
+
+    def small_model(self, variant: str = "default", **overrides):
+        model = super().small_model(variant, **overrides)
+        # Normalisations of random gain would let through little of what came before the last of them.
+        for module in model.modules():
+            if isinstance(module, torch.nn.LayerNorm):
+                torch.nn.init.uniform_(module.weight, 0.8, 1.2)
+        return model
+
+    def further_inputs(self, rows: Sequence[int], side: str = "right") -> dict[str, torch.Tensor]:
+        padded = {}
+        for name, texts in (("source", RETRIEVED_SOURCES), ("target", RETRIEVED_TARGETS)):
+            texts = [texts[row] for row in rows]
+            padded[f"retrieved_{name}_ids"] = pad(texts, side, 0)
+            padded[f"retrieved_{name}_mask"] = pad([[1] * len(text) for text in texts], side, 0)
+        return padded
+
+    @pytest.mark.parametrize("row", range(len(SOURCES)))
+    def test_equals_the_paper_s_equations(self, variant, row):
+        model, inputs = self.small_model(variant).double(), [1, *TARGETS[row][:-1]]
+        pair = RETRIEVED_SOURCES[row], RETRIEVED_TARGETS[row]
+        expected, weights = naive_fset.fset(model, SOURCES[row], *pair, inputs)
+        outputs = model(
+            torch.tensor([SOURCES[row]]),
+            retrieved_source_ids=torch.tensor([pair[0]]),
+            retrieved_target_ids=torch.tensor([pair[1]]),
+            decoder_input_ids=torch.tensor([inputs]),
+            output_attentions=True,
+        )
+        # The sines of positions are computed in single precision.
+        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-4)
+        maps = outputs.retrieved_attentions if model.config.use_micro_edits else outputs.cross_attentions
+        torch.testing.assert_close(maps[-1][0], weights, rtol=0, atol=1e-4)
+
+    def test_edits_equal_the_paper_s_equations(self, variant):
+        model = self.small_model(variant).double()
+        batch = self.batch("left")
+        outputs = model(**batch, output_edits=True)
+        for row, (p, q) in enumerate(zip(RETRIEVED_SOURCES, RETRIEVED_TARGETS, strict=True)):
+            vector, micro, _ = naive_fset.edits(model, p, q)
+            got = outputs.micro_edit_vectors[row, batch["retrieved_source_mask"][row].bool()]
+            torch.testing.assert_close(got, torch.stack(micro), rtol=0, atol=1e-5)
+            if model.config.use_edit_vector:
+                torch.testing.assert_close(outputs.edit_vector[row], vector, rtol=0, atol=1e-5)
+        assert (outputs.edit_vector is not None) == model.config.use_edit_vector
+
+    def test_edits_only_on_request(self):
+        outputs = self.small_model()(**self.batch())
+        assert outputs.edit_vector is None and outputs.micro_edit_vectors is None
+        assert outputs.retrieved_attentions is None
+
+    def test_attention_over_p_leaves_padding_out(self):
+        model, batch = self.small_model(), self.batch()
+        weights = model(**batch, output_attentions=True).retrieved_attentions
+        assert len(weights) == model.config.num_layers
+        torch.testing.assert_close(weights[-1].sum(-1), torch.ones(3, 4, batch["labels"].shape[1]))
+        assert not weights[-1][2, :, :, len(RETRIEVED_SOURCES[2]) :].any()
+
+    def test_both_implementations_of_attention_agree(self, variant):
+        model, batch = self.small_model(variant), self.batch()
+        assert model.config._attn_implementation == "sdpa"
+        fast = model(**batch).logits
+        model.set_attn_implementation("eager")
+        torch.testing.assert_close(model(**batch).logits, fast)
+
+    def test_the_pair_decides(self, variant):
+        model, batch = self.small_model(variant), self.batch()
+        before = model(**batch).logits
+        for name in ("retrieved_source_ids", "retrieved_target_ids"):
+            changed = dict(batch, **{name: batch[name].where(batch[name] != 5, 3)})
+            after = model(**changed).logits
+            assert (after - before)[0].abs().max() > 1e-3, name
+
+    def test_encoder_and_projections_run_once_a_sequence(self):
+        model, calls = self.small_model(), {"provider": 0, "key of p": 0, "key of y": 0}
+        modules = {
+            "provider": model.model.encoder.edit_provider,
+            "key of p": model.model.decoder.layers[0].memory_attentions[1].key,
+            "key of y": model.model.decoder.layers[0].self_attention.key,
+        }
+        for name, module in modules.items():
+            module.register_forward_hook(lambda *_, name=name: calls.update({name: calls[name] + 1}))
+        model.generate(**self.alone(0), num_beams=3, min_new_tokens=5, max_new_tokens=5)
+        assert calls == {"provider": 1, "key of p": 1, "key of y": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "removed"),
+    [
+        # [AGR] of 64, z of 80 x 64, and the map of 128 to 64 in front of the decoder.
+        ({"use_edit_vector": False}, 64 + 80 * 64 + 128 * 64),
+        # In six layers: queries and outputs of 64 x 64, keys of 64 x 64, values of 40 x 64, biases, and a norm.
+        ({"use_micro_edits": False}, 6 * (3 * 64 * 64 + 40 * 64 + 4 * 64 + 2 * 64)),
+    ],
+)
+def test_ablations_remove_parameters(options, removed):
+    whole, ablated = (FsetForConditionalGeneration(FsetConfig(**part)).num_parameters() for part in ({}, options))
+    assert whole == 1_786_728
+    assert whole - ablated == removed
+
+
+def test_weights_start_as_in_vaswani():
+    torch.manual_seed(0)
+    model = FsetForConditionalGeneration(FsetConfig())
+    assert abs(model.get_input_embeddings().weight.std().item() - 64**-0.5) < 0.001
+    aggregate = model.model.encoder.edit_provider.aggregate
+    assert 0.7 < aggregate.std().item() < 1.3
+    linear = model.model.decoder.join.weight
+    assert linear.abs().max() <= (6 / (128 + 64)) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": 1.5}, "`dropout` must be in"),
+        ({"num_layers": 0}, "`num_layers` must be at least 1"),
+        ({"num_heads": 5}, r"`num_heads` \(5\) must divide `hidden_size` \(64\)"),
+        ({"provider_heads": 3}, "`provider_heads`"),
+        ({"hidden_size": 63, "num_heads": 7, "provider_heads": 3}, "must be even"),
+        ({"use_edit_vector": False, "use_micro_edits": False}, "plain Transformer"),
+    ],
+)
+def test_impossible_configurations_are_refused(options, message):
+    with pytest.raises(Exception, match=message):
+        FsetConfig(**options)
+
+
+def test_missing_inputs_are_named():
+    model = FsetForConditionalGeneration(TestFset().small_config())
+    ids = torch.tensor([[3, 2]])
+    with pytest.raises(ValueError, match="`retrieved_source_ids` is missing"):
+        model.generate(ids, max_new_tokens=2)
+    with pytest.raises(ValueError, match="`retrieved_target_ids` is missing"):
+        model(ids, retrieved_source_ids=ids, labels=ids)
+    with pytest.raises(ValueError, match="1 sources have 2 retrieved sources and 1 targets"):
+        model(ids, retrieved_source_ids=ids.expand(2, -1), retrieved_target_ids=ids, labels=ids)
+    with pytest.raises(ValueError, match="pass `decoder_input_ids`"):
+        model(ids, retrieved_source_ids=ids, retrieved_target_ids=ids)
+    with pytest.raises(ValueError, match="it carries the edits"):
+        model(encoder_outputs=BaseModelOutput(torch.zeros(1, 2, 8)), decoder_input_ids=ids)
+    with pytest.raises(ValueError, match="`retrieved_source_ids` holds the id 10"):
+        model(ids, retrieved_source_ids=ids + 7, retrieved_target_ids=ids, labels=ids)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+
+import datasets
+import numpy as np
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.retrieval import pairs as pairs_module
+from hf_paraphrase.retrieval.pairs import PairMemory, pair_keys
+from tests.retrieval.corpus import PAIRS
+
+
+def as_dataset(pairs: list[tuple[str, str]], **columns) -> datasets.Dataset:
+    sources, targets = zip(*pairs, strict=True)
+    return datasets.Dataset.from_dict({"target": list(targets), "source": list(sources), **columns})
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        PAIRS,
+        tuple(PAIRS),
+        iter(PAIRS),
+        [list(pair) for pair in PAIRS],
+        [{"source": source, "target": target, "id": 1} for source, target in PAIRS],
+        as_dataset(PAIRS, id=list(range(len(PAIRS)))),
+        as_dataset(PAIRS[::-1]).select(range(len(PAIRS) - 1, -1, -1)),
+        as_dataset(PAIRS).with_format("torch"),
+        as_dataset(PAIRS).cast_column("source", datasets.Value("large_string")),
+    ],
+    ids=["list", "tuple", "iterator", "lists", "dicts", "dataset", "permuted", "formatted", "large-strings"],
+)
+def test_forms_of_pairs(pairs):
+    memory = PairMemory(pairs)
+    assert memory[range(len(memory))] == PAIRS
+    assert [text for texts in memory.sources() for text in texts] == [source for source, _ in PAIRS]
+
+
+def test_a_pair_is_kept_once(monkeypatch):
+    monkeypatch.setattr(pairs_module, "ROWS_AT_ONCE", 2)
+    memory = PairMemory([*PAIRS[:3], *PAIRS[1:], PAIRS[0]])
+    assert memory[range(len(memory))] == PAIRS
+    first = memory.checksum
+    assert memory.add(PAIRS[2:]) == 0
+    assert memory.checksum == first
+    # The other direction, and other capitals, are pairs of their own.
+    more = [PAIRS[0][::-1], ("How do I learn Python", PAIRS[0][1]), PAIRS[0]]
+    assert memory.add(more) == 2
+    assert memory[range(len(PAIRS), len(memory))] == more[:2]
+    assert list(memory.sources(len(PAIRS))) == [[source for source, _ in more[:2]]]
+    assert memory.checksum != first
+    assert len(memory.keys) == len(memory) == len(PAIRS) + 2
+
+
+def test_keys_are_those_of_the_two_sentences_in_any_order_and_case():
+    sources, targets = ["a", "B", "A", "a", "", "straße"], ["b", "a", "B", "c", "ab", "x"]
+    keys = pair_keys(sources, targets)
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys.tolist())) == 4
+    assert keys[5] == pair_keys(["X"], ["STRASSE"])[0]
+
+
+def test_counting_keys():
+    memory = PairMemory([("a", "b"), ("b", "a"), ("A", "b"), ("c", "d")])
+    assert memory.count(pair_keys(["x", "b", "c"], ["y", "a", "d"])) == 3
+    assert memory.count(pair_keys(["x", "c"], ["y", "d"])) == 1
+    assert memory.count(pair_keys(["x"], ["y"])) == memory.count(np.empty(0, np.uint64)) == 0
+    memory.add([("d", "c")])
+    assert memory.count(pair_keys(["c"], ["d"])) == 2
+
+
+def test_pairs_of_a_file_stay_there(tmp_path):
+    PairMemory(PAIRS).write(tmp_path / "pairs.parquet")
+    memory = PairMemory.read(tmp_path / "pairs.parquet")
+    assert memory[range(len(PAIRS))] == PAIRS
+    assert memory.dataset.cache_files
+    memory.add([("one", "more")])
+    assert memory.dataset.cache_files
+    assert memory[[0, len(PAIRS)]] == [PAIRS[0], ("one", "more")]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ("how", "is of type str"),
+        ({"source": ["a"], "target": ["b"]}, "is of type dict"),
+        (3, "is of type int"),
+        ([("a", "b"), "cde"], "row 1: 'cde' is no (source, target)"),
+        ([("a", "b", "c")], "row 0: ('a', 'b', 'c') is no (source, target)"),
+        ([{"source": "a"}], "row 0"),
+        ([None], "row 0: None is no"),
+        ([("a", "b"), ("a", None)], "row 1: the target is of type NoneType"),
+        ([("a", "b"), (" ", "b")], "row 1: there is no text in source"),
+        ([("a\ud800", "b")], "row 0: the source 'a\\ud800' is no valid Unicode"),
+        (
+            datasets.Dataset.from_dict({"source": ["a", "b"], "target": ["a", None]}),
+            "row 1: there is no text in target",
+        ),
+        (datasets.Dataset.from_dict({"source": ["a"], "references": [["b"]]}), "no column target, only source, ref"),
+        (datasets.Dataset.from_dict({"source": ["a"], "target": [["b"]]}), "the column target of `pairs` has List"),
+        (datasets.DatasetDict(train=as_dataset(PAIRS)), "has several splits (train)"),
+    ],
+)
+def test_what_is_no_pair_is_named(pairs, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        PairMemory(pairs)
+
+
+def test_a_failed_addition_adds_nothing():
+    memory = PairMemory(PAIRS)
+    with pytest.raises(InputError):
+        memory.add([("good", "pair"), ("bad", "")])
+    assert len(memory) == len(memory.keys) == len(PAIRS)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import pytest
+
+from hf_paraphrase import ParaphraseRetriever
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.retrieval import vector_index
+from hf_paraphrase.retrieval.encoders import load_encoder
+from hf_paraphrase.retrieval.vector_index import VectorIndex, choose_index
+from tests.retrieval.corpus import PAIRS, count_letters
+
+COUNT = 4000
+
+
+def draw_vectors(texts: list[str]) -> np.ndarray:
+    """An encoder of the texts "0", "1" …: random points around a hundred centres."""
+    centres = np.random.default_rng(0).normal(size=(100, 32))
+    return np.stack([np.random.default_rng(int(text)).normal(centres[int(text) % 100], 0.7) for text in texts])
+
+
+def make_index(*args, count: int = COUNT) -> VectorIndex:
+    index = VectorIndex(load_encoder(draw_vectors), *args)
+    texts = [str(number) for number in range(count)]
+    index.add([texts[: count // 2], texts[count // 2 :]], count)
+    return index
+
+
+def search_naively(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    vectors, queries = (array / np.linalg.norm(array, axis=1, keepdims=True) for array in (vectors, queries))
+    return np.argsort(-(queries @ vectors.T), axis=1)[:, :k]
+
+
+def recall(rows: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.mean([len(set(row) & set(other)) / len(other) for row, other in zip(rows, expected, strict=True)]))
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    vectors = draw_vectors([str(number) for number in range(COUNT + 50)])
+    return search_naively(vectors[:COUNT], vectors[COUNT:], 5)
+
+
+QUERIES = [str(number) for number in range(COUNT, COUNT + 50)]
+
+
+def test_all_are_compared_where_they_are_few(expected):
+    index = make_index()
+    assert index.description == "Flat"
+    scores, rows = index.search(QUERIES, 5)
+    np.testing.assert_array_equal(rows, expected)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert scores.max() <= 1
+
+
+def test_auto_beyond_the_limit_finds_nearly_all(monkeypatch, expected):
+    monkeypatch.setattr(vector_index, "EXACT_UP_TO", 1000)
+    index = make_index()
+    assert index.description.startswith("IVF")
+    assert recall(index.search(QUERIES, 5)[1], expected) >= 0.95
+
+
+def test_the_choice_by_size():
+    for on_gpu in (True, False):
+        assert choose_index(200_000, 384, on_gpu) == ("Flat", "")
+    assert choose_index(200_001, 384, False) == ("IVF2048,PQ192x4fs,RFlat", "nprobe=32,k_factor_rf=32")
+    assert choose_index(1_000_000, 768, False) == ("IVF4096,PQ384x4fs,RFlat", "nprobe=64,k_factor_rf=32")
+    assert choose_index(1_000_000, 25, False)[0] == "IVF4096,PQ5x4fs,RFlat"
+    assert choose_index(1_000_000, 31, False) == ("IVF4096,Flat", "nprobe=128")
+    assert choose_index(1_000_000, 384, True) == ("IVF4096,Flat", "nprobe=128")
+
+
+def test_the_choice_can_be_overridden(expected):
+    few, many = make_index("IVF64,Flat", "nprobe=1"), make_index("IVF64,Flat", "nprobe=64")
+    assert recall(few.search(QUERIES, 5)[1], expected) < 1
+    np.testing.assert_array_equal(many.search(QUERIES, 5)[1], expected)
+    assert few.fingerprint != many.fingerprint
+    assert make_index("HNSW16").search(QUERIES, 5)[1].shape == (50, 5)
+
+
+def test_vectors_added_later_are_found(expected):
+    index = make_index(count=COUNT // 2)
+    index.add([[str(number) for number in range(COUNT // 2, COUNT)]], COUNT // 2)
+    np.testing.assert_array_equal(index.search(QUERIES, 5)[1], expected)
+
+
+def test_lists_with_too_few_vectors_leave_places_empty():
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, count_letters, "IVF4,Flat", search_parameters="nprobe=1")
+    found = retriever.retrieve([source for source, _ in PAIRS], 5)
+    assert 1 <= min(map(len, found)) < 5
+    for (source, _), pairs in zip(PAIRS, found, strict=True):
+        assert pairs[0].source == source
+    (found,) = retriever.retrieve([PAIRS[0][0]], 5, exclude=[PAIRS[0][1]])
+    assert all(pair.row != 0 for pair in found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Nonsense7",), "`index`: faiss knows no index 'Nonsense7'"),
+        (("Flat", "nonsense=3"), "`search_parameters`: 'nonsense=3' is nothing for an index 'Flat'"),
+        (("IVF1000000,Flat",), "`index`: 'IVF1000000,Flat' cannot be made of 4000 vectors"),
+    ],
+)
+def test_what_faiss_does_not_know(arguments, message):
+    with pytest.raises(InputError, match=message):
+        make_index(*arguments).search(["1"], 1)
+
+
+def test_an_encoder_that_changes_its_mind():
+    sizes = iter([3, 4])
+    encoder = load_encoder(lambda texts: np.ones((len(texts), next(sizes))))
+    index = VectorIndex(encoder)
+    index.add([["a"]], 1)
+    with pytest.raises(InputError, match="makes vectors of 4 numbers, but the index has 3"):
+        index.search(["a"], 1)
+
+
+def test_gpus_are_used_where_faiss_has_any(monkeypatch, expected):
+    moved = []
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: moved.append(index) or index)
+    index = make_index()
+    np.testing.assert_array_equal(index.search(QUERIES, 5)[1], expected)
+    index.search(QUERIES, 1)
+    assert moved == [index.faiss_index]
+    index.add([["7"]], 1)
+    index.search(QUERIES, 1)
+    assert len(moved) == 2
+
+
+def test_what_faiss_has_not_for_gpus_stays_on_the_cpu(monkeypatch, expected, caplog):
+    def refuse(index):
+        raise RuntimeError("not implemented on GPU")
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refuse)
+    np.testing.assert_array_equal(make_index().search(QUERIES, 5)[1], expected)
+    assert "FAISS has no Flat for GPUs" in caplog.text

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import pytest
+import torch
+from datasets import Dataset, DatasetDict
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.retrieval import ParaphraseRetriever
+from hf_paraphrase.tokenization import train_word_tokenizer
+from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.recipe import Recipe
+from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.tasks.edit import EditConfig, EditTask
+
+from ..tiny_runs import assert_equal, last_weights, make_pairs, send_after
+
+ROWS = [("a b c", "c b a"), ("a b d", "d b a"), ("a b c", "b c a"), ("x y", "y x"), ("x z", "z x"), (" ", "a")]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_word_tokenizer(["a b c d x y z"], 20)
+
+
+def task_of(**fields) -> EditTask:
+    return EditTask(EditConfig(dataset="none", **fields))
+
+
+def dataset_of(rows) -> Dataset:
+    return Dataset.from_dict({"source": [source for source, _ in rows], "target": [target for _, target in rows]})
+
+
+def encode(task, tokenizer, rows=ROWS):
+    return task.encode(DatasetDict(train=dataset_of(rows), validation=dataset_of([("a b y", "y b a")])), tokenizer)
+
+
+def texts_of(tokenizer, example) -> tuple[str, str]:
+    return tuple(
+        tokenizer.decode(example[f"retrieved_{side}_ids"], skip_special_tokens=True) for side in ("source", "target")
+    )
+
+
+def test_neighbours_are_the_nearest_other_pairs(tokenizer, caplog):
+    task = task_of(num_neighbors=2)
+    with caplog.at_level(logging.WARNING):
+        encoded = encode(task, tokenizer)
+    assert "left out 1 of 6 pairs" in caplog.text
+    assert len(encoded["train"]) == 5
+    assert tokenizer.batch_decode(encoded["train"][0]["retrieved_target_ids"], skip_special_tokens=True) == [
+        "b c a",
+        "d b a",
+    ]
+    (example,) = task.features(encoded["validation"], [0], None)
+    assert texts_of(tokenizer, example) == ("a b c", "c b a")
+
+
+def test_neighbours_with_a_sentence_of_the_example_can_be_left_out(tokenizer):
+    task = task_of(num_neighbors=1, exclude_shared_sentences=True)
+    (example,) = task.features(encode(task, tokenizer)["train"], [0], 0)
+    assert texts_of(tokenizer, example) == ("a b d", "d b a")
+
+
+def test_an_example_without_neighbours_has_itself(tokenizer):
+    task = task_of(num_neighbors=1, exclude_shared_sentences=True)
+    (example,) = task.features(encode(task, tokenizer, [("a b", "b a"), ("a b", "a")])["train"], [0], 0)
+    assert texts_of(tokenizer, example) == ("a b", "b a")
+
+
+def test_pairs_are_drawn_uniformly_from_k_neighbours_and_the_example_repeated(tokenizer):
+    task = task_of(num_neighbors=3, num_self_pairs=2)
+    encoded = encode(task, tokenizer)["train"]
+    epochs = 3000
+    drawn = Counter(texts_of(tokenizer, task.features(encoded, [0], epoch)[0]) for epoch in range(epochs))
+    assert len(drawn) == 4
+    for pair, count in drawn.items():
+        expected = (2 if pair == ("a b c", "c b a") else 1) / 5
+        assert abs(count / epochs - expected) < 0.035, pair
+
+
+def test_draws_follow_from_seed_epoch_and_row_alone(tokenizer):
+    tasks = [task_of(num_neighbors=4, num_self_pairs=1, seed=seed) for seed in (1, 1, 2)]
+    encoded = encode(tasks[0], tokenizer)["train"]
+
+    def draw(task, rows):
+        return [task.features(encoded, rows, epoch) for epoch in range(20)]
+
+    whole = draw(tasks[0], [0, 1, 2, 3, 4])
+    assert draw(tasks[1], [4, 2]) == [[features[4], features[2]] for features in whole]
+    assert draw(tasks[2], [0, 1, 2, 3, 4]) != whole
+    assert any(first != second for first, second in zip(whole, whole[1:], strict=False))
+
+
+def test_batches_hold_the_pair_padded(tokenizer):
+    task = task_of(num_neighbors=1)
+    encoded = encode(task, tokenizer)["train"]
+    batch = task.make_collator(tokenizer)(task.features(encoded, [0, 3], 0))
+    assert set(batch) == {
+        *("input_ids", "attention_mask", "labels"),
+        *("retrieved_source_ids", "retrieved_source_mask", "retrieved_target_ids", "retrieved_target_mask"),
+    }
+    assert batch["retrieved_source_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert torch.equal(batch["retrieved_source_mask"] == 0, batch["retrieved_source_ids"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"num_neighbors": 0}, "`num_neighbors` must be at least 1"),
+        ({"num_neighbors": 2, "num_self_pairs": 2}, r"below `num_neighbors` \(2\)"),
+        ({"num_self_pairs": -1}, "`num_self_pairs` must be at least 0"),
+    ],
+)
+def test_impossible_settings_are_refused(fields, message):
+    with pytest.raises(InputError, match=message):
+        task_of(**fields)
+
+
+def make_recipe(**fields) -> Recipe:
+    model = {"model_type": "fset", "vocab_size": 20, "hidden_size": 8, "num_layers": 1, "num_heads": 2}
+    model |= {"provider_layers": 1, "provider_heads": 2, "micro_edit_size": 4, "edit_vector_size": 8}
+    training = EditConfig(
+        dataset="reversed_words",
+        num_neighbors=3,
+        num_self_pairs=1,
+        num_train_epochs=2,
+        train_batch_size=9,
+        learning_rate=0.02,
+        disable_tqdm=True,
+    )
+    return Recipe("tiny", model, {"num_beams": 2, "max_new_tokens": 8}, training).override(fields)
+
+
+def test_a_resumed_run_draws_the_same_pairs_and_ends_the_same(tmp_path, monkeypatch):
+    pairs, recipe = make_pairs(), make_recipe()
+    whole = train(recipe, tmp_path / "whole", dataset=pairs)
+    with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
+        send_after(patch, 8)
+        train(recipe, tmp_path / "resumed", dataset=pairs)
+    summary = train(recipe, tmp_path / "resumed", dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path / "resumed"), last_weights(tmp_path / "whole"))
+    assert summary["last"]["eval_loss"] == whole["last"]["eval_loss"]
+
+
+def test_the_retriever_is_saved_with_the_model(tmp_path):
+    pairs = make_pairs()
+    train(make_recipe(max_steps=1), tmp_path, dataset=pairs)
+    retriever = ParaphraseRetriever.from_pretrained(tmp_path / "retriever")
+    assert len(retriever) <= len(pairs["train"])
+    train(make_recipe(max_steps=1), tmp_path, dataset=pairs, overwrite=True)
+
+
+def test_models_that_read_no_pairs_are_refused(tmp_path):
+    recipe = make_recipe()
+    recipe = Recipe("tiny", {"model_type": "residual_lstm", "vocab_size": 20}, {}, recipe.training)
+    with pytest.raises(InputError, match="`model_type: residual_lstm` reads no retrieved pairs"):
+        train(recipe, tmp_path, dataset=make_pairs())

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+import torch
+from datasets import Dataset, DatasetDict
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from hf_paraphrase.document_evaluation import (
+    evaluate_autoencoder,
+    format_document_results,
+    plot_reconstruction,
+    reconstruction_by_length,
+)
+from hf_paraphrase.document_vectors import embed_documents, interpolate_documents, nearest_documents
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.training.arguments import TrainingConfig
+from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.recipe import Recipe
+from hf_paraphrase.training.tasks.autoencode import AutoencodeTask
+
+WORDS = ["room", "staff", "beach", "food", "city", "pool", "night", "price"]
+
+
+def make_documents(train: int = 96, test: int = 8) -> DatasetDict:
+    draw = random.Random(0)
+
+    def split(size: int) -> Dataset:
+        documents = [[" ".join(draw.choices(WORDS, k=2)) for _ in range(draw.randint(1, 3))] for _ in range(size)]
+        return Dataset.from_dict({"sentences": documents})
+
+    return DatasetDict(train=split(train), validation=split(test))
+
+
+def make_training(**fields) -> TrainingConfig:
+    return TrainingConfig(task="autoencode", dataset="short", disable_tqdm=True, train_batch_size=16, **fields)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """An autoencoder of documents of one to three sentences of two words, trained for a moment."""
+    folder = tmp_path_factory.mktemp("run")
+    model = {"model_type": "hierarchical_autoencoder", "vocab_size": 20, "hidden_size": 24, "num_layers": 1}
+    training = make_training(num_train_epochs=15, learning_rate=0.03)
+    summary = train(Recipe("tiny", {**model, "dropout": 0.0}, {}, training), folder, dataset=make_documents())
+    return folder, summary
+
+
+def test_documents_are_source_and_target():
+    task, rows = AutoencodeTask(make_training(max_source_length=6)), make_documents()
+    tokenizer = task.make_tokenizer(rows["train"], 20)
+    encoded = task.encode(rows, tokenizer)["train"]
+    batch = task.make_collator(tokenizer)(task.features(encoded, [0, 1, 2], 0))
+    mask = batch["attention_mask"].bool()
+    assert torch.equal(batch["input_ids"][mask], batch["labels"][mask]) and (batch["labels"][~mask] == -100).all()
+    assert encoded.column_names == ["input_ids"]
+    lengths, _ = task.lengths(encoded)
+    assert lengths.tolist() == task.counts(encoded).tolist() == [len(ids) for ids in encoded["input_ids"]]
+    assert max(lengths) == 6 and all(ids[-1] == 2 for ids in encoded["input_ids"])
+
+
+def test_documents_without_words_are_left_out(caplog):
+    task, rows = AutoencodeTask(make_training()), make_documents()
+    tokenizer = task.make_tokenizer(rows["train"], 20)
+    empty = Dataset.from_dict({"sentences": [[], ["room"]]})
+    assert len(task.encode(DatasetDict(train=empty), tokenizer)["train"]) == 1
+    assert "left out 1 of 2 documents" in caplog.text
+    with pytest.raises(InputError, match="none of the 1 documents has words"):
+        task.encode(DatasetDict(train=empty.select([0])), tokenizer)
+
+
+def test_training_learns_to_reconstruct(run):
+    _, summary = run
+    losses = [entry["eval_loss"] for entry in summary["evaluations"]]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_evaluation_writes_scores_baselines_and_outputs(run, tmp_path):
+    folder, _ = run
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    rows = make_documents()["validation"]
+    results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10, output_dir=tmp_path, split="validation")
+    assert results["systems"]["copy"]["bleu_4"]["score"] == pytest.approx(100)
+    assert results["systems"]["copy"]["coherence"]["score"] == 0
+    assert results["systems"]["shuffled"]["coherence"]["score"] > 0
+    assert results["systems"]["model"]["rouge1_recall"]["score"] > 20
+    assert json.loads((tmp_path / "results-validation.json").read_text())["data"]["rows"] == len(rows)
+    assert len((tmp_path / "reconstructions-validation.jsonl").read_text().splitlines()) == len(rows)
+    assert "sentences shuffled" in format_document_results(results)
+    plot_reconstruction({"tiny": results}, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_reconstructions_are_counted_by_length():
+    originals = ["a " * 9, "b " * 12, "c " * 19]
+    assert reconstruction_by_length([originals[0], originals[1], "c"], originals) == [
+        {"words": 0, "documents": 1, "exact": 1.0},
+        {"words": 10, "documents": 2, "exact": 0.5},
+    ]
+
+
+def test_the_ends_of_an_interpolation_are_the_reconstructions(run):
+    folder, _ = run
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    texts = ["room staff\nbeach food", "city pool"]
+    written = interpolate_documents(model, tokenizer, *texts, steps=3)
+    assert len(written) == 3
+    for text, end in zip(texts, written[::2], strict=True):
+        ids = model.generate(**tokenizer(text, return_tensors="pt"), max_length_factor=None, max_new_tokens=10)
+        assert end == tokenizer.decode(ids[0], skip_special_tokens=True).strip()
+
+
+def test_vectors_do_not_depend_on_the_batch(run):
+    folder, _ = run
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    vectors = embed_documents(model, tokenizer, ["room staff", "city pool\nfood", "room staff"], batch_size=2)
+    assert vectors.shape == (3, 24)
+    torch.testing.assert_close(vectors[0], vectors[2])
+    assert not torch.allclose(vectors[0], vectors[1])
+
+
+def test_nearest_documents_are_others():
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.3]])
+    assert [[row for row, _ in neighbours] for neighbours in nearest_documents(vectors, 2)] == [[2, 1], [2, 0], [0, 1]]
+    assert nearest_documents(vectors, 5)[1][1] == (0, pytest.approx(0.0))

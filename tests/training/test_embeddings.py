@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.training.embeddings import start_from_word_vectors
+
+WORDS = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "cat": 4, "dog": 5}
+
+
+@pytest.fixture
+def model():
+    return PairLstmForSequenceClassification(PairLstmConfig(vocab_size=6, embedding_size=2, hidden_size=3))
+
+
+def write(path, text: str):
+    path.write_text(text)
+    return path
+
+
+def test_words_get_their_vectors_and_the_others_stay(model, tmp_path, caplog):
+    table = model.get_input_embeddings().weight
+    before = table.detach().clone()
+    file = write(tmp_path / "vectors.txt", "the 1 2\ndog 3 4.5\n")
+    assert start_from_word_vectors(model, WORDS, file) == pytest.approx(1 / 6)
+    assert "vectors for 1 of 6 words (16.7%)" in caplog.text
+    assert table[5].tolist() == [3.0, 4.5]
+    assert torch.equal(table[:5], before[:5]) and not table[0].any()
+    assert table.requires_grad and before[1:].abs().max() <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("the 1 2\n", "none of the 6 words"), ("cat 1 2 3\n", "have 3 numbers; set `embedding_size` to that, not to 2")],
+)
+def test_vectors_that_do_not_fit_are_refused(model, tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        start_from_word_vectors(model, WORDS, write(tmp_path / "vectors.txt", text))
