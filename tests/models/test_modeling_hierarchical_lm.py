@@ -24,7 +24,7 @@ class TestHierarchicalLm(Seq2SeqMixin):
     model_class = HierarchicalLmForConditionalGeneration
     variants = {
         "default": {},
-        "heads": {"num_heads": 2, "word_encoder_sizes": (9, 14)},
+        "heads": {"num_heads": 2, "word_encoder_sizes": (9, 16)},
         "gru": {"sentence_encoder": "gru"},
         "transformer": {"sentence_encoder": "transformer", "num_heads": 2, "max_words": 3},
         "mlp": {"word_decoder": "mlp", "sentence_encoder": "gru", "num_layers": 1},
