@@ -12,13 +12,14 @@ from transformers.utils import can_return_tuple
 
 from .cache_hierarchical_lm import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
+from .embedding_paraphraser import EmbeddingParaphraser, perturb
 from .modeling_residual_lstm import embed, shift_tokens_right
 from .portable import PortableModel
 from .ragged import Ragged, Words, find_words
 from .sentence_layers import SentenceAttention, condition, make_layer
 from .word_coders import FeedForward, WordDecoder, WordEncoder
 
-__all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel", "perturb"]
+__all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
 
 
 @dataclass
@@ -353,7 +354,9 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
         return torch.stack(steps, dim=1)
 
 
-class HierarchicalLmForConditionalGeneration(PortableModel, HierarchicalLmPreTrainedModel, GenerationMixin):
+class HierarchicalLmForConditionalGeneration(
+    EmbeddingParaphraser, PortableModel, HierarchicalLmPreTrainedModel, GenerationMixin
+):
     """The model of Traynor 2018 with a softmax over the characters, for training and `generate()`."""
 
     def __init__(self, config: HierarchicalLmConfig):
@@ -367,6 +370,11 @@ class HierarchicalLmForConditionalGeneration(PortableModel, HierarchicalLmPreTra
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.model.set_input_embeddings(value)
+
+    def embed_words(self, input_ids: torch.LongTensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
+        words = self._find_words(input_ids, attention_mask)
+        return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
@@ -440,19 +448,6 @@ class HierarchicalLmForConditionalGeneration(PortableModel, HierarchicalLmPreTra
         limits = LengthLimits(self.config)
         kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limits])
         return super().generate(*args, **kwargs)
-
-
-def perturb(sentence_states: torch.Tensor, weight: float | torch.Tensor) -> torch.Tensor:
-    """Add noise `N(0, (w std(s))²)` to every sentence vector s (Traynor 2018, section 4.5).
-
-    Args:
-        sentence_states: `(batch, num_layers, value_size)`.
-        weight: w, one for all or one for each row, `(batch,)`.
-    """
-    if isinstance(weight, torch.Tensor):
-        weight = weight.view(-1, 1, 1)
-    deviation = sentence_states.detach().std(dim=-1, keepdim=True, correction=0)
-    return sentence_states + torch.randn_like(sentence_states) * (weight * deviation)
 
 
 def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:

@@ -5,11 +5,8 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmConfig
-from hf_paraphrase.models.modeling_hierarchical_lm import (
-    HierarchicalLmForConditionalGeneration,
-    HierarchicalLmModel,
-    perturb,
-)
+from hf_paraphrase.models.embedding_paraphraser import perturb
+from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
 
 from . import naive_hierarchical_lm as naive
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin
