@@ -118,9 +118,8 @@ class LanguageModelTask(Task):
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
         limits = {"train": self.training.max_train_samples}
         encoded = {
-            split: _spread(
-                encode_documents(documents, tokenizer, self.training.objective),
-                limits.get(split, self.training.max_eval_samples),
+            split: encode_documents(
+                documents, tokenizer, self.training.objective, limits.get(split, self.training.max_eval_samples)
             )
             for split, documents in rows.items()
         }
@@ -195,7 +194,10 @@ class LanguageModelTask(Task):
 
 
 def encode_documents(
-    documents: Dataset, tokenizer: HierarchicalLmTokenizer, objective: str = "next_sentence"
+    documents: Dataset,
+    tokenizer: HierarchicalLmTokenizer,
+    objective: str = "next_sentence",
+    max_samples: int | None = None,
 ) -> Dataset:
     """Tokenise documents once, for all epochs, a row for every sentence; one document is held at a time.
 
@@ -204,6 +206,7 @@ def encode_documents(
         tokenizer: Spells words.
         objective: "next_sentence" pairs a sentence with what follows it, "autoencode" with itself; sentences of over
             30 words are split at commas, and cut, for both.
+        max_samples: At most so many rows, evenly spaced over all documents.
 
     Returns:
         Columns `input_ids`, `labels` and `document`, the number of the document, ascending.
@@ -228,7 +231,9 @@ def encode_documents(
     )
     if not len(encoded):
         raise InputError(f"none of the {len(documents)} documents has enough sentences for `objective: {objective}`")
-    return encoded
+    if max_samples is None or max_samples >= len(encoded):
+        return encoded
+    return encoded.select(np.linspace(0, len(encoded) - 1, max_samples).astype(int)).flatten_indices()
 
 
 def _encode(
@@ -263,10 +268,3 @@ def _examples(sentences: Sequence[str], objective: str) -> Iterator[tuple[list[s
     if objective == "next_sentence":
         return sentence_pairs(sentences)
     return ((words[:MAX_WORDS], words[:MAX_WORDS]) for words in fit_sentences(sentences))
-
-
-def _spread(encoded: Dataset, limit: int | None) -> Dataset:
-    """At most so many rows, evenly spaced."""
-    if limit is None or limit >= len(encoded):
-        return encoded
-    return encoded.select(np.linspace(0, len(encoded) - 1, limit).astype(int)).flatten_indices()
