@@ -1,34 +1,17 @@
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
-from transformers import AutoTokenizer
+import torch
+from transformers import AutoTokenizer, pipeline
 
 from hf_paraphrase.datasets.running_text import words_of
 from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmConfig
+from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
+from tests.models.elsewhere import run_without_the_package
+from tests.models.tiny import save
 
 TEXTS = ["I am.", "", "Don't say </s>, <stop>!", "naïve  \n 1,000 中", "x" * 45, '"Yes," he said. "No."']
-
-WITHOUT_THE_PACKAGE = """
-import json, sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "hf_paraphrase":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Absent())
-from transformers import AutoTokenizer
-
-folder, texts = json.loads(sys.argv[1])
-tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
-print(json.dumps(tokenizer(texts).input_ids))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +78,16 @@ def test_an_alphabet_made_of_texts(tmp_path):
 
 
 def test_without_the_package(tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", WITHOUT_THE_PACKAGE, json.dumps([str(tmp_path), TEXTS])],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == tokenizer(TEXTS).input_ids
+    folder = save(tiny_lm(), tmp_path / "checkpoint", tokenizer)
+    options = {"num_candidates": 3, "select": "embedding", "seed": 0, "max_new_tokens": 20}
+    refusal, first, second = run_without_the_package(folder, "text2text-generation", TEXTS, tmp_path, **options)
+    assert "trust_remote_code=True" in refusal
+    assert first == second == pipeline("text2text-generation", model=folder)(TEXTS, **options)
+    assert any(record["generated_text"] for record in first)
+
+
+def tiny_lm() -> HierarchicalLmForConditionalGeneration:
+    torch.manual_seed(0)
+    sizes = {"embedding_size": 4, "word_encoder_sizes": (8,), "value_size": 8, "key_size": 4}
+    config = HierarchicalLmConfig(word_decoder_hidden_size=4, word_decoder_sizes=(8,), num_layers=1, **sizes)
+    return HierarchicalLmForConditionalGeneration(config).eval()
