@@ -203,7 +203,7 @@ class Draws:
         noise: float | str,
         device: torch.device,
     ):
-        # Mixed, not added: text 1 of seed 0 is not text 0 of seed 1.
+        # Mixed, not added: text 1 of seed 0 is not text 0 of seed 1. The generator looks at the lowest 32 bits alone.
         self.generator = torch.Generator().manual_seed(hash((seed, place)) % 2**63)
         self.device = device
         self.temperatures, self.noise = (
