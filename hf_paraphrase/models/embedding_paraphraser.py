@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "perturb"]
+__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "embeds_sentences", "perturb"]
 
 
 class ParaphraseCandidate(NamedTuple):
@@ -180,6 +180,12 @@ class EmbeddingParaphraser:
             return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
 
         return in_batches(words, batch_size, embed)
+
+
+def embeds_sentences(model: PreTrainedModel) -> bool:
+    """Tell whether a model is an `EmbeddingParaphraser`, on the Hub too."""
+    # By name: transformers loads the code of a checkpoint's model and pipeline apart, each with its own classes.
+    return any(base.__name__ == EmbeddingParaphraser.__name__ for base in type(model).__mro__)
 
 
 class Draws:

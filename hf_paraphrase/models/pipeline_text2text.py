@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 
-from .embedding_paraphraser import EmbeddingParaphraser
+from .embedding_paraphraser import embeds_sentences
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
 
 __all__ = ["Text2TextGenerationPipeline"]
@@ -205,7 +205,7 @@ class Text2TextGenerationPipeline(Pipeline):
             raise ValueError(
                 "`num_candidates` returns one text: leave `num_return_sequences` and `return_tensors` out"
             )
-        if rule == "embedding" and isinstance(self.model, EmbeddingParaphraser):
+        if rule == "embedding" and embeds_sentences(self.model):
             return self._nearest_paraphrases(items, count, kwargs)
         kwargs = {**kwargs, "num_return_sequences": count}
         if not kwargs.get("do_sample"):
