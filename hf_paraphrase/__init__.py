@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .models.configuration_coupled_lstm import CoupledLstmConfig
     from .models.configuration_fset import FsetConfig
     from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
+    from .models.configuration_hierarchical_lm import HierarchicalLmConfig
     from .models.configuration_pair_lstm import PairLstmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
         HierarchicalAutoencoderForConditionalGeneration,
         HierarchicalAutoencoderModel,
     )
+    from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
     from .models.modeling_pair_lstm import PairLstmForSequenceClassification
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
     from .retrieval import ParaphraseRetriever
     from .tokenization import train_word_tokenizer
 
@@ -43,6 +46,10 @@ __all__ = [
     "HierarchicalAutoencoderConfig",
     "HierarchicalAutoencoderForConditionalGeneration",
     "HierarchicalAutoencoderModel",
+    "HierarchicalLmConfig",
+    "HierarchicalLmForConditionalGeneration",
+    "HierarchicalLmModel",
+    "HierarchicalLmTokenizer",
     "PairLstmConfig",
     "PairLstmForSequenceClassification",
     "ParaphraseRetriever",
@@ -70,6 +77,10 @@ MODULES = {
     "HierarchicalAutoencoderConfig": "models.configuration_hierarchical_autoencoder",
     "HierarchicalAutoencoderForConditionalGeneration": "models.modeling_hierarchical_autoencoder",
     "HierarchicalAutoencoderModel": "models.modeling_hierarchical_autoencoder",
+    "HierarchicalLmConfig": "models.configuration_hierarchical_lm",
+    "HierarchicalLmForConditionalGeneration": "models.modeling_hierarchical_lm",
+    "HierarchicalLmModel": "models.modeling_hierarchical_lm",
+    "HierarchicalLmTokenizer": "models.tokenization_hierarchical_lm",
     "PairLstmConfig": "models.configuration_pair_lstm",
     "PairLstmForSequenceClassification": "models.modeling_pair_lstm",
     "ParaphraseRetriever": "retrieval",

@@ -7,6 +7,7 @@ from transformers import (
     AutoModel,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     pipelines,
@@ -16,6 +17,7 @@ from .errors import InputError
 from .models.configuration_coupled_lstm import CoupledLstmConfig
 from .models.configuration_fset import FsetConfig
 from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
+from .models.configuration_hierarchical_lm import HierarchicalLmConfig
 from .models.configuration_pair_lstm import PairLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
@@ -24,9 +26,11 @@ from .models.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,
     HierarchicalAutoencoderModel,
 )
+from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
 from .models.modeling_pair_lstm import PairLstmForSequenceClassification
 from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from .models.pipeline_text2text import Text2TextGenerationPipeline
+from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 
 __all__ = ["ARCHITECTURES", "register"]
 
@@ -45,6 +49,10 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
     HierarchicalAutoencoderConfig: {
         AutoModel: HierarchicalAutoencoderModel,
         AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,
+    },
+    HierarchicalLmConfig: {
+        AutoModel: HierarchicalLmModel,
+        AutoModelForSeq2SeqLM: HierarchicalLmForConditionalGeneration,
     },
 }
 
@@ -68,6 +76,8 @@ def register() -> None:
             auto_class.register(config_class, model_class, exist_ok=True)
             # Saving then puts the code beside the weights, for `trust_remote_code=True`.
             model_class.register_for_auto_class(auto_class)
+    AutoTokenizer.register(HierarchicalLmConfig, HierarchicalLmTokenizer, exist_ok=True)
+    HierarchicalLmTokenizer.register_for_auto_class()
     register_pipeline()
 
 

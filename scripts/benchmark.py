@@ -24,6 +24,7 @@ PARTS = {
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
+    "language-model": ("language_model", "benchmark_language_model"),
     "import": ("recurrent", "benchmark_import"),
     "matching": ("matching", "benchmark_matching"),
     "metrics": ("metrics", "benchmark_metrics"),

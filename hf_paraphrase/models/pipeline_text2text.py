@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 
+from .embedding_paraphraser import embeds_sentences
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
 
 __all__ = ["Text2TextGenerationPipeline"]
@@ -105,7 +106,9 @@ class Text2TextGenerationPipeline(Pipeline):
             num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
             select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
                 "embedding" the one nearest in meaning and "matcher" the one of which `matcher` is most sure (both of
-                which need this package); or a function from texts and lists of candidates to places.
+                which need this package, but for "embedding" and a model that embeds sentences itself, whose
+                `paraphrase` then also takes `temperature`, `noise` and `seed`); or a function from texts and lists of
+                candidates to places.
             matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not loaded anew in every call.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
@@ -206,6 +209,8 @@ class Text2TextGenerationPipeline(Pipeline):
             raise ValueError(
                 "`num_candidates` returns one text: leave `num_return_sequences` and `return_tensors` out"
             )
+        if rule == "embedding" and embeds_sentences(self.model):
+            return self._nearest_paraphrases(items, count, kwargs)
         kwargs = {**kwargs, "num_return_sequences": count}
         if not kwargs.get("do_sample"):
             kwargs["num_beams"] = max(count, kwargs.get("num_beams") or self.model.generation_config.num_beams or 1)
@@ -214,6 +219,19 @@ class Text2TextGenerationPipeline(Pipeline):
         candidates = [[record["generated_text"] for record in group] for group in records]
         places = choose(rule, texts, candidates, choices.get("matcher"))
         return [[group[place]] for group, place in zip(records, places, strict=True)]
+
+    def _nearest_paraphrases(self, texts: list[str], count: int, kwargs: dict[str, Any]) -> list[list[dict[str, Any]]]:
+        """By a model that embeds sentences itself: the nearest candidate that is no copy, as `paraphrase` ranks."""
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("batch_size", "num_workers")}
+        unknown = kwargs.keys() - {"temperature", "noise", "seed", "max_new_tokens"}
+        if unknown:
+            raise ValueError(
+                f"`{sorted(unknown)[0]}`: a {type(self.model).__name__} that selects by embedding takes "
+                "`temperature`, `noise`, `seed` and `max_new_tokens`"
+            )
+        groups = self.model.paraphrase([self.prefix + text for text in texts], self.tokenizer, count, **kwargs)
+        chosen = [next((c.text for c in group if not c.is_copy), group[0].text if group else "") for group in groups]
+        return [[{"generated_text": text}] for text in chosen]
 
     def _sanitize_parameters(
         self,

@@ -93,6 +93,7 @@ def train(
         model, resumed = task.make_model(recipe.make_config(vocab_size=len(tokenizer))), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
+    task.prepare_model(model)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)

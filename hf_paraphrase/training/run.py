@@ -73,14 +73,12 @@ class TrainingRun:
         self.encoded, self.collator = encoded, task.make_collator(tokenizer)
         self.counts = {split: task.counts(rows) for split, rows in encoded.items()}
 
-        bounds = {"max_rows": training.train_batch_size, "max_tokens": training.max_tokens_per_batch}
-        self.batches = LengthBatches(
-            *task.lengths(encoded["train"]),
-            **bounds,
-            accumulation=training.gradient_accumulation_steps,
-            seed=training.seed,
-        )
-        self.validation_batches = LengthBatches(*task.lengths(encoded["validation"]), **bounds).in_order()
+        self.batches = task.make_batches(encoded["train"])
+        self.validation_batches = LengthBatches(
+            *task.lengths(encoded["validation"]),
+            max_rows=training.train_batch_size,
+            max_tokens=training.max_tokens_per_batch,
+        ).in_order()
         self.total_steps = training.max_steps
         if training.max_steps < 1:
             self.total_steps = math.ceil(training.num_train_epochs * self.batches.steps_per_epoch)

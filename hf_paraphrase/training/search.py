@@ -13,7 +13,7 @@ from . import loop
 from .fields import parse_scalar
 from .recipe import Recipe
 
-__all__ = ["parse_grid", "search"]
+__all__ = ["parse_grid", "search", "train_once"]
 
 
 def search(
@@ -49,7 +49,7 @@ def search(
     def objective(trial: optuna.Trial) -> float:
         values = {name: trial.suggest_categorical(name, list(choices)) for name, choices in grid.items()}
         folder = "-".join(f"{name}={value}" for name, value in values.items())
-        summary = _train_once(recipe.override(values), Path(output_dir) / folder, kwargs)
+        summary = train_once(recipe.override(values), Path(output_dir) / folder, kwargs)
         runs.append({"values": values, "folder": folder, "best": summary["best"], "cost": summary["best_cost"]})
         return summary["best_cost"]
 
@@ -60,7 +60,12 @@ def search(
     return result
 
 
-def _train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
+def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Train as `loop.train` does, or go on; what is trained already in this folder is only read.
+
+    Returns:
+        What `training_summary.json` holds.
+    """
     summary = folder / "training_summary.json"
     if summary.is_file():
         return json.loads(summary.read_text(encoding="utf-8"))

@@ -71,7 +71,12 @@ def tiny_gpt2() -> GPT2LMHeadModel:
 def shrink(values: dict[str, Any]) -> dict[str, Any]:
     """Those fields of any model's configuration that are widths, at most 16, and the vocabulary, that of `WORDS`."""
     wide = {name for name in values if name.endswith(("_size", "_dim", "d_model")) and isinstance(values[name], int)}
-    return {name: min(values[name], 16) for name in wide} | {"vocab_size": len(WORDS)}
+    stacks = {name for name in values if name.endswith("_sizes")}
+    return {
+        **{name: min(values[name], 16) for name in wide},
+        **{name: [min(width, 16) for width in values[name]] for name in stacks},
+        "vocab_size": len(WORDS),
+    }
 
 
 def tiny_model(config_class: type[PreTrainedConfig], model_class: type[PreTrainedModel]) -> PreTrainedModel:

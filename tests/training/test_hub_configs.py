@@ -66,3 +66,43 @@ def test_settings_of_prakash_2016(name):
     assert (training.optim, training.learning_rate, training.num_train_epochs) == ("sgd", 1.0, 10)
     assert (training.halving_start_epoch, training.halving_interval_epochs) == (3, 3)
     assert recipe.make_generation_config().num_beams == 5
+
+
+TRAYNOR = [name for name in NAMES if "-lm-" in name and not name.endswith("-small")]
+
+
+@pytest.mark.parametrize("name", TRAYNOR)
+def test_settings_of_traynor_2018(name):
+    """Section 3.1.2, and in section 4.3 what stays frozen."""
+    recipe = load_recipe(FOLDER / name)
+    config, training = recipe.make_config(), recipe.training
+    assert (config.vocab_size, config.embedding_size, config.max_characters, config.max_words) == (306, 32, 20, 30)
+    assert (training.learning_rate, training.lr_scheduler_type, training.max_grad_norm) == (1e-4, "constant", 5)
+    assert (training.train_batch_size, training.shuffle_buffer, training.interleaved_documents) == (64, 4096, 128)
+    with torch.device("meta"):
+        model = TASKS[training.task].auto_class.from_config(config)
+    if training.objective == "autoencode":
+        assert config.decode_window is None
+        model.requires_grad_(False)
+        for part in training.trained_parts:
+            model.get_submodule(part).requires_grad_(True)
+        learns = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        assert learns == {
+            name
+            for name, _ in model.named_parameters()
+            if name.startswith("model.decoder.") and "word_decoder" not in name
+        }
+
+
+def test_the_three_sizes_of_traynor_2018():
+    """Section 4.2.3."""
+    wide, deep, wdn = (load_recipe(FOLDER / f"{name}-lm-books").make_config() for name in ("wide", "deep", "wdn"))
+    assert (wide.num_layers, wide.value_size, wide.key_size) == (wdn.num_layers, wdn.value_size, wdn.key_size)
+    assert (wide.num_layers, wide.value_size, wide.key_size) == (4, 2048, 512)
+    assert (deep.num_layers, deep.value_size, deep.key_size) == (10, 1024, 256)
+    assert (list(wide.word_encoder_sizes), len(wdn.word_encoder_sizes)) == ([2048] * 4, 6)
+    assert list(deep.word_encoder_sizes) == [512] * 8 + [1024]
+    assert list(deep.word_decoder_sizes) == [1024] * 2 + [512] * 8
+    assert list(wdn.word_decoder_sizes) == [*wide.word_decoder_sizes, 1024, 512, 512, 512]
+    assert {config.decode_window for config in (wide, deep, wdn)} == {20}
+    assert wdn.sentence_projection and wdn.output_projection and wdn.sentence_noise == 1

@@ -5,14 +5,16 @@ from __future__ import annotations
 from .autoencode import AutoencodeTask
 from .base import Task
 from .edit import EditTask
+from .language_model import LanguageModelTask
 from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "AutoencodeTask", "EditTask", "MatchTask", "ParaphraseTask", "Task"]
+__all__ = ["TASKS", "AutoencodeTask", "EditTask", "LanguageModelTask", "MatchTask", "ParaphraseTask", "Task"]
 
 TASKS: dict[str, type[Task]] = {
     "autoencode": AutoencodeTask,
     "edit": EditTask,
+    "language_model": LanguageModelTask,
     "match": MatchTask,
     "paraphrase": ParaphraseTask,
 }

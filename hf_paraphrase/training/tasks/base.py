@@ -16,9 +16,11 @@ from ...datasets import load_dataset
 from ...errors import InputError
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
+from ..batching import LengthBatches
+from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 
-__all__ = ["Task"]
+__all__ = ["Task", "load_tokenizer"]
 
 
 class Task(ABC):
@@ -90,10 +92,7 @@ class Task(ABC):
         if name is None:
             tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
         else:
-            try:
-                tokenizer = AutoTokenizer.from_pretrained(name)
-            except (OSError, ValueError) as error:
-                raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error
+            tokenizer = load_tokenizer(name)
         tokenizer.model_max_length = self.training.max_source_length
         return tokenizer
 
@@ -107,6 +106,9 @@ class Task(ABC):
             return self.auto_class.from_config(config)
         except ValueError as error:
             raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
+
+    def prepare_model(self, model: PreTrainedModel) -> None:  # noqa: B027 (most tasks train all of it)
+        """Set what no checkpoint says, such as which weights learn; called for a new model and a resumed one."""
 
     @abstractmethod
     def texts(self, rows: Dataset) -> Iterable[str]:
@@ -129,6 +131,17 @@ class Task(ABC):
     @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         """Two lengths of every row, in tokens; rows alike in both share a batch."""
+
+    def make_batches(self, encoded: Dataset) -> LengthBatches | ShuffledDocuments:
+        """What divides the train split into the batches of every epoch."""
+        training = self.training
+        return LengthBatches(
+            *self.lengths(encoded),
+            max_rows=training.train_batch_size,
+            max_tokens=training.max_tokens_per_batch,
+            accumulation=training.gradient_accumulation_steps,
+            seed=training.seed,
+        )
 
     @abstractmethod
     def counts(self, encoded: Dataset) -> np.ndarray:
@@ -180,3 +193,15 @@ class Task(ABC):
     def cost(self, scores: dict[str, float]) -> float:
         """What the best checkpoint has least of, from the scores of a validation: the loss."""
         return scores["loss"]
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """Load a pretrained tokenizer that a recipe names.
+
+    Raises:
+        InputError: If there is none.
+    """
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error

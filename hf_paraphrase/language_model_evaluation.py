@@ -1,0 +1,148 @@
+"""How well language models of sentences predict a split, in nits per character, and charts of several of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from .errors import InputError
+from .files import write_text
+from .metrics.nits_per_character.scoring import nits_per_character_statistics
+from .metrics.significance import bootstrap
+from .training.batching import PairCollator
+from .training.environment import describe_environment
+from .training.tasks.language_model import encode_documents
+
+__all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
+
+
+@torch.inference_mode()
+def evaluate_language_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Dataset,
+    *,
+    objective: str = "next_sentence",
+    max_samples: int | None = None,
+    batch_size: int = 64,
+    n_samples: int = 1000,
+    seed: int = 12345,
+    output_dir: str | os.PathLike | None = None,
+    split: str = "test",
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Score what follows every sentence, or the sentence itself, in nits per character.
+
+    Args:
+        model: A hierarchical language model.
+        tokenizer: Its tokenizer.
+        documents: Rows of `sentences`.
+        objective: "next_sentence" or "autoencode", as the model was trained.
+        max_samples: At most so many examples, evenly spaced over the documents.
+        batch_size: Examples at once.
+        n_samples: Resampled splits for the 95% interval.
+        seed: Of those.
+        output_dir: Where to write `results-SPLIT.json`; None to write nothing.
+        split: Name of the split.
+        data: Where the rows come from, as `load_dataset` spells it.
+
+    Returns:
+        What the file holds: `model`, `data`, `nits_per_character` with `score`, `low` and `high`, `signature`,
+        `environment`.
+
+    Raises:
+        InputError: There is no example.
+    """
+    model.eval()
+    rows = encode_documents(documents, tokenizer, objective, max_samples)
+    collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
+    for start in range(0, len(rows), batch_size):
+        part = rows.__getitems__(list(range(start, min(start + batch_size, len(rows)))))
+        batch = {name: tensor.to(model.device) for name, tensor in collate(part).items()}
+        logits = model(**batch).logits.float()
+        losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
+        characters += [len(row["labels"]) for row in part]
+    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
+    score = bootstrap(statistics, n_samples=n_samples, seed=seed)
+    results = {
+        "model": {
+            "name": model.name_or_path,
+            "model_type": model.config.model_type,
+            "num_parameters": model.num_parameters(),
+        },
+        "data": {**(data or {}), "split": split, "rows": len(rows), "characters": sum(characters)},
+        "objective": objective,
+        "nits_per_character": {"score": score.score, "low": score.low, "high": score.high},
+        "signature": statistics.signature,
+        "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
+    }
+    if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        write_text(Path(output_dir) / f"results-{split}.json", json.dumps(results, indent=2) + "\n")
+    return results
+
+
+def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
+    """Draw nits per character of several architectures, a dot a run, the best mean first (Traynor 2018, figure 3.2).
+
+    Args:
+        results: Name of each architecture, and the figure of each of its runs.
+        path: The PNG file to write.
+    """
+    figure, axes = _figure()
+    names = sorted(results, key=lambda name: sum(results[name]) / len(results[name]))
+    for place, name in enumerate(names):
+        axes.plot([place] * len(results[name]), results[name], "o", color="tab:blue")
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set(ylabel="test set, nits per character", xlim=(-0.5, len(names) - 0.5))
+    _save(figure, path)
+
+
+def plot_fine_tuning(runs: Mapping[str, Mapping[str, Any]], path: str | os.PathLike) -> None:
+    """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
+
+    Args:
+        runs: Name of each curve, and the run's training summary.
+        path: The PNG file to write.
+
+    Raises:
+        InputError: A run never validated.
+    """
+    figure, axes = _figure()
+    for name, summary in runs.items():
+        evaluations = summary["evaluations"]
+        if not evaluations:
+            raise InputError(f"run {name} has no validation to draw")
+        epochs = [entry["epoch"] for entry in evaluations]
+        (line,) = axes.plot(epochs, [entry["eval_loss"] for entry in evaluations], marker="o", label=f"{name}, target")
+        if "eval_general_loss" in evaluations[0]:
+            general = [entry["eval_general_loss"] for entry in evaluations]
+            axes.plot(epochs, general, linestyle="--", color=line.get_color(), label=f"{name}, general")
+    axes.set(xlabel="epoch", ylabel="nits per character")
+    axes.legend()
+    _save(figure, path)
+
+
+def _figure():
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.grid(True, alpha=0.3)
+    return figure, axes
+
+
+def _save(figure: Any, path: str | os.PathLike) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    temporary = Path(path).with_name(f".{Path(path).name}.part")
+    FigureCanvasAgg(figure).print_png(temporary)
+    os.replace(temporary, path)

@@ -1,0 +1,485 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+from transformers.utils import can_return_tuple
+
+from .cache_hierarchical_lm import HierarchicalLmCache, LengthLimits
+from .configuration_hierarchical_lm import HierarchicalLmConfig
+from .embedding_paraphraser import EmbeddingParaphraser, perturb
+from .modeling_residual_lstm import embed, shift_tokens_right
+from .portable import PortableModel
+from .ragged import Ragged, Words, find_words
+from .sentence_layers import SentenceAttention, condition, make_layer
+from .word_coders import FeedForward, WordDecoder, WordEncoder
+
+__all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
+
+
+@dataclass
+class HierarchicalLmEncoderOutput(BaseModelOutput):
+    """Encoder outputs, batch first so that `generate()` can repeat them for every beam.
+
+    Args:
+        last_hidden_state: Outputs of the last layer where each word's last symbol stands, zero elsewhere,
+            `(batch, source_length, width)`.
+        sentence_states: The sentence vector of every layer, all that the decoder sees,
+            `(batch, num_layers, value_size)`.
+        hidden_states: On request, the words' vectors and every layer's outputs, where the words end.
+    """
+
+    sentence_states: torch.FloatTensor | None = None
+
+
+@dataclass
+class HierarchicalLmModelOutput(Seq2SeqModelOutput):
+    """What `HierarchicalLmModel` returns.
+
+    Args:
+        sentence_states: The source's sentence vectors, `(batch, num_layers, value_size)`, without noise.
+        window_states: In training with a decode window, what the output layer scores for all positions of all windows,
+            `(positions, width)`.
+        window_positions: Where in the decoder's inputs, row by row, each of them stands, `(positions,)`.
+    """
+
+    sentence_states: torch.FloatTensor | None = None
+    window_states: torch.FloatTensor | None = None
+    window_positions: torch.LongTensor | None = None
+
+
+class HierarchicalLmPreTrainedModel(PreTrainedModel):
+    config_class = HierarchicalLmConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _skip_keys_device_placement = ["past_key_values"]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.dim() < 2:
+                init.zeros_(parameter)
+            elif self.config.initializer_range is not None:
+                init.normal_(parameter, std=self.config.initializer_range)
+            elif name == "weight":
+                init.xavier_uniform_(parameter)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    def _find_words(self, ids: torch.LongTensor, mask: torch.Tensor | None) -> Words:
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
+        marks = [self.config.decoder_start_token_id, self.config.eos_token_id]
+        return find_words(ids, real, self.config.stop_token_id, marks)
+
+
+class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
+    """Characters to words (section 2.3), words to a sentence vector for every layer (section 2.4)."""
+
+    def __init__(self, config: HierarchicalLmConfig):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.word_encoder = WordEncoder(config)
+        self.layers, self.attentions = nn.ModuleList(), nn.ModuleList()
+        width = config.word_encoder_sizes[-1]
+        for _ in range(config.num_layers):
+            self.layers.append(make_layer(width, config))
+            width = self.layers[-1].output_size
+            self.attentions.append(SentenceAttention(width, config))
+        self.projections = None
+        if config.sentence_projection:
+            sizes = (config.value_size, config.value_size)
+            self.projections = nn.ModuleList(nn.Linear(*sizes) for _ in range(config.num_layers))
+        self.post_init()
+
+    def encode_words(self, symbols: torch.LongTensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
+        """Encode words; where dropout makes no difference between them, each spelling once.
+
+        Args:
+            symbols: Flat symbols.
+            starts: Where each word's first character stands, `(words,)`.
+            characters: How many it has, `(words,)`; those behind `max_characters` are clipped.
+
+        Returns:
+            `(words, word_encoder_sizes[-1])`.
+        """
+        characters = characters.clamp(max=self.config.max_characters)
+        if self.training and self.config.dropout:
+            words = Ragged.of(starts, characters)
+            return self.word_encoder(self.embed_tokens(symbols[words.items]), words)
+        first, kind = spellings(symbols, Ragged.of(starts, characters))
+        words = Ragged.of(starts[first], characters[first])
+        return self.word_encoder(self.embed_tokens(symbols[words.items]), words)[kind]
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor,
+        attention_mask: torch.Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> HierarchicalLmEncoderOutput:
+        check_ids(self.embed_tokens, input_ids, "input_ids")
+        words = self._find_words(input_ids, attention_mask)
+        x = self.encode_words(words.ids, words.starts, words.characters)
+        order = words.sentences
+        x = x[order.items]
+        outputs, vectors = [x], []
+        for layer, attention in zip(self.layers, self.attentions, strict=True):
+            x = layer(x, order, causal=False)
+            outputs.append(x)
+            vectors.append(attention(x, order))
+        if self.projections is not None:
+            pairs = zip(self.projections, vectors, strict=True)
+            vectors = [nn.functional.gelu(layer(vector)) for layer, vector in pairs]
+        wanted = outputs if output_hidden_states else outputs[-1:]
+        places = [at_symbols(words, words.ends()[order.items], packed) for packed in wanted]
+        return HierarchicalLmEncoderOutput(
+            last_hidden_state=places[-1],
+            sentence_states=torch.stack(vectors, dim=1),
+            hidden_states=tuple(places) if output_hidden_states else None,
+        )
+
+
+class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
+    """Sentence vectors and words so far to the next word's vector (section 2.5), and that to characters (2.6)."""
+
+    def __init__(self, config: HierarchicalLmConfig):
+        super().__init__(config)
+        self.layers = nn.ModuleList()
+        width = config.word_encoder_sizes[-1]
+        for _ in range(config.num_layers):
+            self.layers.append(make_layer(width, config))
+            width = self.layers[-1].output_size
+        sizes = [config.value_size] if config.output_projection else []
+        self.projection = FeedForward(config.value_size, sizes, config.dropout)
+        self.word_decoder = WordDecoder(config)
+        self.post_init()
+
+    def forward(
+        self, words: Words, vectors: torch.Tensor, embeddings: nn.Embedding, sentence_states: torch.Tensor
+    ) -> tuple[torch.Tensor, Ragged, torch.Tensor]:
+        """Run over all words, then over all characters.
+
+        Args:
+            words: Of the decoder's inputs.
+            vectors: Their encodings, `(words, width)`.
+            embeddings: Of the characters.
+            sentence_states: Of the sources, `(batch, num_layers, value_size)`.
+
+        Returns:
+            What the output layer scores, packed, `(characters, width)`; how it is packed; and which of these
+            characters belong to the word that follows, which not all do in a window.
+        """
+        order = words.sentences
+        x = vectors[order.items]
+        for layer, sentence in zip(self.layers, sentence_states.unbind(1), strict=True):
+            x = layer(condition(x, sentence[order.run]), order, causal=True)
+        x = order.unpack(self.projection(x[:, : self.config.value_size]), len(words.starts))
+        closed, ends = words.closes[words.ends()], words.ends()
+        spans, own = self._spans(words, ends)
+        spans = Ragged.of(ends[closed], spans[closed])
+        hidden = self.word_decoder(x[closed], embeddings(words.ids[spans.items]), spans)
+        return hidden, spans, spans.step < own[closed][spans.run]
+
+    def _spans(self, words: Words, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """How many characters each word's vector is decoded to, and how many of them are the next word's own."""
+        row_ends = words.sentences.lengths.cumsum(0)
+        row = torch.arange(words.sentences.count, device=ends.device).repeat_interleave(words.sentences.lengths)
+        rest = ends[row_ends[row] - 1] - ends
+        following = torch.cat((ends[1:], ends[-1:])) - ends
+        next_closes = torch.cat((words.closes[ends[1:]], words.closes.new_zeros(1))).long()[: len(ends)]
+        own = torch.where(rest > 0, following - next_closes, 0) + 1
+        if self.config.decode_window is None or not self.training:
+            return own, own
+        return torch.maximum(own, (rest + 1).clamp(max=self.config.decode_window)), own
+
+    def step(
+        self,
+        encoder: HierarchicalLmEncoder,
+        ids: torch.LongTensor,
+        real: torch.BoolTensor,
+        cache: HierarchicalLmCache,
+        sentence_states: torch.Tensor,
+    ) -> torch.Tensor:
+        """Read one symbol in every row, and close the words that it ends.
+
+        Args:
+            encoder: Has the characters' embeddings and the word encoder.
+            ids: `(batch,)`.
+            real: Rows whose symbol is no padding, `(batch,)`.
+            cache: The states before; it is updated.
+            sentence_states: Of the sources, `(batch, num_layers, value_size)`.
+
+        Returns:
+            What the output layer scores, `(batch, width)`.
+        """
+        is_stop = ids == self.config.stop_token_id
+        marks = (self.config.decoder_start_token_id, self.config.eos_token_id)
+        closes = real & (is_stop | (ids == marks[0]) | (ids == marks[1]))
+        spelled = (real & ~closes).nonzero().squeeze(1)
+        speller = self.word_decoder.speller
+        cache.spelling[spelled] = speller.step(
+            encoder.embed_tokens(ids[spelled]), cache.spelling[spelled], cache.characters[spelled]
+        ).to(cache.spelling.dtype)
+        cache.append(ids, real & ~is_stop)
+        rows = closes.nonzero().squeeze(1)
+        if len(rows):
+            x = encoder.encode_words(*cache.close_words(rows))
+            count = cache.words[rows]
+            for layer, state, sentence in zip(self.layers, cache.layers, sentence_states.unbind(1), strict=True):
+                x = layer.step(condition(x, sentence[rows]), state, rows, count)
+            cache.vectors[rows] = self.projection(x[:, : self.config.value_size])
+            cache.words[rows] += 1
+        hidden = self.word_decoder.score(cache.vectors, cache.spelling)
+        return hidden * (cache.words > 0).unsqueeze(1)
+
+    def new_cache(self, sentence_states: torch.Tensor) -> HierarchicalLmCache:
+        """Make the states before the first symbol."""
+        return HierarchicalLmCache(
+            self.layers,
+            sentence_states[:, 0],
+            self.word_decoder.speller.state_size,
+            self.config.max_words + 1,
+            self.config.max_characters,
+        )
+
+
+class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
+    """The hierarchical encoder-decoder of Traynor 2018, chapter 2, without the output layer.
+
+    Sources and targets are flat streams of characters in which STOP ends a word and END a sentence, as
+    `HierarchicalLmTokenizer` makes them; START stands before a target. All that the decoder knows of the source is one
+    vector for each layer.
+    """
+
+    def __init__(self, config: HierarchicalLmConfig):
+        super().__init__(config)
+        self.encoder = HierarchicalLmEncoder(config)
+        self.decoder = HierarchicalLmDecoder(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embed_tokens = value
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: HierarchicalLmEncoderOutput | None = None,
+        past_key_values: HierarchicalLmCache | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> HierarchicalLmModelOutput:
+        """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
+
+        Args:
+            input_ids: Source symbols `(batch, source_length)`.
+            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
+            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `past_key_values`,
+                the new ones only.
+            decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target symbol.
+            encoder_outputs: What the encoder returned for this source.
+            past_key_values: The cache of the steps before. It is updated in place and returned.
+            use_cache: Go symbol by symbol and return the cache; by default only where there is one. `generate()` asks
+                for it; a whole target is faster without.
+            output_hidden_states: Return the encoder's words and layers, and what the output layer scores.
+            output_attentions: Accepted, and without effect: the decoder attends to nothing in the source.
+
+        Returns:
+            `last_hidden_state` of shape `(batch, target_length, word_decoder_sizes[-1])`, zero at padding, and what
+            was asked for.
+
+        Raises:
+            ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
+        """
+        if encoder_outputs is None:
+            if input_ids is None:
+                raise ValueError("pass `input_ids` or `encoder_outputs`")
+            encoder_outputs = self.encoder(
+                input_ids, attention_mask, output_hidden_states=output_hidden_states, return_dict=True
+            )
+        elif not isinstance(encoder_outputs, HierarchicalLmEncoderOutput):
+            raise ValueError("`encoder_outputs` must be what this model's encoder returned: it has `sentence_states`")
+        if decoder_input_ids is None:
+            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
+        check_ids(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
+        sentences = encoder_outputs.sentence_states
+        if self.training and self.config.sentence_noise:
+            sentences = perturb(sentences, self.config.sentence_noise)
+        window = {}
+        if past_key_values is None and not use_cache:
+            hidden, window = self._decode(decoder_input_ids, decoder_attention_mask, sentences)
+        else:
+            if past_key_values is None:
+                past_key_values = self.decoder.new_cache(sentences)
+            hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, past_key_values)
+        return HierarchicalLmModelOutput(
+            last_hidden_state=hidden,
+            past_key_values=past_key_values,
+            decoder_hidden_states=(hidden,) if output_hidden_states else None,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            sentence_states=encoder_outputs.sentence_states,
+            **window,
+        )
+
+    def _decode(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences: torch.Tensor):
+        words = self._find_words(ids, mask)
+        vectors = self.encoder.encode_words(words.ids, words.starts, words.characters)
+        states, spans, own = self.decoder(words, vectors, self.encoder.embed_tokens, sentences)
+        hidden = at_symbols(words, spans.items[own], states[own])
+        if self.config.decode_window is None or not self.training:
+            return hidden, {}
+        positions = words.real.flatten().nonzero().squeeze(1)[spans.items]
+        return hidden, {"window_states": states, "window_positions": positions}
+
+    def _decode_steps(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences, cache: HierarchicalLmCache):
+        length = ids.shape[1]
+        real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask[:, -length:].bool()
+        steps = [self.decoder.step(self.encoder, ids[:, t], real[:, t], cache, sentences) for t in range(length)]
+        cache.seen_tokens += length
+        return torch.stack(steps, dim=1)
+
+
+class HierarchicalLmForConditionalGeneration(
+    EmbeddingParaphraser, PortableModel, HierarchicalLmPreTrainedModel, GenerationMixin
+):
+    """The model of Traynor 2018 with a softmax over the characters, for training and `generate()`."""
+
+    def __init__(self, config: HierarchicalLmConfig):
+        super().__init__(config)
+        self.model = HierarchicalLmModel(config)
+        self.lm_head = nn.Linear(config.word_decoder_sizes[-1], config.vocab_size)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.model.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.model.set_input_embeddings(value)
+
+    def embed_words(self, input_ids: torch.LongTensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
+        words = self._find_words(input_ids, attention_mask)
+        return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
+        """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
+        return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: HierarchicalLmEncoderOutput | None = None,
+        past_key_values: HierarchicalLmCache | None = None,
+        labels: torch.LongTensor | None = None,
+        use_cache: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> Seq2SeqLMOutput:
+        """Score every next symbol; the arguments are those of `HierarchicalLmModel.forward`, and `labels`.
+
+        Args:
+            labels: Target symbols `(batch, target_length)`, -100 where there is none. The decoder's inputs are made
+                from them, shifted to the right, unless they are given.
+
+        Returns:
+            `loss`, the mean cross-entropy in nats over the labels that are not -100, thus nits per character (in
+            training with a decode window, over all symbols of all windows); `logits` of shape
+            `(batch, target_length, vocab_size)`; and what was asked for.
+        """
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None:
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+                if decoder_attention_mask is None:
+                    decoder_attention_mask = between_ends(labels != -100)
+        outputs = self.model(
+            input_ids,
+            attention_mask,
+            decoder_input_ids,
+            decoder_attention_mask,
+            encoder_outputs,
+            past_key_values,
+            use_cache,
+            output_hidden_states,
+            output_attentions,
+            return_dict=True,
+        )
+        logits = self.lm_head(outputs.last_hidden_state)
+        loss = None
+        if labels is not None:
+            scored, targets = logits.flatten(0, 1), labels.to(logits.device).flatten()
+            if outputs.window_states is not None:
+                scored, targets = self.lm_head(outputs.window_states), targets[outputs.window_positions]
+            loss = nn.functional.cross_entropy(scored.float(), targets)
+        return Seq2SeqLMOutput(
+            loss=loss,
+            logits=logits,
+            past_key_values=outputs.past_key_values,
+            decoder_hidden_states=outputs.decoder_hidden_states,
+            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
+            encoder_hidden_states=outputs.encoder_hidden_states,
+        )
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Generate as `GenerationMixin.generate` does, within the length limits of the thesis.
+
+        Words have at most `config.max_characters` characters and sentences `config.max_words` words; at these limits
+        STOP and END are all that may follow.
+        """
+        limits = LengthLimits(self.config)
+        kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limits])
+        return super().generate(*args, **kwargs)
+
+
+def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:
+    """Refuse ids outside the vocabulary, before words are made of them."""
+    embed(table, ids[:0] if ids.device.type != "cpu" else ids, name)
+
+
+def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Put values `(items, width)` where the symbols `items` stand: `(batch, length, width)`, zero elsewhere."""
+    flat = words.real.flatten().nonzero().squeeze(1)[items]
+    batch_size, length = words.real.shape
+    spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put((flat,), values)
+    return spread.view(batch_size, length, values.shape[-1])
+
+
+def between_ends(mask: torch.BoolTensor) -> torch.BoolTensor:
+    """Mark what stands from each row's first marked position to its last."""
+    return mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)
+
+
+@torch.compiler.disable
+def spellings(symbols: torch.LongTensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find words that are spelled alike.
+
+    Args:
+        symbols: Flat symbols.
+        words: The characters of each word.
+
+    Returns:
+        One word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`.
+    """
+    padded = words.pad(symbols[words.items].unsqueeze(1) + 1).squeeze(-1)
+    kinds, kind = padded.unique(dim=0, return_inverse=True)
+    numbers = torch.arange(words.count, device=symbols.device)
+    return numbers.new_zeros(len(kinds)).scatter(0, kind, numbers), kind

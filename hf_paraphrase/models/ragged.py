@@ -1,0 +1,110 @@
+"""Sequences of different lengths without padding: packed step by step, so that one fused call runs over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["Ragged", "find_words"]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Runs of consecutive items, packed as `torch.nn.utils.rnn.PackedSequence` has them: first items first.
+
+    Args:
+        count: Number of runs, empty ones included.
+        items: Which item stands where in packed order, `(total,)`.
+        run: The run that it belongs to, `(total,)`.
+        step: Its number in the run, `(total,)`.
+        sizes: For each step how many runs are that long.
+        lengths: The length of each run, `(count,)`.
+    """
+
+    count: int
+    items: torch.Tensor
+    run: torch.Tensor
+    step: torch.Tensor
+    sizes: list[int]
+    lengths: torch.Tensor
+
+    @classmethod
+    def of(cls, starts: torch.Tensor, lengths: torch.Tensor) -> Ragged:
+        """Lay out runs that start at items `starts` and have `lengths` items each, both `(count,)`."""
+        order = lengths.argsort(descending=True, stable=True)
+        longest = int(lengths.max()) if len(lengths) else 0
+        steps = torch.arange(longest, device=lengths.device)
+        sizes = (lengths.unsqueeze(0) > steps.unsqueeze(1)).sum(dim=1)
+        step = steps.repeat_interleave(sizes)
+        rank = torch.arange(len(step), device=lengths.device) - (sizes.cumsum(0) - sizes)[step]
+        run = order[rank]
+        return cls(len(lengths), starts[run] + step, run, step, sizes.tolist(), lengths)
+
+    def pad(self, packed: torch.Tensor) -> torch.Tensor:
+        """Lay packed items `(total, width)` out as `(count, longest, width)`, zero where a run has ended."""
+        padded = packed.new_zeros(self.count, max(len(self.sizes), 1), packed.shape[-1])
+        return padded.index_put((self.run, self.step), packed)
+
+    def mask(self) -> torch.Tensor:
+        """Which items of the padded layout there are, `(count, longest)`."""
+        steps = torch.arange(max(len(self.sizes), 1), device=self.lengths.device)
+        return steps < self.lengths.unsqueeze(1)
+
+    def unpack(self, packed: torch.Tensor, total: int) -> torch.Tensor:
+        """Put packed items back into the order of all `total` items, zero where an item is in no run."""
+        return packed.new_zeros(total, packed.shape[-1]).index_put((self.items,), packed)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a batch of flat streams of characters; words and symbols are numbered through the batch.
+
+    A mark closes the word of the characters before it. STOP is nothing but a mark; START and END are also the last,
+    and mostly the only, character of the word that they close. What follows a row's last mark is a word still open.
+
+    Args:
+        real: Which positions hold symbols, `(batch, length)`.
+        ids: The symbols, row by row, `(symbols,)`.
+        closes: Which of them are marks, `(symbols,)`.
+        word: The word that each belongs to, `(symbols,)`.
+        starts: The first symbol of each word, `(words,)`.
+        characters: The number of each word's characters, `(words,)`.
+        sentences: The words of every row.
+    """
+
+    real: torch.Tensor
+    ids: torch.Tensor
+    closes: torch.Tensor
+    word: torch.Tensor
+    starts: torch.Tensor
+    characters: torch.Tensor
+    sentences: Ragged
+
+    def ends(self) -> torch.Tensor:
+        """The last symbol of each word, `(words,)`."""
+        return torch.cat((self.starts[1:], self.starts.new_tensor([len(self.ids)]))) - 1
+
+
+@torch.compiler.disable
+def find_words(ids: torch.LongTensor, real: torch.BoolTensor, stop_token_id: int, word_marks: list[int]) -> Words:
+    """Find the words of each row.
+
+    Args:
+        ids: Symbols `(batch, length)`.
+        real: Which of them count, `(batch, length)`; the others may stand anywhere.
+        stop_token_id: The mark that ends a word.
+        word_marks: The marks that are characters, too: START and END.
+    """
+    rows = torch.arange(len(ids), device=ids.device).unsqueeze(1).expand_as(ids)[real]
+    ids = ids[real]
+    is_stop = ids == stop_token_id
+    closes = is_stop | torch.isin(ids, torch.tensor(word_marks, device=ids.device))
+    begins = torch.ones_like(closes)
+    begins[1:] = closes[:-1] | (rows[1:] != rows[:-1])
+    word = begins.cumsum(0) - 1
+    starts = begins.nonzero().squeeze(1)
+    characters = torch.zeros_like(starts).index_add(0, word, (~is_stop).long())
+    per_row = torch.bincount(rows[starts], minlength=len(real))
+    sentences = Ragged.of(per_row.cumsum(0) - per_row, per_row)
+    return Words(real, ids, closes, word, starts, characters, sentences)

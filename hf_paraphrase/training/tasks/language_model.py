@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from datasets import Dataset, DatasetDict, Features, List, Value
+from torch import nn
+from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...datasets import load_dataset
+from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
+from ...errors import InputError
+from ...models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
+from ..arguments import TrainingConfig
+from ..batching import LengthBatches, PairCollator, share_batches
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
+from ..shuffling import ShuffledDocuments
+from .base import Task, load_tokenizer
+
+__all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
+
+logger = logging.getLogger(__name__)
+
+# All ids of the tokenizer's few hundred symbols fit; a book takes a quarter of the space.
+FEATURES = Features({"input_ids": List(Value("int16")), "labels": List(Value("int16")), "document": Value("int32")})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(TrainingConfig):
+    """As `TrainingConfig`, with what is predicted, what to start from, and how documents are mixed."""
+
+    task: str = field(
+        default="language_model", metadata={"help": "What is learnt: `language_model`, to go on with a text."}
+    )
+    objective: Literal["next_sentence", "autoencode"] = field(
+        default="next_sentence",
+        metadata={"help": "The target of a sentence: what follows it in its document, or the sentence itself."},
+    )
+    pretrained: str | None = field(
+        default=None, metadata={"help": "Checkpoint whose weights and tokenizer to start from; null to start anew."}
+    )
+    ignore_mismatched_sizes: bool = field(
+        default=False, metadata={"help": "Weights of `pretrained` that do not fit this model's sizes start anew."}
+    )
+    trained_parts: list[str] | None = field(
+        default=None, metadata={"help": "Names of the modules that learn, the others stay as they are; null: all."}
+    )
+    general_dataset_kwargs: dict[str, Any] | None = field(
+        default=None,
+        metadata={"help": "Corpus builder's arguments for a second, general set to validate on at the same time."},
+    )
+    shuffle_buffer: int = field(default=4096, metadata={"help": "Examples that are shuffled together."})
+    interleaved_documents: int = field(default=128, metadata={"help": "Documents that examples come from in turn."})
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("shuffle_buffer", "interleaved_documents"):
+            if getattr(self, name) < 1:
+                raise InputError(f"`{name}` must be at least 1, not {getattr(self, name)}")
+        if self.train_batch_size is None or self.max_tokens_per_batch is not None:
+            raise InputError(
+                "`task: language_model` mixes lengths: set `train_batch_size`, not `max_tokens_per_batch`"
+            )
+        if self.trained_parts is not None and self.pretrained is None:
+            raise InputError("`trained_parts` leaves the other parts as they are in `pretrained`: name a checkpoint")
+
+
+class LanguageModelTask(Task):
+    """Predict what follows a sentence in its document, or the sentence itself (Traynor 2018, chapters 3 and 4).
+
+    Rows of the corpus are documents, lists of sentences. The loss is in nits per character; STOP and END count as
+    characters. `max_train_samples` and `max_eval_samples` bound pairs, not documents, taken evenly from all of them.
+    """
+
+    config_class = LanguageModelConfig
+    auto_class = AutoModelForSeq2SeqLM
+    columns = ("sentences",)
+    training: LanguageModelConfig
+    # The second set to validate on, encoded.
+    general: Dataset | None = None
+
+    def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
+        training = self.training
+        rows = super().load(data_dir, dataset)
+        if training.general_dataset_kwargs is not None:
+            general = load_dataset(
+                training.dataset,
+                name=training.dataset_name,
+                data_dir=data_dir or training.data_dir,
+                **training.general_dataset_kwargs,
+            )
+            rows["general"] = self._select(general, "validation", None)
+        return rows
+
+    def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
+        return super()._select(dataset, split, None)
+
+    def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        if self.training.tokenizer is not None or self.training.pretrained is not None:
+            tokenizer = load_tokenizer(self.training.tokenizer or self.training.pretrained)
+        else:
+            tokenizer = HierarchicalLmTokenizer.from_texts(self.texts(rows), vocab_size)
+        if not isinstance(tokenizer, HierarchicalLmTokenizer):
+            raise InputError(f"`tokenizer`: a {type(tokenizer).__name__} does not spell words; train one: null")
+        return tokenizer
+
+    def texts(self, rows: Dataset) -> Iterable[str]:
+        return chain.from_iterable(document["sentences"] for document in rows)
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        limits = {"train": self.training.max_train_samples}
+        encoded = {
+            split: encode_documents(
+                documents, tokenizer, self.training.objective, limits.get(split, self.training.max_eval_samples)
+            )
+            for split, documents in rows.items()
+        }
+        self.general = encoded.pop("general", None)
+        return DatasetDict(encoded)
+
+    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+        pretrained = self.training.pretrained
+        if pretrained is None:
+            return super().make_model(config)
+        try:
+            return self.auto_class.from_pretrained(
+                pretrained, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(f"`pretrained`: {pretrained} cannot be loaded as this recipe's model: {error}") from error
+
+    def prepare_model(self, model: PreTrainedModel) -> None:
+        if self.training.trained_parts is None:
+            return
+        model.requires_grad_(False)
+        for name in self.training.trained_parts:
+            try:
+                model.get_submodule(name).requires_grad_(True)
+            except AttributeError as error:
+                raise InputError(f"`trained_parts`: the model has no part {name}") from error
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "labels")
+
+    def make_batches(self, encoded: Dataset) -> ShuffledDocuments:
+        training = self.training
+        return ShuffledDocuments(
+            np.asarray(encoded.with_format("numpy")["document"][:]),
+            training.train_batch_size,
+            training.gradient_accumulation_steps,
+            training.shuffle_buffer,
+            training.interleaved_documents,
+            training.seed,
+        )
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        self.collator = PairCollator(tokenizer.pad_token_id)
+        return self.collator
+
+    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
+
+    def validate(
+        self,
+        model: nn.Module,
+        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+        counts: np.ndarray,
+        accelerator: Accelerator,
+        stop: Callable[[], bool],
+    ) -> dict[str, float] | None:
+        scores = super().validate(model, shares, counts, accelerator, stop)
+        if scores is None or self.general is None:
+            return scores
+        batches = LengthBatches(*self.lengths(self.general), max_rows=self.training.train_batch_size).in_order()
+        general = super().validate(
+            model,
+            share_batches(batches, lambda rows: self.collator(self.general.__getitems__(rows)), accelerator),
+            self.counts(self.general),
+            accelerator,
+            stop,
+        )
+        return None if general is None else {**scores, "general_loss": general["loss"]}
+
+
+def encode_documents(
+    documents: Dataset,
+    tokenizer: HierarchicalLmTokenizer,
+    objective: str = "next_sentence",
+    max_samples: int | None = None,
+) -> Dataset:
+    """Tokenise documents once, for all epochs, a row for every sentence; one document is held at a time.
+
+    Args:
+        documents: Column `sentences`.
+        tokenizer: Spells words.
+        objective: "next_sentence" pairs a sentence with what follows it, "autoencode" with itself; sentences of over
+            30 words are split at commas, and cut, for both.
+        max_samples: At most so many rows, evenly spaced over all documents.
+
+    Returns:
+        Columns `input_ids`, `labels` and `document`, the number of the document, ascending.
+
+    Raises:
+        InputError: If no document has a sentence, or a sentence and what follows it.
+    """
+    encoded = documents.map(
+        _encode,
+        batched=True,
+        batch_size=1,
+        with_indices=True,
+        remove_columns=documents.column_names,
+        features=FEATURES,
+        fn_kwargs={
+            "vocabulary": tokenizer.get_vocab(),
+            "marks": (tokenizer.stop_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id),
+            "max_characters": tokenizer.max_characters,
+            "objective": objective,
+        },
+        desc="Spelling",
+    )
+    if not len(encoded):
+        raise InputError(f"none of the {len(documents)} documents has enough sentences for `objective: {objective}`")
+    if max_samples is None or max_samples >= len(encoded):
+        return encoded
+    return encoded.select(np.linspace(0, len(encoded) - 1, max_samples).astype(int)).flatten_indices()
+
+
+def _encode(
+    columns: dict[str, list],
+    numbers: list[int],
+    vocabulary: dict[str, int],
+    marks: tuple[int, int, int],
+    max_characters: int,
+    objective: str,
+) -> dict[str, list]:
+    stop, end, unknown = marks
+    spellings: dict[str, list[int]] = {}
+
+    def spell(words: list[str]) -> list[int]:
+        ids = []
+        for word in words:
+            if word not in spellings:
+                spellings[word] = [*(vocabulary.get(symbol, unknown) for symbol in word[:max_characters]), stop]
+            ids += spellings[word]
+        return [*ids, end]
+
+    rows: dict[str, list] = {"input_ids": [], "labels": [], "document": []}
+    for number, sentences in zip(numbers, columns["sentences"], strict=True):
+        for source, target in _examples(sentences, objective):
+            rows["input_ids"].append(spell(source))
+            rows["labels"].append(spell(target))
+            rows["document"].append(number)
+    return rows
+
+
+def _examples(sentences: Sequence[str], objective: str) -> Iterator[tuple[list[str], list[str]]]:
+    if objective == "next_sentence":
+        return sentence_pairs(sentences)
+    return ((words[:MAX_WORDS], words[:MAX_WORDS]) for words in fit_sentences(sentences))

@@ -1,0 +1,76 @@
+r"""Train language models for the same budget and chart their test scores, as figure 3.2 of Traynor 2018 does:
+
+    python scripts/compare_language_models.py hub_configs/sarah-lm-gutenberg-small hub_configs/gru-lm-gutenberg-small \
+        hub_configs/transformer-lm-gutenberg-small --data-dir data/gutenberg --output-dir runs/comparison \
+        --set max_steps=1200 --seeds 1 --seeds 2
+
+Each run has a folder of its own; what is trained there already is not trained again, so that a comparison that was
+stopped goes on. `comparison.json` and `comparison.png` hold what came out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hf_paraphrase import load_dataset
+from hf_paraphrase.cli_options import parse_pairs
+from hf_paraphrase.files import write_text
+from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.language_model_evaluation import evaluate_language_model, plot_architectures
+from hf_paraphrase.training.recipe import Recipe, load_recipe
+from hf_paraphrase.training.search import train_once
+
+
+def main(
+    recipes: Annotated[list[Path], typer.Argument(help="Folders of recipes.")],
+    output_dir: Annotated[Path, typer.Option(help="Where the runs, the figures and the chart go.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="A field for all recipes; repeatable.")
+    ] = None,
+    seeds: Annotated[list[int] | None, typer.Option(help="A run of every recipe with each; repeatable.")] = None,
+    split: Annotated[str, typer.Option(help="Split to compare on.")] = "test",
+    max_samples: Annotated[int | None, typer.Option(min=1, help="At most so many examples of it.")] = None,
+) -> None:
+    """Train, evaluate and draw."""
+    runs, scores = [], {}
+    chosen = [load_recipe(path).override(parse_pairs("--set", override or [])) for path in recipes]
+    for recipe in chosen:
+        for seed in seeds or [recipe.training.seed]:
+            folder = output_dir / f"{recipe.name}-seed={seed}"
+            summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": data_dir})
+            results = evaluate(folder, recipe, data_dir, split, max_samples)
+            score = results["nits_per_character"]
+            scores.setdefault(recipe.name, []).append(score["score"])
+            spent = {name: summary[name] for name in ("num_parameters", "steps", "train_seconds")}
+            runs.append({"recipe": recipe.name, "seed": seed, **score, **spent})
+            print(f"{recipe.name}, seed {seed}: {score['score']:.3f} nits per character", flush=True)
+    runs.sort(key=lambda run: run["score"])
+    write_text(output_dir / "comparison.json", json.dumps({"split": split, "runs": runs}, indent=2) + "\n")
+    plot_architectures(scores, output_dir / "comparison.png")
+
+
+def evaluate(folder: Path, recipe: Recipe, data_dir: Path | None, split: str, max_samples: int | None) -> dict:
+    """Nits per character of a run on a split of its recipe's corpus."""
+    training = recipe.training
+    kwargs = training.dataset_kwargs
+    documents = load_dataset(
+        training.dataset, training.dataset_name, data_dir=data_dir or training.data_dir, split=split, **kwargs
+    )
+    return evaluate_language_model(
+        *load_paraphraser(folder),
+        documents,
+        objective=training.objective,
+        max_samples=max_samples,
+        output_dir=folder / "evaluation",
+        split=split,
+        data={"path": training.dataset, "name": training.dataset_name, **kwargs},
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
