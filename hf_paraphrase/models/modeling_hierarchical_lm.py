@@ -13,10 +13,10 @@ from transformers.utils import can_return_tuple
 from .cache_hierarchical_lm import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .embedding_paraphraser import EmbeddingParaphraser, perturb
-from .modeling_residual_lstm import embed, shift_tokens_right
-from .portable import PortableModel
+from .language_model_head import LanguageModelHeadMixin
 from .ragged import Ragged, Words, find_words
 from .sentence_layers import SentenceAttention, condition, make_layer
+from .token_ids import embed
 from .word_coders import FeedForward, WordDecoder, WordEncoder
 
 __all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
@@ -355,7 +355,7 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
 
 
 class HierarchicalLmForConditionalGeneration(
-    EmbeddingParaphraser, PortableModel, HierarchicalLmPreTrainedModel, GenerationMixin
+    EmbeddingParaphraser, LanguageModelHeadMixin, HierarchicalLmPreTrainedModel, GenerationMixin
 ):
     """The model of Traynor 2018 with a softmax over the characters, for training and `generate()`."""
 
@@ -365,20 +365,10 @@ class HierarchicalLmForConditionalGeneration(
         self.lm_head = nn.Linear(config.word_decoder_sizes[-1], config.vocab_size)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
-
     def embed_words(self, input_ids: torch.LongTensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
         words = self._find_words(input_ids, attention_mask)
         return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
-
-    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
-        """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
-        return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
 
     @can_return_tuple
     def forward(
