@@ -185,7 +185,7 @@ def test_noise_is_as_wide_as_the_vector_varies():
 
 def test_noise_stands_in_training_alone():
     model = TestHierarchicalLm().small_model(dropout=0.0, sentence_noise=1.0)
-    batch = Seq2SeqMixin.batch()
+    batch = TestHierarchicalLm().batch()
     assert torch.equal(model(**batch).loss, model(**batch).loss)
     model.train()
     assert not torch.equal(model(**batch).loss, model(**batch).loss)
