@@ -74,9 +74,8 @@ def interpolate_documents(
     for name in ("final_hidden", "final_cell"):
         ends[name] = torch.lerp(ends[name][:1], ends[name][1:], shares)
     # Nobody looks at them any more, but `generate()` counts rows by them.
-    for name in ("last_hidden_state", "sentence_states", "sentence_mask", "sentence_ends"):
-        if ends[name] is not None:
-            ends[name] = ends[name][:1].repeat_interleave(steps, dim=0)
+    for name in ends.keys() - {"final_hidden", "final_cell"}:
+        ends[name] = ends[name][:1].repeat_interleave(steps, dim=0)
     limit = int(1.5 * int(inputs["attention_mask"].sum(dim=1).max()))
     written = model.generate(encoder_outputs=ends, max_new_tokens=limit)
     return [text.strip() for text in tokenizer.batch_decode(written, skip_special_tokens=True)]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import Literal
 
 import torch
@@ -8,6 +7,9 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 __all__ = ["run_packed_lstm"]
+
+# Gradients of both functions from what these returned.
+sigmoid_backward, tanh_backward = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
 
 
 def run_packed_lstm(
@@ -74,34 +76,35 @@ class _Layer(torch.autograd.Function):
             outputs.append(h)
             cells.append(c)
         outputs, cells = torch.cat(outputs), torch.cat(cells)
-        ctx.save_for_backward(weight, *start, torch.cat(gates), outputs, cells)
+        ctx.save_for_backward(weight, *start, outputs, cells, *gates)
         ctx.sizes, ctx.has_tanh = sizes, has_tanh
         return outputs, cells
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad_outputs, grad_cells):
-        weight, h, c, gates, outputs, cells = ctx.saved_tensors
-        sizes = ctx.sizes
-        i, f, g, o = gates.chunk(4, dim=1)
-        squashed = torch.tanh(cells) if ctx.has_tanh else cells
-        # What the gradients of c and h are multiplied by, for all words at once.
-        by_cell = torch.stack((g * i * (1 - i), _before(c, cells, sizes) * f * (1 - f), i * (1 - g * g)), dim=1)
-        by_output = squashed * o * (1 - o)
-        output_to_cell = o * (1 - squashed * squashed) if ctx.has_tanh else o
-
-        grad_gates = torch.empty_like(gates).unflatten(1, (4, -1))
-        ends = list(accumulate(sizes))
+        weight, h, c, outputs, cells, *gates = ctx.saved_tensors
+        sizes, grad_gates = ctx.sizes, []
+        steps = (grad_outputs, grad_cells, cells, _before(c, cells, sizes))
         grad_h = grad_c = h[:0]
-        for size, end in zip(reversed(sizes), reversed(ends), strict=True):
-            words = slice(end - size, end)
-            grad_h = _add_rows(grad_outputs[words], grad_h)
-            grad_c = _add_rows(grad_cells[words], grad_c).addcmul_(grad_h, output_to_cell[words])
-            torch.mul(grad_c.unsqueeze(1), by_cell[words], out=grad_gates[words, :3])
-            torch.mul(grad_h, by_output[words], out=grad_gates[words, 3])
-            grad_h = (grad_gates[words].flatten(1).to(weight.dtype) @ weight).to(h.dtype)
-            grad_c = grad_c * f[words]
-        grad_gates = grad_gates.flatten(1).to(weight.dtype)
+        for gate, added_h, added_c, cell, before in zip(
+            *(reversed(step) for step in (gates, *(words.split(sizes) for words in steps))), strict=True
+        ):
+            i, f, g, o = gate.chunk(4, dim=1)
+            squashed = torch.tanh(cell) if ctx.has_tanh else cell
+            grad_h = _add_rows(added_h, grad_h)
+            to_cell = grad_h * o
+            grad_c = _add_rows(added_c, grad_c).add_(tanh_backward(to_cell, squashed) if ctx.has_tanh else to_cell)
+            grads = (
+                sigmoid_backward(grad_c * g, i),
+                sigmoid_backward(grad_c * before, f),
+                tanh_backward(grad_c * i, g),
+                sigmoid_backward(grad_h * squashed, o),
+            )
+            grad_gates.append(torch.cat(grads, dim=1).to(weight.dtype))
+            grad_h = (grad_gates[-1] @ weight).to(h.dtype)
+            grad_c = grad_c * f
+        grad_gates = torch.cat(grad_gates[::-1])
         grad_weight = grad_gates.t() @ _before(h, outputs, sizes).to(weight.dtype)
         return grad_gates, grad_weight, grad_h, grad_c, None, None
 

@@ -8,6 +8,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from hf_paraphrase import HierarchicalAutoencoderConfig, HierarchicalAutoencoderForConditionalGeneration
 from hf_paraphrase.document_evaluation import (
     evaluate_autoencoder,
     format_document_results,
@@ -110,6 +111,15 @@ def test_the_ends_of_an_interpolation_are_the_reconstructions(run):
     for text, end in zip(texts, written[::2], strict=True):
         ids = model.generate(**tokenizer(text, return_tensors="pt"), max_length_factor=None, max_new_tokens=10)
         assert end == tokenizer.decode(ids[0], skip_special_tokens=True).strip()
+
+
+def test_between_documents_without_hierarchy(run):
+    tokenizer = AutoTokenizer.from_pretrained(run[0])
+    config = HierarchicalAutoencoderConfig(
+        vocab_size=len(tokenizer), hidden_size=8, num_layers=2, hierarchy="none", max_length_factor=None
+    )
+    model = HierarchicalAutoencoderForConditionalGeneration(config).eval()
+    assert len(interpolate_documents(model, tokenizer, "room staff.", "beach.\nfood city.", steps=4)) == 4
 
 
 def test_vectors_do_not_depend_on_the_batch(run):
