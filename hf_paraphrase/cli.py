@@ -20,6 +20,12 @@ from .cli_hub import app as hub_app
 from .cli_hub import push_trained
 from .cli_matching import evaluate_matcher
 from .cli_options import (
+    DataDir,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
     MeteorStages,
     MeteorVariant,
     Metrics,
@@ -177,16 +183,12 @@ def train(
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
-    ] = None,
-    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")] = None,
-    dataset_kwargs: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-    ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
-    split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
-    max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")] = None,
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    dataset_kwargs: DatasetKwargs = None,
+    data_dir: DataDir = None,
+    split: EvaluatedSplit = "test",
+    max_samples: MaxSamples = None,
     sample_seed: Annotated[
         int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
     ] = None,

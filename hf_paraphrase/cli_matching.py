@@ -7,24 +7,30 @@ from typing import Annotated
 
 import typer
 
-from .cli_options import NumSamples, parse_pairs, read_training_config
+from .cli_options import (
+    DataDir,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
+    NumSamples,
+    parse_pairs,
+    read_training_config,
+)
 
 __all__ = ["evaluate_matcher"]
 
 
 def evaluate_matcher(
     model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
-    ] = None,
-    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")] = None,
-    dataset_kwargs: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-    ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
-    split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    dataset_kwargs: DatasetKwargs = None,
+    data_dir: DataDir = None,
+    split: EvaluatedSplit = "test",
     threshold_split: Annotated[str, typer.Option(help="Split that chooses the threshold of F1.")] = "validation",
-    max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")] = None,
+    max_samples: MaxSamples = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Pairs at once.")] = 64,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,

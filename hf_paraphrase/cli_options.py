@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from .training.arguments import TrainingConfig
 
 __all__ = [
+    "DataDir",
+    "DatasetKwargs",
+    "DatasetName",
+    "EvaluatedCorpus",
+    "EvaluatedSplit",
+    "MaxSamples",
     "Metrics",
     "MeteorStages",
     "MeteorVariant",
@@ -25,6 +31,16 @@ __all__ = [
     "read_training_config",
 ]
 
+EvaluatedCorpus = Annotated[
+    str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
+]
+DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
+DatasetKwargs = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
+]
+DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
+EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
+MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
 Metrics = Annotated[
     str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
 ]

@@ -28,7 +28,7 @@ class LanguageModelHeadMixin(PortableModel):
     def read_labels(
         self, labels: torch.LongTensor, decoder_attention_mask: torch.Tensor | None
     ) -> tuple[torch.LongTensor, torch.Tensor]:
-        """Return the decoder's inputs that labels imply, and unless there is one, the mask of what stands before them.
+        """Return the decoder's inputs that labels imply, and their mask, which is made unless it is given.
 
         Args:
             labels: `(batch, target_length)`, -100 where there is none.
