@@ -18,6 +18,8 @@ from typing import Annotated
 import torch
 import typer
 
+from hf_paraphrase.training.allocator import keep_freed_memory
+
 # Part: module and function, loaded when it is asked for, since some need extras.
 PARTS = {
     "train": ("recurrent", "benchmark_train"),
@@ -50,6 +52,7 @@ def main(
         raise typer.BadParameter(f"no part {part}; there are {', '.join(PARTS)}")
     torch.manual_seed(0)
     torch.set_num_threads(threads)
+    keep_freed_memory()  # as training does
     print(f"torch {torch.__version__}, {device}, {threads} threads, medians of {repeats}")
     print(f"{'ours':<28}{'against':<30}{'ours':>10}{'theirs':>10}  ratio")
     for part in parts or PARTS:

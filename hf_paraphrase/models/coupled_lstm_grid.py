@@ -15,7 +15,8 @@ DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 # The LSTMs of each coupling, each by the cells whose h and c it reads: steps back in X and in Y.
 COUPLINGS = {"tight": (((0, 1), (1, 0)),), "loose": (((1, 0),), ((0, 1),))}
 
-# Rows of the longest anti-diagonal that a CPU scans together, so that its cache holds all that a step needs.
+# Rows of the longest anti-diagonal that a CPU scans together, for each thread, so that its cache holds all that a step
+# needs.
 ROWS_AT_ONCE = 1280
 
 
@@ -119,9 +120,14 @@ class WordLayout(PairLayout):
 
 
 class GridPart(NamedTuple):
-    """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts."""
+    """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts.
+
+    `places` are those of all pairs, anti-diagonal after anti-diagonal, of which each has one of `sizes`.
+    """
 
     rows: int
+    places: torch.LongTensor
+    sizes: list[int]
     pairs: PairLayout
     x: WordLayout
     y: WordLayout
@@ -162,7 +168,8 @@ class GridOrder:
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         cells = ((i + j) * n + i).flatten().argsort()
         places = (row * n + x[cells // m]) * m + y[cells % m], row * n + x, (row * m + y).flip(0)
-        size = batch if device.type != "cpu" else max(1, ROWS_AT_ONCE // (min(n, m) * len(directions)))
+        rows = ROWS_AT_ONCE * torch.get_num_threads()
+        size = batch if device.type != "cpu" else max(1, rows // (min(n, m) * len(directions)))
         parts = zip(*(place.split(size, dim=2) for place in places), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 
@@ -177,7 +184,8 @@ class GridOrder:
             for starts in (starts_x, starts_y)
         )
         words = (WordLayout(*both) for both in zip((x.flatten(), y.flatten()), slices, strict=True))
-        return GridPart(rows, PairLayout(pairs.flatten().split(sizes)), *words)
+        places = pairs.flatten()
+        return GridPart(rows, places, sizes, PairLayout(places.split(sizes)), *words)
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:

@@ -52,8 +52,9 @@ def coupled_lstm(
 class CoupledLstmFunction(torch.autograd.Function):
     """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
 
-    Every anti-diagonal has tensors of its own. One for all would be so large that the allocator takes fresh pages from
-    the system for it each time, which alone costs half as much as the products.
+    Kept for the way back are each anti-diagonal's gates and c, and h of a part of the batch. Gates have tensors of
+    their own: one for all would be so large that the allocator takes fresh pages from the system for it each time,
+    which alone costs half as much as the products.
     """
 
     @staticmethod
@@ -108,23 +109,21 @@ def scan(
         hidden: h of all pairs, to which those of each direction are added.
 
     Returns:
-        For each anti-diagonal and each lane its gates, states and c, which the way back needs.
+        What the way back needs: h of all anti-diagonals, and for each of them and each lane its gates and c.
     """
     links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    saved, h, memory = [], None, [None] * len(lanes)
-    for t in range(len(links[0])):
-        outputs = []
-        for number, (lane, sources) in enumerate(zip(lanes, inputs, strict=True)):
+    all_h = hidden.new_empty(sum(part.sizes), hidden.shape[1])
+    saved, h_before, memory = [all_h], None, [None] * len(lanes)
+    for t, h in enumerate(all_h.split(part.sizes)):
+        for number, (lane, sources, output) in enumerate(zip(lanes, inputs, h.chunk(len(lanes), 1), strict=True)):
             if len(sources) > 1:
                 gates = torch.add(*(layout.read(laid_out, t) for layout, laid_out in sources))
             else:
                 gates = sources[0][0].copy(sources[0][1], t)
-            states = lane.read_states(h, links[number][t], len(gates))
-            output, memory[number] = lane.step(gates, states, memory[number], links[number][t])
-            outputs.append(output)
-            saved += gates, states, memory[number]
-        h = outputs[0] if len(lanes) == 1 else torch.cat(outputs, dim=1)
-        part.pairs.add(hidden, t, h)
+            memory[number] = lane.step(gates, h_before, memory[number], links[number][t], output)
+            saved += gates, memory[number]
+        h_before = h
+    hidden.index_add_(0, part.places, all_h)
     return saved
 
 
@@ -143,18 +142,18 @@ def scan_back(
         grad_weights: For each lane, the gradient of its weights, which is added to.
     """
     links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    steps = len(links[0])
+    all_h, *saved = saved
+    all_h, all_grad_h = all_h.split(part.sizes), grad.index_select(0, part.places).split(part.sizes)
     grad_gates, grad_memory = [None] * len(lanes), [None] * len(lanes)
-    for t in reversed(range(steps)):
-        grad_h = part.pairs.read(grad, t)
-        if t + 1 < steps:
+    for t in reversed(range(len(all_h))):
+        h, grad_h = all_h[t], all_grad_h[t]
+        if t + 1 < len(all_h):
             for number, lane in enumerate(lanes):
-                states = saved[3 * ((t + 1) * len(lanes) + number) + 1]
-                lane.multiply_back(grad_gates[number], states, grad_h, links[number][t + 1], grad_weights[number])
+                lane.multiply_back(grad_gates[number], h, grad_h, links[number][t + 1], grad_weights[number])
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_h.chunk(len(lanes), dim=1), strict=True)):
-            place = 3 * (t * len(lanes) + number)
-            gates, _, c = saved[place : place + 3]
-            c_before = saved[place - 3 * len(lanes) + 2] if t else None
+            place = 2 * (t * len(lanes) + number)
+            gates, c = saved[place : place + 2]
+            c_before = saved[place - 2 * len(lanes) + 1] if t else None
             grad_gates[number], grad_memory[number] = lane.step_back(
                 grad_output, grad_memory[number], gates, c, c_before, links[number][t]
             )
@@ -179,9 +178,9 @@ class Lane:
         self.hidden_size = len(weight) // self.n_gates
         self.width = weight.shape[1] // len(neighbors)
 
-    def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
-        """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
-        states = self.weight.new_empty(rows, self.weight.shape[1]) if links else self.weight.new_empty(0)
+    def read_states(self, h_before: torch.Tensor, links: tuple[Link, ...], rows: int) -> torch.Tensor:
+        """Lay the neighbors' h beside each other, zeros where there is none."""
+        states = self.weight.new_empty(rows, self.weight.shape[1])
         for slot, (readers, read, others) in enumerate(links):
             part = states.narrow(1, slot * self.width, self.width)
             part[readers] = h_before[read]
@@ -189,18 +188,18 @@ class Lane:
                 part[other] = 0
         return states
 
-    def step(self, gates, states, c_before, links: tuple[Link, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Turn the inputs `gates` into the gates, in place, and return h and c."""
+    def step(self, gates, h_before, c_before, links: tuple[Link, ...], h: torch.Tensor) -> torch.Tensor:
+        """Turn the inputs `gates` into the gates, in place, fill `h`, and return c."""
         if links:
-            gates.addmm_(states, self.transposed)
+            gates.addmm_(self.read_states(h_before, links, len(gates)), self.transposed)
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         candidate.mul_(-2)
         gates.sigmoid_()
         c = torch.addcmul(entry, entry, candidate, value=-2)
         for forget, (readers, read, _) in zip(forgets, links, strict=False):
             c[readers].addcmul_(forget[readers], c_before[read])
-        squashed = (c * -2).sigmoid_()
-        return torch.addcmul(output, output, squashed, value=-2), c
+        torch.addcmul(output, output, (c * -2).sigmoid_(), value=-2, out=h)
+        return c
 
     def step_back(self, grad_h, grad_c, gates, c, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the gradient of the inputs, and that of c of the anti-diagonal before.
@@ -228,9 +227,9 @@ class Lane:
             grad_c_before[read].addcmul_(grad, forget[readers])
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
 
-    def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
+    def multiply_back(self, grad_gates, h_before, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
         """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
-        grad_weight.addmm_(grad_gates.t(), states)
+        grad_weight.addmm_(grad_gates.t(), self.read_states(h_before, links, len(grad_gates)))
         grad_states = grad_gates @ self.weight
         for part, (readers, read, _) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
             grad_h_before[read].add_(part[readers])

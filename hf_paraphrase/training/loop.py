@@ -21,6 +21,7 @@ from transformers import (
 
 from ..errors import InputError
 from ..files import write_directory, write_text
+from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
@@ -72,6 +73,8 @@ def train(
     training, output_dir = recipe.training, Path(output_dir)
     checkpoint = check_output(recipe, output_dir, overwrite, resume)
     accelerator = _make_accelerator(recipe, output_dir)
+    if accelerator.device.type == "cpu":
+        keep_freed_memory()
     # Asked now: the working tree may change while the model trains.
     environment = describe_environment(accelerator.device)
     task = TASKS[training.task](training)
