@@ -3,6 +3,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,6 +33,8 @@ class GutenbergConfig(RunningTextConfig):
         train_books: Most books to train on.
         validation_books: Most books to validate on. The thesis has none.
         test_books: Most books to test on. Of fewer books than wanted, the three numbers are proportions.
+        parts: How many parts of as many paragraphs each book is cut into. Each counts as a book, so that parts of one
+            are in different splits: a makeshift for an author of few books.
     """
 
     author: str | None = None
@@ -39,10 +42,11 @@ class GutenbergConfig(RunningTextConfig):
     train_books: int = 303
     validation_books: int = 0
     test_books: int = 30
+    parts: int = 1
 
     def check(self) -> None:
         super().check()
-        self.at_least(1, "train_books")
+        self.at_least(1, "train_books", "parts")
         self.at_least(0, "validation_books", "test_books")
         check_splitter(self.splitter)
 
@@ -72,7 +76,7 @@ class GutenbergBuilder(RunningTextBuilder):
     Splits: 303 books in `train` and 30 in `test`, or these proportions of fewer books, such as 146 and 15 of 161;
     `validation` where `validation_books` asks for it. Split by book, and books that share text, such as a collection
     of stories and each of them alone, are never in different splits. For `author="W. W. Jacobs"` the thesis had
-    `train_books=86` and `test_books=11`, for Charles Darwin 17 and 3.
+    `train_books=86` and `test_books=11`, for Charles Darwin 17 and 3. With `parts`, parts of books are split so.
 
     Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
     """
@@ -100,21 +104,27 @@ class GutenbergBuilder(RunningTextBuilder):
         books, marks = self._read_books()
         groups = [[books[place] for place in group] for group in group_overlapping(marks)]
         return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"paths": sorted(paths)})
-            for split, paths in self._divide(groups).items()
-            if paths
+            datasets.SplitGenerator(name=split, gen_kwargs={"parts": sorted(parts)})
+            for split, parts in self._divide(groups).items()
+            if parts
         ]
 
-    def _generate_examples(self, paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _generate_examples(self, parts: list[tuple[Path, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
         split_sentences = sentence_splitter(self.config.splitter)
-        for path in paths:
+        for path, part in parts:
             book = read_book(path)
-            sentences = (sentence for paragraph in book.paragraphs for sentence in split_sentences(paragraph))
+            paragraphs = self._cut(book.paragraphs)[part]
+            sentences = (sentence for paragraph in paragraphs for sentence in split_sentences(paragraph))
             for number, row in enumerate(self.rows(book.title, book.author, sentences)):
-                yield f"{path.name}-{number}", row
+                yield f"{path.name}-{part}-{number}", row
 
-    def _read_books(self) -> tuple[list[Path], list[set[int]]]:
-        """The files of the books asked for, and the fingerprints of each."""
+    def _cut(self, paragraphs: list[str]) -> list[list[str]]:
+        """A book's parts, in order."""
+        bounds = [len(paragraphs) * part // self.config.parts for part in range(self.config.parts + 1)]
+        return [paragraphs[start:stop] for start, stop in pairwise(bounds)]
+
+    def _read_books(self) -> tuple[list[tuple[Path, int]], list[set[int]]]:
+        """The files of the books asked for, with the number of each part, and the fingerprints of each."""
         books, marks, authors = [], [], set()
         paths = self.paths(self.data_dir)
         if not paths:
@@ -129,8 +139,9 @@ class GutenbergBuilder(RunningTextBuilder):
                     continue
                 authors.add(book.author)
                 if self.config.author is None or _letters(book.author) == _letters(self.config.author):
-                    books.append(path)
-                    marks.append(fingerprints(book.paragraphs))
+                    parts = self._cut(book.paragraphs)
+                    books += [(path, number) for number in range(len(parts))]
+                    marks += map(fingerprints, parts)
         if not books:
             close = (
                 difflib.get_close_matches(self.config.author or "", authors, n=5, cutoff=0.4) or sorted(authors)[:5]
@@ -138,11 +149,11 @@ class GutenbergBuilder(RunningTextBuilder):
             raise InputError(f"`author`: no book here is by {self.config.author!r}; there are: {', '.join(close)}, …")
         return books, marks
 
-    def _divide(self, groups: list[list[Path]]) -> dict[str, list[Path]]:
+    def _divide(self, groups: list[list[tuple[Path, int]]]) -> dict[str, list[tuple[Path, int]]]:
         """Fill the splits with whole groups in a seeded order, one that is too large for a split going to the next."""
-        named = {tuple(path.relative_to(self.data_dir).as_posix() for path in group): group for group in groups}
+        named = {tuple(self._name(*part) for part in group): group for group in groups}
         wanted = self._sizes(sum(map(len, groups)))
-        splits: dict[str, list[Path]] = {split: [] for split in ("train", "validation", "test")}
+        splits: dict[str, list[tuple[Path, int]]] = {split: [] for split in ("train", "validation", "test")}
         for name in seeded_order(named, self.config.seed):
             group = named[name]
             for split, size in wanted.items():
@@ -156,6 +167,10 @@ class GutenbergBuilder(RunningTextBuilder):
                     "divide; add books, or set `test_books` to 0"
                 )
         return splits
+
+    def _name(self, path: Path, part: int) -> str:
+        name = path.relative_to(self.data_dir).as_posix()
+        return name if self.config.parts == 1 else f"{name}-{part}"
 
     def _sizes(self, count: int) -> dict[str, int]:
         wanted = {

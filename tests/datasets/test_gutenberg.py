@@ -193,6 +193,23 @@ def test_one_author(corpus):
         load(corpus, author="W. W. Jacob")
 
 
+def test_parts_of_one_book_are_divided(tmp_path):
+    text = "\n\n".join(f"Sentence number {number} stands alone here." for number in range(40))
+    write(tmp_path / "corpus" / "1.txt", "The One Book", "Charles Darwin", text=text)
+    splits = load(
+        tmp_path / "corpus", author="Charles Darwin", parts=10, train_books=7, validation_books=1, test_books=2
+    )
+    assert {split: len(rows) for split, rows in splits.items()} == {"train": 7, "validation": 1, "test": 2}
+    parts = [part for split in splits.values() for part in split["sentences"]]
+    assert all(len(part) == 4 for part in parts)
+    assert sorted(parts, key=lambda part: int(part[0].split()[2])) == [
+        [f"Sentence number {number} stands alone here." for number in range(first, first + 4)]
+        for first in range(0, 40, 4)
+    ]
+    with pytest.raises(InputError, match="parts"):
+        load(tmp_path / "corpus", parts=0)
+
+
 def test_the_seed_decides_and_the_folder_does_not(corpus, tmp_path):
     first, again, other = (set(load(corpus, seed=seed, test_books=90, split="test")["title"]) for seed in (1, 1, 2))
     assert first == again != other
