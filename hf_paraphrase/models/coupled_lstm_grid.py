@@ -60,6 +60,9 @@ class PairLayout:
         rows: For each anti-diagonal, their places.
     """
 
+    # Whether `lay_out` copies, and what it returns may be changed.
+    copies = False
+
     def __init__(self, rows: tuple[torch.LongTensor, ...]):
         self.rows = rows
 
@@ -96,6 +99,8 @@ class WordLayout(PairLayout):
         rows: The places of all words, in that order.
         slices: What each anti-diagonal has of them.
     """
+
+    copies = True
 
     def __init__(self, rows: torch.LongTensor, slices: list[slice]):
         self.rows, self.slices = rows, slices

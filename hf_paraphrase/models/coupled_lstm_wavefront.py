@@ -52,9 +52,8 @@ def coupled_lstm(
 class CoupledLstmFunction(torch.autograd.Function):
     """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
 
-    Kept for the way back are each anti-diagonal's gates and c, and h of a part of the batch. Gates have tensors of
-    their own: one for all would be so large that the allocator takes fresh pages from the system for it each time,
-    which alone costs half as much as the products.
+    Every anti-diagonal has tensors of its own. One for all would be so large that the allocator takes fresh pages from
+    the system for it each time, which alone costs half as much as the products.
     """
 
     @staticmethod
@@ -67,6 +66,9 @@ class CoupledLstmFunction(torch.autograd.Function):
         for part in order.parts:
             layouts = part.layouts(is_pairs)
             inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
+            for layout, laid_out in inputs:
+                if layout.copies:
+                    lanes[0].to_sigmoid(laid_out)
             saved += scan(part, lanes, by_lane(inputs, lanes), (n, m), hidden)
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
@@ -87,7 +89,14 @@ class CoupledLstmFunction(torch.autograd.Function):
             totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
             scan_back(part, lanes, by_lane(totals, lanes), (n, m), saved[number * size :][:size], grad, grad_weights)
             for (layout, total), grid in zip(totals, grad_grids, strict=True):
+                if layout.copies:
+                    lanes[0].whole(total)
                 layout.end(grid, total)
+        for is_pair, grid in zip(ctx.is_pairs, grad_grids, strict=True):
+            if is_pair:
+                lanes[0].whole(grid)
+        for grad_weight in grad_weights:
+            lanes[0].whole(grad_weight.t())
         return None, None, None, *grad_weights, *grad_grids
 
 
@@ -109,19 +118,22 @@ def scan(
         hidden: h of all pairs, to which those of each direction are added.
 
     Returns:
-        What the way back needs: h of all anti-diagonals, and for each of them and each lane its gates and c.
+        For each anti-diagonal and each lane its gates, states, c and σ(-2c), which the way back needs.
     """
     links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
     all_h = hidden.new_empty(sum(part.sizes), hidden.shape[1])
-    saved, h_before, memory = [all_h], None, [None] * len(lanes)
+    saved, h_before, memory = [], None, [None] * len(lanes)
     for t, h in enumerate(all_h.split(part.sizes)):
         for number, (lane, sources, output) in enumerate(zip(lanes, inputs, h.chunk(len(lanes), 1), strict=True)):
             if len(sources) > 1:
                 gates = torch.add(*(layout.read(laid_out, t) for layout, laid_out in sources))
             else:
                 gates = sources[0][0].copy(sources[0][1], t)
-            memory[number] = lane.step(gates, h_before, memory[number], links[number][t], output)
-            saved += gates, memory[number]
+            if not sources[0][0].copies:
+                lane.to_sigmoid(gates)
+            states = lane.read_states(h_before, links[number][t], len(gates))
+            memory[number], squashed = lane.step(gates, states, memory[number], links[number][t], output)
+            saved += gates, states, memory[number], squashed
         h_before = h
     hidden.index_add_(0, part.places, all_h)
     return saved
@@ -142,20 +154,20 @@ def scan_back(
         grad_weights: For each lane, the gradient of its weights, which is added to.
     """
     links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    all_h, *saved = saved
-    all_h, all_grad_h = all_h.split(part.sizes), grad.index_select(0, part.places).split(part.sizes)
+    steps, all_grad_h = len(part.sizes), grad.index_select(0, part.places).split(part.sizes)
     grad_gates, grad_memory = [None] * len(lanes), [None] * len(lanes)
-    for t in reversed(range(len(all_h))):
-        h, grad_h = all_h[t], all_grad_h[t]
-        if t + 1 < len(all_h):
+    for t in reversed(range(steps)):
+        grad_h = all_grad_h[t]
+        if t + 1 < steps:
             for number, lane in enumerate(lanes):
-                lane.multiply_back(grad_gates[number], h, grad_h, links[number][t + 1], grad_weights[number])
+                states = saved[4 * ((t + 1) * len(lanes) + number) + 1]
+                lane.multiply_back(grad_gates[number], states, grad_h, links[number][t + 1], grad_weights[number])
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_h.chunk(len(lanes), dim=1), strict=True)):
-            place = 2 * (t * len(lanes) + number)
-            gates, c = saved[place : place + 2]
-            c_before = saved[place - 2 * len(lanes) + 1] if t else None
+            place = 4 * (t * len(lanes) + number)
+            gates, _, _, squashed = saved[place : place + 4]
+            c_before = saved[place - 4 * len(lanes) + 2] if t else None
             grad_gates[number], grad_memory[number] = lane.step_back(
-                grad_output, grad_memory[number], gates, c, c_before, links[number][t]
+                grad_output, grad_memory[number], gates, squashed, c_before, links[number][t]
             )
             for layout, total in totals[number]:
                 layout.add(total, t, grad_gates[number])
@@ -165,7 +177,7 @@ class Lane:
     """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
 
     tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
-    stands where c̃ has its place among the gates.
+    stands where c̃ has its place among the gates. On the way back its factor 4 is left out, which `whole` restores.
 
     Args:
         weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
@@ -173,14 +185,28 @@ class Lane:
     """
 
     def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
-        self.weight, self.transposed, self.neighbors = weight, weight.t(), neighbors
+        self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
-        self.width = weight.shape[1] // len(neighbors)
+        self.n_states, self.width = weight.shape[1], weight.shape[1] // len(neighbors)
+        forth, self.back = weight.clone(), weight.clone()
+        self.to_sigmoid(forth.t())
+        self.whole(self.back.t())
+        self.forth = forth.t()
 
-    def read_states(self, h_before: torch.Tensor, links: tuple[Link, ...], rows: int) -> torch.Tensor:
-        """Lay the neighbors' h beside each other, zeros where there is none."""
-        states = self.weight.new_empty(rows, self.weight.shape[1])
+    def to_sigmoid(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Turn inputs of gates, `(…, gates * hidden_size)`, into those of σ, in place."""
+        inputs.narrow(1, 0, self.hidden_size).mul_(-2)
+        return inputs
+
+    def whole(self, grad_gates: torch.Tensor) -> torch.Tensor:
+        """Turn what `step_back` leaves of the gradient of the inputs into all of it, in place."""
+        grad_gates.narrow(1, 0, self.hidden_size).mul_(4)
+        return grad_gates
+
+    def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
+        """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
+        states = self.back.new_empty(rows if links else 0, self.n_states)
         for slot, (readers, read, others) in enumerate(links):
             part = states.narrow(1, slot * self.width, self.width)
             part[readers] = h_before[read]
@@ -188,20 +214,22 @@ class Lane:
                 part[other] = 0
         return states
 
-    def step(self, gates, h_before, c_before, links: tuple[Link, ...], h: torch.Tensor) -> torch.Tensor:
-        """Turn the inputs `gates` into the gates, in place, fill `h`, and return c."""
+    def step(
+        self, gates, states, c_before, links: tuple[Link, ...], h: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn the inputs `gates` into the gates, in place, fill `h`, and return c and σ(-2c)."""
         if links:
-            gates.addmm_(self.read_states(h_before, links, len(gates)), self.transposed)
+            gates.addmm_(states, self.forth)
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
-        candidate.mul_(-2)
         gates.sigmoid_()
         c = torch.addcmul(entry, entry, candidate, value=-2)
         for forget, (readers, read, _) in zip(forgets, links, strict=False):
             c[readers].addcmul_(forget[readers], c_before[read])
-        torch.addcmul(output, output, (c * -2).sigmoid_(), value=-2, out=h)
-        return c
+        squashed = (c * -2).sigmoid_()
+        torch.addcmul(output, output, squashed, value=-2, out=h)
+        return c, squashed
 
-    def step_back(self, grad_h, grad_c, gates, c, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def step_back(self, grad_h, grad_c, gates, squashed, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the gradient of the inputs, and that of c of the anti-diagonal before.
 
         Given are those of its own h and, as far as the one after uses it, of its own c. Both are overwritten.
@@ -209,12 +237,11 @@ class Lane:
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         grad_gates = torch.empty_like(gates)
         grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
-        squashed = (c * -2).sigmoid_()
         torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
         through_h = sigmoid_backward(grad_h.mul_(output), squashed)
         grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
-        torch.mul(grad_c, entry, out=grad_candidate).mul_(4)
+        torch.mul(grad_c, entry, out=grad_candidate)
         if not links:
             grad_gates[:, 3 * self.hidden_size :] = 0
             return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), None
@@ -227,9 +254,9 @@ class Lane:
             grad_c_before[read].addcmul_(grad, forget[readers])
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
 
-    def multiply_back(self, grad_gates, h_before, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
+    def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
         """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
-        grad_weight.addmm_(grad_gates.t(), self.read_states(h_before, links, len(grad_gates)))
-        grad_states = grad_gates @ self.weight
+        grad_weight.addmm_(grad_gates.t(), states)
+        grad_states = grad_gates @ self.back
         for part, (readers, read, _) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
             grad_h_before[read].add_(part[readers])
