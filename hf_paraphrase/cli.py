@@ -339,17 +339,26 @@ def paraphrase(
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Output folders of `train`.")],
     output: Annotated[Path, typer.Option(help="The picture to write, for instance curves.png.")],
+    fine_tuning: Annotated[
+        bool, typer.Option("--fine-tuning", help="Of language models: nits per character, on the general set too.")
+    ] = False,
 ) -> None:
     """Draw the learning curves of one or several runs: train and validation perplexity by epoch.
 
     \b
     hf-paraphrase curves runs/plain runs/residual --output curves.png
+    hf-paraphrase curves runs/fine-tuned runs/from-scratch --fine-tuning --output curves.png
     """
     from .training.curves import plot_learning_curves
 
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("curves needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
-    plot_learning_curves({str(run): run for run in runs}, output)
+    if fine_tuning:
+        from .language_model_evaluation import plot_fine_tuning
+
+        plot_fine_tuning({str(run): run for run in runs}, output)
+    else:
+        plot_learning_curves({str(run): run for run in runs}, output)
 
 
 @app.command()

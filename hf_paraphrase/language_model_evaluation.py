@@ -18,6 +18,7 @@ from .files import write_text
 from .metrics.nits_per_character.scoring import nits_per_character_statistics
 from .metrics.significance import bootstrap
 from .training.batching import PairCollator
+from .training.curves import evaluations_of
 from .training.environment import describe_environment
 from .training.tasks.language_model import encode_documents
 
@@ -106,21 +107,20 @@ def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.Pa
     _save(figure, path)
 
 
-def plot_fine_tuning(runs: Mapping[str, Mapping[str, Any]], path: str | os.PathLike) -> None:
+def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
     """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
 
     Args:
-        runs: Name of each curve, and the run's training summary.
+        runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
         path: The PNG file to write.
 
     Raises:
+        FileNotFoundError: A folder holds no `log_history.jsonl`.
         InputError: A run never validated.
     """
     figure, axes = _figure()
-    for name, summary in runs.items():
-        evaluations = summary["evaluations"]
-        if not evaluations:
-            raise InputError(f"run {name} has no validation to draw")
+    for name, run in runs.items():
+        evaluations = evaluations_of(name, run)
         epochs = [entry["epoch"] for entry in evaluations]
         (line,) = axes.plot(epochs, [entry["eval_loss"] for entry in evaluations], marker="o", label=f"{name}, target")
         if "eval_general_loss" in evaluations[0]:

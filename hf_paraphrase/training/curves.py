@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["plot_learning_curves"]
+__all__ = ["evaluations_of", "plot_learning_curves"]
 
 
 def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
@@ -28,9 +28,7 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for name, run in runs.items():
-        evaluations = run["evaluations"] if isinstance(run, dict) else _read_evaluations(Path(run))
-        if not evaluations:
-            raise InputError(f"run {name} has no validation to draw")
+        evaluations = evaluations_of(name, run)
         epochs, train, validation = (
             [entry[column] for entry in evaluations] for column in ("epoch", "train_perplexity", "eval_perplexity")
         )
@@ -42,6 +40,14 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     temporary = Path(path).with_name(f".{Path(path).name}.part")
     FigureCanvasAgg(figure).print_png(temporary)
     os.replace(temporary, path)
+
+
+def evaluations_of(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:
+    """Every validation of a run, given its output folder or its training summary."""
+    evaluations = run["evaluations"] if isinstance(run, dict) else _read_evaluations(Path(run))
+    if not evaluations:
+        raise InputError(f"run {name} has no validation to draw")
+    return evaluations
 
 
 def _read_evaluations(directory: Path) -> list[dict[str, Any]]:
