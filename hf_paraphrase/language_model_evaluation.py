@@ -13,7 +13,6 @@ from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from .errors import InputError
 from .files import write_text
 from .metrics.nits_per_character.scoring import nits_per_character_statistics
 from .metrics.significance import bootstrap
