@@ -55,8 +55,7 @@ def evaluate_language_model(
         data: Where the rows come from, as `load_dataset` spells it.
 
     Returns:
-        What the file holds: `model`, `data`, `nits_per_character` with `score`, `low` and `high`, `signature`,
-        `environment`.
+        What the file holds: `model`, `data`, `objective`, `scores` with a row for `nits_per_character`, `environment`.
 
     Raises:
         InputError: There is no example.
@@ -80,8 +79,15 @@ def evaluate_language_model(
         },
         "data": {**(data or {}), "split": split, "rows": len(rows), "characters": sum(characters)},
         "objective": objective,
-        "nits_per_character": {"score": score.score, "low": score.low, "high": score.high},
-        "signature": statistics.signature,
+        "scores": [
+            {
+                "metric": "nits_per_character",
+                "score": score.score,
+                "low": score.low,
+                "high": score.high,
+                "signature": statistics.signature,
+            }
+        ],
         "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
     }
     if output_dir is not None:

@@ -44,7 +44,7 @@ def main(
             folder = output_dir / f"{recipe.name}-seed={seed}"
             summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": data_dir})
             results = evaluate(folder, recipe, data_dir, split, max_samples)
-            score = results["nits_per_character"]
+            (score,) = results["scores"]
             scores.setdefault(recipe.name, []).append(score["score"])
             spent = {name: summary[name] for name in ("num_parameters", "steps", "train_seconds")}
             runs.append({"recipe": recipe.name, "seed": seed, **score, **spent})

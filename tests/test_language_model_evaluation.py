@@ -32,7 +32,8 @@ def test_nits_per_character_are_those_of_single_examples(objective, tmp_path):
         with torch.no_grad():
             loss = model(**{name: torch.tensor([row[name]]) for name in ("input_ids", "labels")}).loss
         total, count = total + loss.item() * len(row["labels"]), count + len(row["labels"])
-    score = results["nits_per_character"]
+    (score,) = results["scores"]
+    assert score["metric"] == "nits_per_character"
     assert score["score"] == pytest.approx(total / count, rel=1e-5) and score["low"] <= score["score"] <= score["high"]
     assert results["data"]["characters"] == count
     assert json.loads((tmp_path / "results-test.json").read_text()) == results
