@@ -150,7 +150,7 @@ class EmbeddingParaphraser:
 
         def embed(part: list[str]) -> torch.Tensor:
             inputs = tokenizer(part, padding=True, return_tensors="pt").to(self.device)
-            return self.get_encoder()(**inputs, return_dict=True).sentence_states[:, layer]
+            return self.get_encoder().encode_sentences(**inputs)[:, layer]
 
         return in_batches(texts, batch_size, embed)
 

@@ -124,6 +124,25 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> HierarchicalLmEncoderOutput:
+        words, outputs, sentence_states = self._read(input_ids, attention_mask)
+        wanted = outputs if output_hidden_states else outputs[-1:]
+        places = [at_symbols(words, words.ends()[words.sentences.items], packed) for packed in wanted]
+        return HierarchicalLmEncoderOutput(
+            last_hidden_state=places[-1],
+            sentence_states=sentence_states,
+            hidden_states=tuple(places) if output_hidden_states else None,
+        )
+
+    def encode_sentences(
+        self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
+    ) -> torch.FloatTensor:
+        """The sentence vectors alone, `(batch, num_layers, value_size)`; the arguments are those of `forward`."""
+        return self._read(input_ids, attention_mask)[2]
+
+    def _read(
+        self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None
+    ) -> tuple[Words, list[torch.Tensor], torch.Tensor]:
+        """Find the words, every layer's outputs for them, packed, and the sentence vectors."""
         check_ids(self.embed_tokens, input_ids, "input_ids")
         words = self._find_words(input_ids, attention_mask)
         x = self.encode_words(words.ids, words.starts, words.characters)
@@ -137,13 +156,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         if self.projections is not None:
             pairs = zip(self.projections, vectors, strict=True)
             vectors = [nn.functional.gelu(layer(vector)) for layer, vector in pairs]
-        wanted = outputs if output_hidden_states else outputs[-1:]
-        places = [at_symbols(words, words.ends()[order.items], packed) for packed in wanted]
-        return HierarchicalLmEncoderOutput(
-            last_hidden_state=places[-1],
-            sentence_states=torch.stack(vectors, dim=1),
-            hidden_states=tuple(places) if output_hidden_states else None,
-        )
+        return words, outputs, torch.stack(vectors, dim=1)
 
 
 class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
@@ -449,7 +462,7 @@ def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch
     """Put values `(items, width)` where the symbols `items` stand: `(batch, length, width)`, zero elsewhere."""
     flat = words.real.flatten().nonzero().squeeze(1)[items]
     batch_size, length = words.real.shape
-    spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put((flat,), values)
+    spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put_((flat,), values)
     return spread.view(batch_size, length, values.shape[-1])
 
 

@@ -44,7 +44,7 @@ class Ragged:
     def pad(self, packed: torch.Tensor) -> torch.Tensor:
         """Lay packed items `(total, width)` out as `(count, longest, width)`, zero where a run has ended."""
         padded = packed.new_zeros(self.count, max(len(self.sizes), 1), packed.shape[-1])
-        return padded.index_put((self.run, self.step), packed)
+        return padded.index_put_((self.run, self.step), packed)
 
     def mask(self) -> torch.Tensor:
         """Which items of the padded layout there are, `(count, longest)`."""
@@ -53,7 +53,7 @@ class Ragged:
 
     def unpack(self, packed: torch.Tensor, total: int) -> torch.Tensor:
         """Put packed items back into the order of all `total` items, zero where an item is in no run."""
-        return packed.new_zeros(total, packed.shape[-1]).index_put((self.items,), packed)
+        return packed.new_zeros(total, packed.shape[-1]).index_put_((self.items,), packed)
 
 
 @dataclass(frozen=True)
