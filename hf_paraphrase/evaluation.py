@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
 from .files import write_text
-from .inference import compute_perplexity, generate_paraphrases, load_paraphraser
+from .inference import compute_perplexity, generate_candidates, load_paraphraser
 from .metrics.inputs import check_texts
 from .metrics.score_files import ScoredTexts
 from .metrics.score_table import check_metrics, score_systems
@@ -85,8 +85,9 @@ def evaluate_paraphraser(
 
     Returns:
         What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each K where there
-        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`), `perplexity` of the first
-        references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any),
+        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`, and with several candidates
+        `candidate_self_bleu`, how alike they are), `perplexity` of the first references, `baselines` (scores of each),
+        `paper` (the rows of a paper with this architecture, if any),
         `environment`. Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are
         groups, `groups` has those of each.
 
@@ -144,11 +145,12 @@ def evaluate_paraphraser(
     for width in num_beams:
         decoding = {**generate_kwargs, "num_beams": width, "do_sample": False}
         started = time.perf_counter()
-        outputs = [
-            generate_paraphrases(model, tokenizer, sources, batch_size=batch_size, pairs=nearest, **choice, **decoding)
+        written = [
+            generate_candidates(model, tokenizer, sources, batch_size=batch_size, pairs=nearest, **choice, **decoding)
             for nearest in (zip(*pairs, strict=True) if pairs else [None])
         ]
         seconds = time.perf_counter() - started
+        outputs = [[group[0] for group in groups] for groups in written]
         candidates = list(zip(*outputs, strict=True))
         for k in num_neighbors if pairs else [None]:
             predictions = _draw(candidates, k, seed)
@@ -161,6 +163,7 @@ def evaluate_paraphraser(
                     **({} if k is None else {"num_neighbors": k}),
                     **score_with_groups(predictions),
                     **_score_diversity(candidates, k),
+                    **({} if num_candidates is None else _score_candidates(written[0])),
                     "decoding": {**decided, **decoding, **choice},
                     "seconds": seconds,
                     "sentences_per_second": len(sources) * len(outputs) / seconds,
@@ -288,6 +291,12 @@ def _score_diversity(candidates: list[tuple[str, ...]], k: int | None) -> dict[s
     if k in (None, 1):
         return {}
     return {"self_bleu": self_bleu([texts[:k] for texts in candidates], lowercase=True)}
+
+
+def _score_candidates(groups: list[list[str]]) -> dict[str, Any]:
+    """How alike the outputs are that one was chosen from; blank sources have none to choose from."""
+    several = [texts for texts in groups if len(texts) > 1]
+    return {"candidate_self_bleu": self_bleu(several, lowercase=True)} if several else {}
 
 
 def _write_predictions(path: Path, sources: list[str], references: list[list[str]], predictions: list[str]) -> None:

@@ -27,7 +27,14 @@ from .generation.selection import load_matching_pipeline
 from .metrics.perplexity.scoring import perplexity
 from .models.retrieved_pairs import choose
 
-__all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
+__all__ = [
+    "compute_perplexity",
+    "generate_candidates",
+    "generate_paraphrases",
+    "load_matcher",
+    "load_paraphraser",
+    "match_pairs",
+]
 
 
 def load_paraphraser(
@@ -78,6 +85,13 @@ def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
 
 
 def generate_paraphrases(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
+) -> list[str]:
+    """One output for each source, in their order: the chosen one of what `generate_candidates` gives."""
+    return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
+
+
+def generate_candidates(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: Sequence[str],
@@ -88,10 +102,10 @@ def generate_paraphrases(
     select: str = "score",
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
     **generate_kwargs: Any,
-) -> list[str]:
-    """One output for each source, in their order; sources of like length share a batch.
+) -> list[list[str]]:
+    """The outputs for each source, in their order, the chosen one first; sources of like length share a batch.
 
-    A source that is empty or white space gets an empty output without asking the model.
+    A source that is empty or white space gets one empty output without asking the model.
 
     Args:
         model: Any sequence-to-sequence model.
@@ -104,7 +118,7 @@ def generate_paraphrases(
         matcher: The model that "matcher" asks.
         generate_kwargs: Handed to `model.generate`.
     """
-    outputs = [""] * len(sources)
+    outputs = [[""] for _ in sources]
     if select == "matcher":
         matcher = load_matching_pipeline(matcher)
     if num_candidates is not None:
@@ -120,7 +134,7 @@ def generate_paraphrases(
             candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
             places = choose(select, [sources[row] for row in rows], candidates, matcher)
             for row, group, place in zip(rows, candidates, places, strict=True):
-                outputs[row] = group[place]
+                outputs[row] = [group.pop(place), *group]
     return outputs
 
 
