@@ -29,7 +29,7 @@ def dips(
     candidates_per_beam: int = 3,
     **model_kwargs: Any,
 ) -> GenerateBeamOutput | torch.LongTensor:
-    """Search for a set of paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
+    """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
 
     Of k beams the 3k likeliest continuations are the candidates V, and the next beams are the k of them that are worth
     most as a set, by the `SubmodularObjective` (Kumar et al. 2019, algorithm 2). Where plain beam search would go on
@@ -150,11 +150,11 @@ def read_source(
         ValueError: The texts are given as embeddings or as what an encoder made of them.
     """
     if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
-        raise ValueError("DiPS compares paraphrases with the text: pass `input_ids`, not embeddings or encoder outputs")
+        raise ValueError(
+            "DiPS compares paraphrases with the text: pass `input_ids`, not embeddings or encoder outputs"
+        )
     frame = [
-        token
-        for name in ("pad", "bos", "decoder_start")
-        if (token := getattr(config, f"{name}_token_id")) is not None
+        token for name in ("pad", "bos", "decoder_start") if (token := getattr(config, f"{name}_token_id")) is not None
     ]
     frame = torch.tensor(frame + end_ids(config.eos_token_id), device=ids.device, dtype=torch.long)
     is_word = ~torch.isin(ids, frame)

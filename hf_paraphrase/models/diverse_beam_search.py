@@ -109,7 +109,7 @@ class GroupedSearch:
         return torch.stack(scores, dim=1)
 
     def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
-        """Tell which groups, `(texts * groups, 1)`, may still improve, and keep that and the scores of what they found."""
+        """Tell which groups, `(texts * groups, 1)`, may still improve; keep that and the scores of what they found."""
         improvable = self.usual_check(**kwargs)
         is_full = kwargs["is_sent_finished"].all(dim=1, keepdim=True)
         self.searching = improvable & ~is_full if kwargs["early_stopping"] is True else improvable
@@ -120,7 +120,7 @@ class GroupedSearch:
 def choose_over_groups(
     found: GenerateBeamOutput, scores: torch.FloatTensor, config: GenerationConfig, prompt_length: int
 ) -> None:
-    """Keep the best sequences of each text, whose `scores` are `(texts, num_beams)`, and cut what none of them fills."""
+    """Keep the best sequences of each text, by scores `(texts, num_beams)`, and cut what none of them fills."""
     best = scores.topk(config.num_return_sequences)
     first = torch.arange(len(scores), device=scores.device).unsqueeze(1) * scores.shape[1]
     rows = (first + best.indices).flatten()

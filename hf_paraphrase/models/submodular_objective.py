@@ -185,9 +185,7 @@ def common_subsequences(sequences: torch.LongTensor) -> torch.DoubleTensor:
     return lengths[..., -1].double()
 
 
-def word_closeness(
-    embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: torch.BoolTensor
-) -> torch.FloatTensor:
+def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: torch.BoolTensor) -> torch.FloatTensor:
     """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`."""
     vectors = nn.functional.normalize(embeddings.float(), dim=1)
     closeness = vectors.new_zeros(len(ids), len(vectors))

@@ -113,17 +113,12 @@ class Objective:
         fidelity: float,
     ):
         self.candidates, self.source, self.fidelity = candidates, source, fidelity
-        self.embeddings = embeddings / embeddings.norm(dim=1, keepdim=True)
+        self.embeddings = (embeddings / embeddings.norm(dim=1, keepdim=True)).tolist()
         self.whole = self.terms(range(len(candidates)))
 
     def closeness(self, word: int) -> float:
-        return max(
-            (
-                math.exp(-float((self.embeddings[word] - self.embeddings[other]).square().sum()))
-                for other in self.source
-            ),
-            default=0.0,
-        )
+        vector = self.embeddings[word]
+        return max((math.exp(-(math.dist(vector, self.embeddings[other]) ** 2)) for other in self.source), default=0.0)
 
     def terms(self, chosen: Sequence[int]) -> list[float]:
         texts = [self.candidates[place] for place in chosen]
