@@ -121,15 +121,15 @@ def choose_over_groups(
     found: GenerateBeamOutput, scores: torch.FloatTensor, config: GenerationConfig, prompt_length: int
 ) -> None:
     """Keep the best sequences of each text, by scores `(texts, num_beams)`, and cut what none of them fills."""
-    best = scores.topk(config.num_return_sequences)
+    ordered, places = scores.sort(dim=1, descending=True, stable=True)
     first = torch.arange(len(scores), device=scores.device).unsqueeze(1) * scores.shape[1]
-    rows = (first + best.indices).flatten()
+    rows = (first + places)[:, : config.num_return_sequences].flatten()
     beam_indices = found.beam_indices[rows]
     generated = int((beam_indices >= 0).sum(dim=1).max())
     found.beam_indices = beam_indices[:, :generated]
     found.sequences = found.sequences[rows, : prompt_length + generated]
     if config.output_scores:
-        found.sequences_scores = best.values.flatten()
+        found.sequences_scores = ordered[:, : config.num_return_sequences].flatten()
 
 
 def check_beams(config: GenerationConfig, name: str) -> None:

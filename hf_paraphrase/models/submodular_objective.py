@@ -11,6 +11,8 @@ __all__ = ["MAX_NGRAM", "SubmodularObjective", "WordsOfSource", "choose_set", "w
 
 # The lengths of n-grams that count, 1 to this, as in the authors' code.
 MAX_NGRAM = 3
+# Values that differ by less are equal: order of summation, and with it the size of a batch, changes the last digits.
+TIE = 1e-9
 
 
 class WordsOfSource(NamedTuple):
@@ -99,9 +101,9 @@ class SubmodularObjective:
 
 
 def choose_set(objective: SubmodularObjective, size: int) -> torch.BoolTensor:
-    """Choose a set of candidates for each text, greedily by the objective.
+    """Choose a set of candidates for each text, greedily by the objective; of equals the first.
 
-    Where the likeliest candidates, which stand first, make the better set, they are it: the set is never below them.
+    Where the likeliest candidates, which stand first, make as good a set, they are it: no set is worth less than they.
 
     Args:
         objective: Of candidates in the order of their probabilities.
@@ -114,11 +116,11 @@ def choose_set(objective: SubmodularObjective, size: int) -> torch.BoolTensor:
     chosen = torch.zeros_like(available)
     for _ in range(min(size, available.shape[1])):
         values = objective.value_with_each(chosen).masked_fill(chosen | ~available, -torch.inf)
-        best = values.argmax(dim=1, keepdim=True)
-        chosen = chosen.scatter(1, best, True)
+        is_best = values >= values.amax(dim=1, keepdim=True) - TIE
+        chosen = chosen | (is_best & (is_best.cumsum(dim=1) == 1))
     chosen = chosen & available
     likeliest = available & (available.cumsum(dim=1) <= size)
-    is_better = objective.value(chosen) >= objective.value(likeliest)
+    is_better = objective.value(chosen) > objective.value(likeliest) + TIE
     return torch.where(is_better.unsqueeze(1), chosen, likeliest)
 
 

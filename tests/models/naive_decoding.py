@@ -14,22 +14,20 @@ Beam = tuple[list[int], float]
 DEAD = -1e9
 
 
-def next_log_probs(model: PreTrainedModel, inputs: dict[str, torch.Tensor], words: list[int]) -> list[float]:
-    """log p of every next word after `words`, the start included."""
+def extensions(model: PreTrainedModel, inputs: dict[str, torch.Tensor], beams: Sequence[Beam]) -> list[Beam]:
+    """All beams with one word more, each read anew from its start."""
+    written = torch.tensor([words for words, _ in beams])
     with torch.no_grad():
         if model.config.is_encoder_decoder:
-            logits = model(**inputs, decoder_input_ids=torch.tensor([words]), use_cache=False).logits
+            inputs = {name: tensor.expand(len(beams), -1) for name, tensor in inputs.items()}
+            logits = model(**inputs, decoder_input_ids=written, use_cache=False).logits
         else:
-            logits = model(input_ids=torch.tensor([words]), use_cache=False).logits
-    return logits[0, -1].float().log_softmax(-1).tolist()
-
-
-def extensions(model: PreTrainedModel, inputs: dict[str, torch.Tensor], beams: Sequence[Beam]) -> list[Beam]:
-    """All beams with one word more."""
+            logits = model(input_ids=written, use_cache=False).logits
+    log_probs = logits[:, -1].float().log_softmax(-1).tolist()
     return [
         ([*words, word], score + log_prob)
-        for words, score in beams
-        for word, log_prob in enumerate(next_log_probs(model, inputs, words))
+        for (words, score), row in zip(beams, log_probs, strict=True)
+        for word, log_prob in enumerate(row)
     ]
 
 
@@ -134,13 +132,14 @@ class Objective:
 
 
 def choose_set(objective: Objective, size: int) -> list[int]:
-    """The places of the chosen: greedily, or the first of them where these are worth more."""
+    """The places of the chosen: greedily, or the first of them where these are worth as much."""
     chosen: list[int] = []
     while len(chosen) < min(size, len(objective.candidates)):
         others = [place for place in range(len(objective.candidates)) if place not in chosen]
-        chosen.append(max(others, key=lambda place: objective([*chosen, place])))
+        values = [objective([*chosen, place]) for place in others]
+        chosen.append(next(place for place, value in zip(others, values, strict=True) if value > max(values) - 1e-9))
     first = list(range(len(chosen)))
-    return sorted(chosen) if objective(chosen) >= objective(first) else first
+    return sorted(chosen) if objective(chosen) > objective(first) + 1e-9 else first
 
 
 def dips(

@@ -8,15 +8,14 @@ import torch
 from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 
 from hf_paraphrase.generation import dips, diverse_beam_search
-from hf_paraphrase.models.configuration_fset import FsetConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.diverse_beam_search import GroupedSearch
-from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
 from . import naive_decoding as naive
 from .modeling_mixin import pad
+from .test_pipeline_pairs import tiny_fset
 from .tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_gpt2, tiny_model
 
 SOURCES = [[5, 6, 7, 8, 9], [9, 4, 7], [12]]
@@ -51,7 +50,7 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "BART": tiny_bart,
     "Marian": tiny_marian,
     "residual LSTM": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration),
-    "FSET": lambda: tiny_model(FsetConfig, FsetForConditionalGeneration),
+    "FSET": tiny_fset,
     "GPT-2": wide_gpt2,
 }
 
