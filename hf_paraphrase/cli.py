@@ -113,12 +113,13 @@ class _TrainCommand(TyperCommand):
     """Adds the recipe's fields to `--help`."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        from .training.arguments import TrainingConfig
+        from .training.tasks import ParaphraseTask
 
         super().format_help(ctx, formatter)
-        types = get_type_hints(TrainingConfig)
+        config_class = ParaphraseTask.config_class
+        types = get_type_hints(config_class)
         options = {parameter.name for parameter in self.params}
-        others = [field for field in fields(TrainingConfig) if field.name not in options]
+        others = [field for field in fields(config_class) if field.name not in options]
         with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
             formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
 

@@ -26,9 +26,9 @@ __all__ = ["Task", "load_tokenizer"]
 class Task(ABC):
     """What a model learns: the way from the rows of a corpus to the loss of a batch.
 
-    The training loop knows nothing else about what it trains. Whatever a task draws at random has to follow from the
-    recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes, draws the
-    same.
+    The training loop knows nothing else about what it trains. Whatever examples a task draws at random have to follow
+    from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes,
+    draws the same. What a loss draws, such as dropout, comes from torch's generators, whose state checkpoints keep.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
