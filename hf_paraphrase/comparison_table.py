@@ -46,8 +46,8 @@ def format_comparison_as_markdown(results: Mapping[str, Any], command: str) -> s
             f"{name or 'data'}, split {data['split']}, {data['rows']:,} rows{limit}. ± is half of the 95% interval "
             f"(bootstrap, {environment['n_samples']} samples). * differs from {results['against']}, p < {SIGNIFICANT} "
             f"(stratified approximate randomisation, two-sided, {environment['n_trials']} trials, seed "
-            f"{environment['seed']}). PINC: n-grams that the source has not. Self-BLEU-2: of the outputs that one was "
-            "chosen from; less is more diverse. Sentences a second: with all the outputs to choose from.",
+            f"{environment['seed']}). PINC: how many n-grams are not the source's. Self-BLEU-2: how alike a row's "
+            "outputs are, before one is chosen; less is more diverse. Sentences a second: with all those outputs.",
             *(
                 ["", "The rows of Kazemnejad et al. 2020 are of another split; “as reported” it took over itself."]
                 if results["paper"]
@@ -55,7 +55,7 @@ def format_comparison_as_markdown(results: Mapping[str, Any], command: str) -> s
             ),
             "",
             f"Evaluated on {_join(entry['evaluated']['device'] for entry in _ours(results))}, commit "
-            f"{_join(entry['evaluated']['commit'] for entry in _ours(results))}, "
+            f"{_join(str(entry['evaluated']['commit'])[:10] for entry in _ours(results))}, "
             f"{_join(entry['evaluated']['date'][:10] for entry in _ours(results))}:",
             "",
             *(f"    {line}" for line in command.splitlines()),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -57,10 +57,12 @@ class SelfCritical:
             label_smoothing: Of the cross-entropy.
         """
         bare = extract_model_from_parallel(model)
+        inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
         drawn = self._write(bare, batch, do_sample=True)
         advantages = self._rewards(batch, drawn) - self.greedy_rewards(bare, batch)
         suppressed = bare.generation_config.suppress_tokens or []
-        loss = -(advantages * log_probabilities(model, batch | {"labels": drawn}, suppressed)).sum()
+        end = self.tokenizer.eos_token_id
+        loss = -(advantages * log_probabilities(model, inputs, drawn, end, suppressed)).sum()
         weight = self.cross_entropy_weight
         # Targets that take no part in the loss are scored for the report alone.
         with torch.set_grad_enabled(weight > 0):
@@ -72,38 +74,46 @@ class SelfCritical:
         return self._rewards(batch, self._write(model, batch, do_sample=False))
 
     def _write(self, model: PreTrainedModel, batch: dict[str, torch.Tensor], do_sample: bool) -> torch.Tensor:
-        """Outputs as labels, `(rows, length)`: -100 after the end token."""
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
         with _as_policy(model, self.max_new_tokens):
-            ids = model.generate(**inputs, do_sample=do_sample)[:, 1:]
-        is_end = ids == self.tokenizer.eos_token_id
-        return ids.masked_fill(is_end.cumsum(1) - is_end.long() > 0, -100)
+            return model.generate(**inputs, do_sample=do_sample)
 
     def _rewards(self, batch: dict[str, torch.Tensor], outputs: torch.Tensor) -> torch.Tensor:
-        columns = (batch["input_ids"], batch["labels"], outputs)
-        rewards = self.reward(*(self._decode(ids) for ids in columns))
-        return torch.tensor(rewards, device=outputs.device, dtype=torch.float32)
-
-    def _decode(self, ids: torch.Tensor) -> list[str]:
-        ids = ids.masked_fill(ids == -100, self.tokenizer.pad_token_id)
-        return self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        targets = batch["labels"].masked_fill(batch["labels"] == -100, self.tokenizer.pad_token_id)
+        texts = (
+            self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+            for ids in (batch["input_ids"], targets, outputs)
+        )
+        return torch.tensor(self.reward(*texts), device=outputs.device, dtype=torch.float32)
 
 
 def log_probabilities(
-    model: nn.Module, batch: dict[str, torch.Tensor], suppressed: list[int] | None = None
+    model: nn.Module,
+    inputs: dict[str, torch.Tensor],
+    outputs: torch.Tensor,
+    eos_token_id: int,
+    suppressed: Sequence[int] = (),
 ) -> torch.Tensor:
-    """The log-probability of each row's labels, in nats, summed over its tokens: `(rows,)`.
+    """The log-probability of each output given its source, in nats, summed over its tokens: `(rows,)`.
 
     Args:
         model: Returns `logits`.
-        batch: What its forward takes, `labels` among it, -100 where there is none.
+        inputs: What its encoder reads.
+        outputs: As `generate()` returns them, `(rows, 1 + length)`: a start token, and padding behind the end.
+        eos_token_id: The end token, which counts; what is behind it does not.
         suppressed: Tokens that are never written; the others share their probability.
     """
-    logits = model(**batch).logits.float()
+    words = outputs[:, 1:]
+    is_end = words == eos_token_id
+    is_behind = is_end.cumsum(1) > is_end.long()
+    # Not by `labels`, for which the model would compute a loss, and might leave out the logits.
+    logits = model(
+        **inputs, decoder_input_ids=outputs[:, :-1], decoder_attention_mask=(~is_behind).long(), use_cache=False
+    ).logits.float()
     if suppressed:
         logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
-    losses = nn.functional.cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none")
-    return -losses.sum(1)
+    labels = words.masked_fill(is_behind, -100)
+    return -nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").sum(1)
 
 
 @contextmanager
