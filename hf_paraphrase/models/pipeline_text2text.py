@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 
+from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
 
@@ -44,6 +45,13 @@ class Text2TextGenerationPipeline(Pipeline):
     ```python
     pipe("How do I learn faster?", num_neighbors=3, return_retrieved=True)
     pipe("How do I learn faster?", num_candidates=5, select="jaccard")    # for every model
+    ```
+
+    Paraphrases that differ come from `decoding="diverse_beam"` (Vijayakumar et al. 2016) and `decoding="dips"` (Kumar
+    et al. 2019), with every model:
+
+    ```python
+    pipe("How do I learn faster?", decoding="diverse_beam", num_return_sequences=5, diversity_penalty=1.0)
     ```
 
     Args:
@@ -111,6 +119,9 @@ class Text2TextGenerationPipeline(Pipeline):
                 candidates to places.
             matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not loaded anew in every call.
+            decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
+                `fidelity` and `candidates_per_beam`; or a function that `generate(custom_generate=…)` takes. The beams
+                are as many as `num_return_sequences` at least.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
@@ -240,6 +251,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return_tensors: bool | None = None,
         clean_up_tokenization_spaces: bool | None = None,
         stop_sequence: str | None = None,
+        decoding: str | Callable | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
         if return_text and return_tensors:
@@ -256,6 +268,10 @@ class Text2TextGenerationPipeline(Pipeline):
             generate_kwargs["stopping_criteria"] = StoppingCriteriaList(
                 [*criteria, EndsWith(stop_sequence, self.tokenizer)]
             )
+        if decoding is not None:
+            generate_kwargs["custom_generate"] = find_decoding(decoding)
+            if generate_kwargs["custom_generate"] and generate_kwargs.get("streamer") is not None:
+                raise ValueError(f"`streamer`: {decoding} knows no word before the whole output")
         return preprocess, generate_kwargs, postprocess
 
     def preprocess(self, text: str | TextWithPair, truncation: bool | str = False) -> dict[str, torch.Tensor]:
@@ -312,6 +328,9 @@ class Text2TextGenerationPipeline(Pipeline):
         defaults = {**self.default_parameters, "pad_token_id": self.tokenizer.pad_token_id}
         if "max_length" in decided:
             del defaults["max_new_tokens"]
+        if generate_kwargs.get("custom_generate") is not None and "num_beams" not in generate_kwargs:
+            usual = decided.pop("num_beams", self.default_parameters["num_beams"])
+            defaults["num_beams"] = max(usual, generate_kwargs.get("num_return_sequences") or 1)
         return {**{name: value for name, value in defaults.items() if name not in decided}, **generate_kwargs}
 
     def _generate_nothing(self, generate_kwargs: dict[str, Any]) -> torch.Tensor:

@@ -14,9 +14,8 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ...errors import InputError
 from ...retrieval import ParaphraseRetriever
-from ..arguments import TrainingConfig
 from ..batching import PairCollator, pad_rows
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
 
 __all__ = ["EditConfig", "EditTask"]
 
@@ -27,8 +26,8 @@ CANDIDATES_A_NEIGHBOR = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditConfig(TrainingConfig):
-    """As `TrainingConfig`, with the retriever and the pairs that an example is trained with."""
+class EditConfig(ParaphraseConfig):
+    """As `ParaphraseConfig`, with the retriever and the pairs that an example is trained with."""
 
     task: str = field(default="edit", metadata={"help": "What is learnt: `edit`, to write as a like pair was edited."})
     retriever_encoder: str = field(
@@ -121,6 +120,7 @@ class EditTask(ParaphraseTask):
         return example | pair
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
+        super().make_collator(tokenizer)
         return EditCollator(tokenizer.pad_token_id)
 
 

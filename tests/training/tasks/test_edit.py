@@ -152,6 +152,21 @@ def test_the_retriever_is_saved_with_the_model(tmp_path):
     train(make_recipe(max_steps=1), tmp_path, dataset=pairs, overwrite=True)
 
 
+def test_a_reward_fine_tunes_with_the_pairs(tmp_path):
+    pairs = make_pairs()
+    train(make_recipe(max_steps=1), tmp_path / "begun", dataset=pairs)
+    fields = {
+        "objective": "rbm",
+        "reward": "rouge",
+        "cross_entropy_weight": 0.5,
+        "pretrained": str(tmp_path / "begun"),
+    }
+    summary = train(make_recipe(max_steps=2, **fields), tmp_path / "rbm", dataset=pairs)
+    assert 0 <= summary["best"]["eval_reward"] <= 1
+    begun, ended = last_weights(tmp_path / "begun"), last_weights(tmp_path / "rbm")
+    assert any(not torch.equal(weight, begun[name]) for name, weight in ended.items())
+
+
 def test_models_that_read_no_pairs_are_refused(tmp_path):
     recipe = make_recipe()
     recipe = Recipe("tiny", {"model_type": "residual_lstm", "vocab_size": 20}, {}, recipe.training)
