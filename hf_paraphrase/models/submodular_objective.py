@@ -195,4 +195,5 @@ def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: t
         if real.any():
             cosines = (vectors @ vectors[words[real]].T).amax(dim=1)
             row.copy_(torch.exp(2 * cosines - 2))
+            row[words[real]] = 1  # exactly, so that copied words are equals
     return closeness
