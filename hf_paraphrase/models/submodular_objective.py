@@ -41,8 +41,8 @@ class SubmodularObjective:
     alike whatever the lengths are. F is monotone and submodular, so that choosing the best candidate one after the
     other reaches at least 1 - 1/e of the highest value of any set of that size. Readings where the paper leaves a
     choice, with its code: n = 1, 2, 3; β_n = 1/(4-n), γ_n = 1/n; edits insert and delete words, whence R is the length
-    of the longest common subsequence over the mean length. ψ(w, v) = exp(-‖w - v‖²) of embeddings of length 1, which
-    are the model's own in place of word2vec.
+    of the longest common subsequence over the mean length (under a root in that code). ψ(w, v) = exp(-‖w - v‖²) of
+    embeddings of length 1, which are the model's own in place of word2vec.
 
     Args:
         candidates: `(texts, candidates, length)` tokens, all words.
