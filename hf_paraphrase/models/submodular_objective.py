@@ -41,8 +41,8 @@ class SubmodularObjective:
     alike whatever the lengths are. F is monotone and submodular, so that choosing the best candidate one after the
     other reaches at least 1 - 1/e of the highest value of any set of that size. Readings where the paper leaves a
     choice, with its code: n = 1, 2, 3; β_n = 1/(4-n), γ_n = 1/n; edits insert and delete words, whence R is the length
-    of the longest common subsequence over the mean length. ψ(w, v) = exp(-‖w - v‖²) of embeddings of length 1, which
-    are the model's own in place of word2vec.
+    of the longest common subsequence over the mean length (under a root in that code). ψ(w, v) = exp(-‖w - v‖²) of
+    embeddings of length 1, which are the model's own in place of word2vec.
 
     Args:
         candidates: `(texts, candidates, length)` tokens, all words.
@@ -195,4 +195,5 @@ def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: t
         if real.any():
             cosines = (vectors @ vectors[words[real]].T).amax(dim=1)
             row.copy_(torch.exp(2 * cosines - 2))
+            row[words[real]] = 1  # exactly, so that copied words are equals
     return closeness
