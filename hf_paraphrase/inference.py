@@ -25,6 +25,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from .errors import InputError
 from .generation.selection import load_matching_pipeline
 from .metrics.perplexity.scoring import perplexity
+from .models.outside_words import OpenTokenizer, copies_words, decode_with_words
 from .models.retrieved_pairs import choose
 
 __all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
@@ -114,10 +115,20 @@ def generate_paraphrases(
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
-            inputs.update(_encode_pairs(tokenizer, pairs, rows))
-            ids = model.generate(**inputs.to(model.device), **generate_kwargs)
-            texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
-            candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
+            words = [{} for _ in rows]
+            if pairs is not None and copies_words(model):
+                encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
+                inputs.update(encoded)
+            else:
+                inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
+            candidates = [
+                [
+                    decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
+                    for sequence in islice(ids, num_candidates or 1)
+                ]
+                for known in words
+            ]
             places = choose(select, [sources[row] for row in rows], candidates, matcher)
             for row, group, place in zip(rows, candidates, places, strict=True):
                 outputs[row] = group[place]
@@ -228,6 +239,22 @@ def _encode_pairs(
         encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
         inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
     return inputs
+
+
+def _encode_pairs_openly(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
+) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
+    """As `_encode_pairs`, for a model that copies: with the words outside the vocabulary of each pair, by their ids."""
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
+    encoded = [
+        encode(pairs[row], truncation=limited)["input_ids"] for encode, row in zip(tokenizers, rows, strict=True)
+    ]
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        padded = tokenizer.pad({"input_ids": [ids[side] for ids in encoded]}, return_tensors="pt")
+        inputs |= {f"{name}_ids": padded["input_ids"], f"{name}_mask": padded["attention_mask"]}
+    return inputs, [encode.words for encode in tokenizers]
 
 
 @contextmanager

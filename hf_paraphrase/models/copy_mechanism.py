@@ -67,9 +67,7 @@ class CopyMechanism(nn.Module):
 
     def project_keys(self, states: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """Map the states of p and q to attention keys, once a pair."""
-        return tuple(
-            pointer.project_keys(memory) for pointer, memory in zip(self.pointers, states, strict=True)
-        )
+        return tuple(pointer.project_keys(memory) for pointer, memory in zip(self.pointers, states, strict=True))
 
     def forward(self, outputs: torch.Tensor, memory: PairMemory) -> tuple[torch.Tensor, Copying]:
         """Point from every position at once.

@@ -145,9 +145,11 @@ def test_gradients_of_the_mixture_are_those_of_the_equations():
     labels, gradients = OUTSIDE_LABELS[row], []
     losses = (
         lambda: model(**batch, labels=torch.tensor([labels])).loss * len(labels),
-        lambda: -naive_edit_lstm.edit_lstm(
-            model, SOURCES[row], OUTSIDE_SOURCES[row], OUTSIDE_TARGETS[row], [1, *labels[:-1]]
-        )[range(len(labels)), labels].sum(),
+        lambda: (
+            -naive_edit_lstm.edit_lstm(
+                model, SOURCES[row], OUTSIDE_SOURCES[row], OUTSIDE_TARGETS[row], [1, *labels[:-1]]
+            )[range(len(labels)), labels].sum()
+        ),
     )
     for loss in losses:
         model.zero_grad()
@@ -180,7 +182,10 @@ def test_generation_copies_outside_words_of_the_own_pair_only(options):
 def test_ids_that_no_pair_can_have_are_refused():
     model, batch = copy_editor(), outside_batch()
     with pytest.raises(ValueError, match="holds the id 40; words outside the vocabulary of 10 are numbered"):
-        model(**batch | {"retrieved_source_ids": batch["retrieved_source_ids"].clamp(max=9) + 31}, labels=batch["input_ids"])
+        model(
+            **batch | {"retrieved_source_ids": batch["retrieved_source_ids"].clamp(max=9) + 31},
+            labels=batch["input_ids"],
+        )
     with pytest.raises(ValueError, match="`decoder_input_ids` holds the id 13"):
         model(**batch, decoder_input_ids=torch.tensor([[1, 13]] * 3))
     with pytest.raises(ValueError, match="`input_ids` holds the id 10"):
@@ -202,7 +207,9 @@ def test_each_editor_has_its_own_parameters_only(options, removed):
     model = EditLstmForConditionalGeneration(EditLstmConfig(**sizes, **options))
     absent = names[0] if model.config.copy else names[1]
     assert not [name for name, _ in model.named_parameters() if absent in name]
-    flipped = EditLstmForConditionalGeneration(EditLstmConfig(**sizes, **options | {"copy": not model.config.copy, "attention": "additive"}))
+    flipped = EditLstmForConditionalGeneration(
+        EditLstmConfig(**sizes, **options | {"copy": not model.config.copy, "attention": "additive"})
+    )
     own = flipped.model.encoder.edit_vector if model.config.copy else flipped.model.decoder.copy
     inputs = 4 * 16 * 8 if model.config.copy else 0
     assert sum(parameter.numel() for parameter in own.parameters()) + inputs == removed
