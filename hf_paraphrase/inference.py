@@ -244,7 +244,7 @@ def _encode_pairs(
 def _encode_pairs_openly(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
 ) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
-    """As `_encode_pairs`, for a model that copies: with the words outside the vocabulary of each pair, by their ids."""
+    """As `_encode_pairs`, for a model that copies: with each pair's words outside the vocabulary."""
     limited = tokenizer.model_max_length < LARGE_INTEGER
     tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
     encoded = [

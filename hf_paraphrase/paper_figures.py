@@ -79,6 +79,19 @@ _KAZEMNEJAD_2020 = {
     },
     "twitter_url": {(True, True): ("FSET", (32.04, 49.53, 34.62, 46.35, 31.67))},
 }
+# Its baselines that edit by a retrieved pair, Table 2.
+_KAZEMNEJAD_2020_BASELINES = {
+    "quora": {
+        "Seq2Seq+Ret": (32.71, 60.83, 25.23, 42.71, 32.51),
+        "RaE": (35.07, 62.71, 29.22, 46.21, 29.92),
+        "CopyEditor+Ret": (35.59, 62.93, 29.78, 46.55, 35.56),
+    },
+    "twitter_url": {
+        "Seq2Seq+Ret": (21.56, 40.18, 20.11, 31.58, 22.38),
+        "RaE": (31.53, 47.55, 34.16, 44.33, 30.09),
+        "CopyEditor+Ret": (27.35, 45.54, 28.06, 40.30, 26.93),
+    },
+}
 
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
@@ -88,7 +101,12 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
         config: The model's configuration.
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
-    find = {"fset": _kazemnejad_2020, "hierarchical_autoencoder": _li_2015, "residual_lstm": _prakash_2016}
+    find = {
+        "edit_lstm": _kazemnejad_2020_baselines,
+        "fset": _kazemnejad_2020,
+        "hierarchical_autoencoder": _li_2015,
+        "residual_lstm": _prakash_2016,
+    }
     return find[config.model_type](config, dataset) if config.model_type in find else []
 
 
@@ -125,6 +143,21 @@ def _kazemnejad_2020(config: PreTrainedConfig, dataset: str | None) -> list[Pape
     # Table 5 has no METEOR.
     figures = dict(zip(_KAZEMNEJAD_2020_SCORES, scores, strict=False))
     return [PaperRow(f"Kazemnejad et al. 2020, {name}, another split", None, figures)]
+
+
+def _kazemnejad_2020_baselines(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    # The editor of RaE is that of CopyEditor+Ret: they differ in the retriever alone.
+    names = ("CopyEditor+Ret", "RaE") if config.copy else ("Seq2Seq+Ret",)
+    figures = _KAZEMNEJAD_2020_BASELINES.get(dataset, {})
+    return [
+        PaperRow(
+            f"Kazemnejad et al. 2020, {name}, another split",
+            None,
+            dict(zip(_KAZEMNEJAD_2020_SCORES, figures[name], strict=True)),
+        )
+        for name in names
+        if name in figures
+    ]
 
 
 def _li_2015(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:

@@ -8,7 +8,7 @@ from torch import nn
 from .attention import AdditiveAttention
 from .configuration_edit_lstm import EditLstmConfig
 
-__all__ = ["CopyMechanism", "Copying", "PairMemory", "add_copied_words"]
+__all__ = ["CopyMechanism", "Copying", "PairMemory", "add_copied_words", "copying_loss"]
 
 
 class PairMemory(NamedTuple):
@@ -88,6 +88,28 @@ class CopyMechanism(nn.Module):
         mask = torch.cat(memory.masks, dim=1)
         copying = Copying(log_gates[..., :1], copied, memory.ids, mask, memory.num_outside_words)
         return torch.tanh(self.combine(joined)), copying
+
+
+def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.LongTensor) -> torch.Tensor:
+    """The mean cross-entropy of the mixture that `add_copied_words` makes, in nats over the labels that are not -100.
+
+    The labels' probabilities alone are mixed: nothing as large as the scores is made but their softmax.
+
+    Args:
+        scores: Of every word of the vocabulary, before the softmax, `(batch, target_length, vocab_size)`.
+        copying: What is copied.
+        labels: `(batch, target_length)`.
+    """
+    in_vocabulary = (labels >= 0) & (labels < scores.shape[-1])
+    costs = nn.functional.cross_entropy(
+        scores.flatten(0, 1).float(), labels.where(in_vocabulary, -100).flatten(), reduction="none"
+    )
+    generated = copying.log_generated.squeeze(-1) - costs.view_as(labels)
+    is_copy = copying.ids.unsqueeze(1) == labels.unsqueeze(2)
+    limits = torch.finfo(costs.dtype)
+    copied = (copying.weights * is_copy).sum(-1).clamp_min(limits.tiny).log()
+    mixed = torch.logaddexp(generated.where(in_vocabulary, limits.min), copied)
+    return -mixed[labels != -100].mean()
 
 
 def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:

@@ -11,7 +11,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
 from .configuration_edit_lstm import EditLstmConfig
-from .copy_mechanism import CopyMechanism, Copying, PairMemory, add_copied_words
+from .copy_mechanism import Copying, CopyMechanism, PairMemory, add_copied_words, copying_loss
 from .edit_vector import EditVector, Sentences
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .modeling_residual_lstm import (
@@ -368,7 +368,8 @@ class EditLstmForConditionalGeneration(LanguageModelHeadMixin, EditLstmPreTraine
         Returns:
             `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
             `(batch, target_length, vocab_size)`, with `copy` and words outside the vocabulary as many wider; and what
-            was asked for.
+            was asked for. In training, a model that copies leaves the logits of labels out, which take as long as
+            all the rest of its output layer.
         """
         if labels is not None:
             use_cache = False
@@ -390,14 +391,13 @@ class EditLstmForConditionalGeneration(LanguageModelHeadMixin, EditLstmPreTraine
             output_attentions,
             return_dict=True,
         )
-        logits, loss = self.lm_head(outputs.last_hidden_state), None
+        logits = self.lm_head(outputs.last_hidden_state)
         if outputs.copying is None:
             loss = language_model_loss(logits, labels)
         else:
-            log_probabilities = add_copied_words(logits, outputs.copying)
-            if labels is not None:
-                loss = nn.functional.nll_loss(log_probabilities.flatten(0, 1), labels.flatten())
-            logits = log_probabilities.to(self.dtype)
+            loss = None if labels is None else copying_loss(logits, outputs.copying, labels)
+            is_loss_enough = self.training and labels is not None
+            logits = None if is_loss_enough else add_copied_words(logits, outputs.copying).to(self.dtype)
         return EditLstmSeq2SeqLMOutput(
             loss=loss,
             logits=logits,

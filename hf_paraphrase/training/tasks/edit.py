@@ -54,11 +54,6 @@ class EditConfig(TrainingConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.copy_unknown_words and self.label_smoothing_factor:
-            raise InputError(
-                "`copy_unknown_words`: words that no pair has get no probability to smooth; set "
-                "`label_smoothing_factor` to 0"
-            )
         if self.num_neighbors < 1:
             raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
         if not 0 <= self.num_self_pairs < self.num_neighbors:
@@ -85,6 +80,10 @@ class EditTask(ParaphraseTask):
             raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
         if self.training.copy_unknown_words and not copies_words(model):
             raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
+        if self.training.label_smoothing_factor and copies_words(model):
+            raise InputError(
+                "`label_smoothing_factor` must be 0 for a model that copies: it leaves most words at nearly 0"
+            )
         return model
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
