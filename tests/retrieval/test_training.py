@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
 from datasets import Dataset
@@ -37,12 +40,18 @@ def test_it_learns_which_sentences_go_together(folder, pairs, tmp_path):
 
 
 def test_the_retriever_takes_it_and_keeps_it(folder, pairs, tmp_path):
-    retriever = ParaphraseRetriever.from_pairs(pairs, encoder=folder, device="cpu")
+    encoder = shutil.copytree(folder, tmp_path / "encoder")
+    retriever = ParaphraseRetriever.from_pairs(pairs, encoder=encoder, device="cpu")
     (found,) = retriever.retrieve(["tell of dogs b"], k=3)
     assert any(pair.source == "what about cats b" for pair in found)
     retriever.save_pretrained(tmp_path / "retriever")
-    again = ParaphraseRetriever.from_pretrained(tmp_path / "retriever", device="cpu")
-    assert again.retrieve(["tell of dogs b"], k=3) == [found]
+    shutil.rmtree(encoder)
+    moved = shutil.move(tmp_path / "retriever", tmp_path / "moved")
+    for _ in range(2):  # the second time, one saved again where it is
+        again = ParaphraseRetriever.from_pretrained(moved, device="cpu")
+        assert again.retrieve(["tell of dogs b"], k=3) == [found]
+        again.save_pretrained(moved)
+    assert not list(Path(moved).rglob("*.bin"))
 
 
 def test_the_same_seed_gives_the_same_weights(pairs, tmp_path):
