@@ -241,7 +241,8 @@ sys.modules["hf_paraphrase"] = None  # as where it is not installed
 from transformers import pipeline
 for folder in sys.argv[1:]:
     pipe = pipeline("text2text-generation", model=folder, trust_remote_code=True)
-    print(pipe("the cat", retrieved=[("the dog", "geneva basel zurich")], num_candidates=2, select="jaccard"))
+    options = {"num_candidates": 2, "select": "jaccard", "min_new_tokens": 3}
+    print(pipe("the cat", retrieved=[("zug", "geneva basel zurich")], **options))
     try:
         pipe("the cat")
     except ValueError as error:
@@ -258,4 +259,4 @@ def test_run_without_the_package_by_a_supplied_pair(checkpoint, tmp_path):
     assert done.stdout.count("generated_text") == 2
     assert done.stdout.count("pip install hf-paraphrase") == 2
     copied = done.stdout.splitlines()[2]
-    assert any(word in copied for word in ("geneva", "basel", "zurich"))
+    assert any(word in copied for word in ("zug", "geneva", "basel", "zurich"))
