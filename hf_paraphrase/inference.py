@@ -146,6 +146,8 @@ def compute_perplexity(
 ) -> dict[str, float]:
     """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
 
+    Words outside the vocabulary are unknown words for all models alike, for one that copies too.
+
     Args:
         model: Any sequence-to-sequence model whose `loss` is the mean over the labels of a batch.
         tokenizer: Its tokenizer; perplexities compare between models with one tokenizer only.
