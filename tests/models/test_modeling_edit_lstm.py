@@ -29,8 +29,13 @@ class TestEditLstm(Seq2SeqMixin):
     model_class = EditLstmForConditionalGeneration
     variants = {
         "default": {},
-        "attention": {"attention": "additive", "edit_vector_size": 6, "embedding_size": 5},
-        "input feeding": {"attention": "additive", "input_feeding": True, "share_embeddings": False},
+        "everything": {
+            "attention": "additive",
+            "input_feeding": True,
+            "share_embeddings": False,
+            "embedding_size": 5,
+            "edit_vector_size": 6,
+        },
         "copy": {"copy": True, "attention": "additive", "residual_interval": 0, "num_layers": 2},
         "copy, everything": {
             "copy": True,
