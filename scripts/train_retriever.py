@@ -32,7 +32,7 @@ def main(
     max_length: Annotated[int, typer.Option(min=2, help="Tokens of a sentence; longer ones are cut.")] = 24,
     hidden_size: Annotated[int, typer.Option(min=1, help="Width of the vectors.")] = 128,
     num_layers: Annotated[int, typer.Option(min=0, help="Transformer layers.")] = 1,
-    num_train_epochs: Annotated[float, typer.Option(help="Passes over the pairs.")] = 5,
+    num_train_epochs: Annotated[float, typer.Option(help="Passes over the pairs.")] = 3,
     train_batch_size: Annotated[int, typer.Option(min=2, help="Pairs told apart at a time.")] = 256,
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 42,

@@ -28,7 +28,7 @@ def train_encoder(
     max_length: int = 24,
     hidden_size: int = 128,
     num_layers: int = 1,
-    num_train_epochs: float = 5,
+    num_train_epochs: float = 3,
     train_batch_size: int = 256,
     learning_rate: float = 2e-3,
     seed: int = 42,
