@@ -330,7 +330,7 @@ class EditLstmForConditionalGeneration(LanguageModelHeadMixin, EditLstmPreTraine
     """A retrieval baseline with its output layer, for training and `generate()`, which takes the retrieved pairs too.
 
     With `copy` its scores are log-probabilities, of the vocabulary's words and behind them of the words outside it
-    that the batch's pairs have.
+    that the batch's pairs have; `compute_transition_scores` counts with `vocab_size` words, so it goes without those.
     """
 
     def __init__(self, config: EditLstmConfig):
