@@ -26,6 +26,7 @@ from .errors import InputError
 from .generation.selection import load_matching_pipeline
 from .metrics.perplexity.scoring import perplexity
 from .models.decodings import find_decoding
+from .models.outside_words import OpenTokenizer, copies_words, decode_with_words
 from .models.retrieved_pairs import choose
 
 __all__ = [
@@ -164,11 +165,18 @@ def generate_several(
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
-            inputs.update(_encode_pairs(tokenizer, pairs, rows))
-            ids = model.generate(**inputs.to(model.device), **generate_kwargs)
-            texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
-            for row in rows:
-                several[row] = [text.strip() for text in islice(texts, count)]
+            words = [{} for _ in rows]
+            if pairs is not None and copies_words(model):
+                encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
+                inputs.update(encoded)
+            else:
+                inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
+            for row, known in zip(rows, words, strict=True):
+                several[row] = [
+                    decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
+                    for sequence in islice(ids, count)
+                ]
     return several
 
 
@@ -182,6 +190,8 @@ def compute_perplexity(
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> dict[str, float]:
     """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
+
+    Words outside the vocabulary are unknown words for all models alike, for one that copies too.
 
     Args:
         model: Any sequence-to-sequence model whose `loss` is the mean over the labels of a batch.
@@ -276,6 +286,22 @@ def _encode_pairs(
         encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
         inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
     return inputs
+
+
+def _encode_pairs_openly(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
+) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
+    """As `_encode_pairs`, for a model that copies: with each pair's words outside the vocabulary."""
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
+    encoded = [
+        encode(pairs[row], truncation=limited)["input_ids"] for encode, row in zip(tokenizers, rows, strict=True)
+    ]
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        padded = tokenizer.pad({"input_ids": [ids[side] for ids in encoded]}, return_tensors="pt")
+        inputs |= {f"{name}_ids": padded["input_ids"], f"{name}_mask": padded["attention_mask"]}
+    return inputs, [encode.words for encode in tokenizers]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
+from .outside_words import OpenTokenizer, copies_words, decode_with_words
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
 
 __all__ = ["Text2TextGenerationPipeline"]
@@ -283,16 +284,23 @@ class Text2TextGenerationPipeline(Pipeline):
         inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt"))
         # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
         inputs.pop("token_type_ids", None)
-        for name, side in pair.items():
-            encoded = self.tokenizer(side, truncation=truncation, return_tensors="pt")
-            inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
+        words = {}
+        if pair and copies_words(self.model):
+            tokenizer = OpenTokenizer(self.tokenizer, self.model.config.vocab_size)
+            sides = tokenizer(list(pair.values()), truncation=truncation)["input_ids"]
+            words = tokenizer.words
+        else:
+            sides = [self.tokenizer(side, truncation=truncation)["input_ids"] for side in pair.values()]
+        for name, ids in zip(pair, sides, strict=True):
+            ids = torch.tensor([ids], dtype=torch.long)
+            inputs |= {f"{name}_ids": ids, f"{name}_mask": torch.ones_like(ids)}
         blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
-        return {**inputs, "blank": torch.tensor([blank])}
+        return {**inputs, "blank": torch.tensor([blank]), "outside_words": words}
 
     def _forward(self, model_inputs: dict[str, torch.Tensor], **generate_kwargs: Any) -> dict[str, torch.Tensor]:
-        worded = ~model_inputs.pop("blank")
+        worded, words = ~model_inputs.pop("blank"), model_inputs.pop("outside_words")
         generate_kwargs = self._with_defaults(generate_kwargs)
         if worded.any():
             outputs = self.model.generate(
@@ -305,7 +313,7 @@ class Text2TextGenerationPipeline(Pipeline):
         _, returned, length = sequences.shape
         output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
         output_ids[worded.to(sequences.device)] = sequences
-        return {"output_ids": output_ids}
+        return {"output_ids": output_ids, "outside_words": words}
 
     def postprocess(
         self,
@@ -317,7 +325,10 @@ class Text2TextGenerationPipeline(Pipeline):
         if return_tensors:
             return [{"generated_token_ids": ids} for ids in sequences]
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": clean_up_tokenization_spaces}
-        return [{"generated_text": self.tokenizer.decode(ids, **options)} for ids in sequences]
+        words = model_outputs["outside_words"]
+        return [
+            {"generated_text": decode_with_words(self.tokenizer, ids.tolist(), words, **options)} for ids in sequences
+        ]
 
     def _with_defaults(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """Add what neither the caller nor the model decides; a `generation_config` of the caller decides all."""

@@ -17,6 +17,7 @@ from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...models.outside_words import OpenTokenizer
 from ..arguments import TrainingConfig
 from ..batching import PairCollator
 from ..data import token_counts
@@ -133,7 +134,7 @@ class ParaphraseTask(Task):
 
 def encode_pairs(
     pairs: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
     max_source_length: int,
     max_target_length: int,
     nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
@@ -176,7 +177,7 @@ def encode_pairs(
 
 def _encode(
     columns: dict[str, list],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
     limits: tuple[int, int],
     nested: dict[str, tuple[str, int]],
 ) -> dict[str, Any]:
