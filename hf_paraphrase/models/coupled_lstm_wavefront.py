@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import once_differentiable
 
-from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, links_of
+from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, PairLayout, links_of
 
 __all__ = ["coupled_lstm"]
 
@@ -125,12 +125,7 @@ def scan(
     saved, h_before, memory = [], None, [None] * len(lanes)
     for t, h in enumerate(all_h.split(part.sizes)):
         for number, (lane, sources, output) in enumerate(zip(lanes, inputs, h.chunk(len(lanes), 1), strict=True)):
-            if len(sources) > 1:
-                gates = torch.add(*(layout.read(laid_out, t) for layout, laid_out in sources))
-            else:
-                gates = sources[0][0].copy(sources[0][1], t)
-            if not sources[0][0].copies:
-                lane.to_sigmoid(gates)
+            gates = lane.read_inputs(sources, t)
             states = lane.read_states(h_before, links[number][t], len(gates))
             memory[number], squashed = lane.step(gates, states, memory[number], links[number][t], output)
             saved += gates, states, memory[number], squashed
@@ -203,6 +198,16 @@ class Lane:
         """Turn what `step_back` leaves of the gradient of the inputs into all of it, in place."""
         grad_gates.narrow(1, 0, self.hidden_size).mul_(4)
         return grad_gates
+
+    def read_inputs(self, sources: list[tuple[PairLayout, torch.Tensor]], t: int) -> torch.Tensor:
+        """Add up the inputs of σ of an anti-diagonal, in memory of its own."""
+        if len(sources) == 1:
+            ((layout, laid_out),) = sources
+            gates = layout.copy(laid_out, t)
+            return gates if layout.copies else self.to_sigmoid(gates)
+        # Beside a sentence of a single word, the other's words are pairs.
+        reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
+        return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
 
     def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
         """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
