@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
     from .metrics import list_metrics, load_metric
     from .models.configuration_coupled_lstm import CoupledLstmConfig
+    from .models.configuration_edit_lstm import EditLstmConfig
     from .models.configuration_fset import FsetConfig
     from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
     from .models.configuration_hierarchical_lm import HierarchicalLmConfig
     from .models.configuration_pair_lstm import PairLstmConfig
     from .models.configuration_residual_lstm import ResidualLstmConfig
     from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+    from .models.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
     from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
     from .models.modeling_hierarchical_autoencoder import (
         HierarchicalAutoencoderForConditionalGeneration,
@@ -40,6 +42,9 @@ __all__ = [
     "CoupledLstmConfig",
     "CoupledLstmForSequenceClassification",
     "CoupledLstmModel",
+    "EditLstmConfig",
+    "EditLstmForConditionalGeneration",
+    "EditLstmModel",
     "FsetConfig",
     "FsetForConditionalGeneration",
     "FsetModel",
@@ -71,6 +76,9 @@ MODULES = {
     "CoupledLstmConfig": "models.configuration_coupled_lstm",
     "CoupledLstmForSequenceClassification": "models.modeling_coupled_lstm",
     "CoupledLstmModel": "models.modeling_coupled_lstm",
+    "EditLstmConfig": "models.configuration_edit_lstm",
+    "EditLstmForConditionalGeneration": "models.modeling_edit_lstm",
+    "EditLstmModel": "models.modeling_edit_lstm",
     "FsetConfig": "models.configuration_fset",
     "FsetForConditionalGeneration": "models.modeling_fset",
     "FsetModel": "models.modeling_fset",

@@ -23,16 +23,21 @@ from .cli_options import (
     DataDir,
     DatasetKwargs,
     DatasetName,
+    Decoding,
+    DiversityPenalty,
     EvaluatedCorpus,
     EvaluatedSplit,
+    Fidelity,
     MaxSamples,
     MeteorStages,
     MeteorVariant,
     Metrics,
+    NumBeamGroups,
     NumSamples,
     Tokenize,
     WordVectors,
     choose_metrics,
+    parse_decoding,
     parse_pairs,
     read_training_config,
 )
@@ -108,12 +113,13 @@ class _TrainCommand(TyperCommand):
     """Adds the recipe's fields to `--help`."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        from .training.arguments import TrainingConfig
+        from .training.tasks import ParaphraseTask
 
         super().format_help(ctx, formatter)
-        types = get_type_hints(TrainingConfig)
+        config_class = ParaphraseTask.config_class
+        types = get_type_hints(config_class)
         options = {parameter.name for parameter in self.params}
-        others = [field for field in fields(TrainingConfig) if field.name not in options]
+        others = [field for field in fields(config_class) if field.name not in options]
         with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
             formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
 
@@ -211,6 +217,13 @@ def evaluate(
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
     select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
     matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
+    decoding: Decoding = "beam",
+    num_beam_groups: NumBeamGroups = None,
+    diversity_penalty: DiversityPenalty = None,
+    fidelity: Fidelity = None,
+    num_return_sequences: Annotated[
+        int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored.")
+    ] = 1,
     group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
@@ -222,6 +235,7 @@ def evaluate(
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
+    hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     """
     from .datasets import load_dataset
     from .evaluation import evaluate_paraphraser, format_results
@@ -233,6 +247,13 @@ def evaluate(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+    )
+    decoding_options = parse_decoding(
+        decoding,
+        num_beams or [5, 10],
+        num_beam_groups=num_beam_groups,
+        diversity_penalty=diversity_penalty,
+        fidelity=fidelity,
     )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
@@ -267,7 +288,9 @@ def evaluate(
         num_candidates=num_candidates,
         select=select,
         matcher=matcher,
+        num_return_sequences=num_return_sequences,
         group_by=group_by,
+        **decoding_options,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
     typer.echo(format_results(results))
@@ -290,6 +313,10 @@ def paraphrase(
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
     select: Annotated[str | None, typer.Option(help="How: score, jaccard, embedding or matcher.")] = None,
     matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
+    decoding: Decoding = "beam",
+    num_beam_groups: NumBeamGroups = None,
+    diversity_penalty: DiversityPenalty = None,
+    fidelity: Fidelity = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -298,6 +325,7 @@ def paraphrase(
     \b
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
     hf-paraphrase paraphrase runs/first --do-sample --temperature 0.8 --json < questions.txt > paraphrases.jsonl
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3 --decoding diverse_beam
 
     With several paraphrases of each text, the text itself comes before them and an empty line after them.
     """
@@ -312,6 +340,8 @@ def paraphrase(
         num_beams = 1 if do_sample else max(usual, num_return_sequences)
     if num_beams < num_return_sequences and not do_sample:
         raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
+    if do_sample and decoding != "beam":
+        raise InputError(f"--do-sample: {decoding} draws nothing at random")
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -322,6 +352,13 @@ def paraphrase(
         "num_candidates": num_candidates,
         "select": select,
         "matcher": matcher,
+        **parse_decoding(
+            decoding,
+            [num_beams],
+            num_beam_groups=num_beam_groups,
+            diversity_penalty=diversity_penalty,
+            fidelity=fidelity,
+        ),
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)

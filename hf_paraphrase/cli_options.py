@@ -17,16 +17,21 @@ __all__ = [
     "DataDir",
     "DatasetKwargs",
     "DatasetName",
+    "Decoding",
+    "DiversityPenalty",
     "EvaluatedCorpus",
     "EvaluatedSplit",
+    "Fidelity",
     "MaxSamples",
     "Metrics",
     "MeteorStages",
     "MeteorVariant",
+    "NumBeamGroups",
     "NumSamples",
     "Tokenize",
     "WordVectors",
     "choose_metrics",
+    "parse_decoding",
     "parse_pairs",
     "read_training_config",
 ]
@@ -48,6 +53,14 @@ Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for 
 WordVectors = Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam or dips.")]
+NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
+DiversityPenalty = Annotated[
+    float | None, typer.Option(min=0, help="What a word costs diverse_beam for each group before that took it.")
+]
+Fidelity = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
+]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 
 
@@ -75,6 +88,35 @@ def choose_metrics(
         "embedding_greedy": {"word_vectors": word_vectors, **words},
     }
     return {"metrics": names, "options": options}
+
+
+def parse_decoding(
+    decoding: str,
+    num_beams: Iterable[int],
+    *,
+    num_beam_groups: int | None,
+    diversity_penalty: float | None,
+    fidelity: float | None,
+) -> dict[str, Any]:
+    """What `generate_paraphrases` and the pipeline take for a decoding, from the options of the command line.
+
+    Raises:
+        InputError: There is no such decoding, an option is another's, or the groups do not divide the beams.
+    """
+    from .models.decodings import DECODINGS
+
+    if decoding not in DECODINGS:
+        raise InputError(f"--decoding must be one of {', '.join(DECODINGS)}, not {decoding}")
+    grouped = {"num_beam_groups": num_beam_groups, "diversity_penalty": diversity_penalty}
+    for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": fidelity})):
+        given = [name for name, value in options.items() if value is not None]
+        if given and decoding != owner:
+            raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
+    for width in num_beams:
+        if num_beam_groups is not None and width % num_beam_groups:
+            raise InputError(f"--num-beam-groups {num_beam_groups} does not divide --num-beams {width}")
+    options = {**grouped, "fidelity": fidelity, "decoding": None if decoding == "beam" else decoding}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def explain_edit(
         generate_kwargs: Handed to `model.generate`.
 
     Raises:
-        InputError: The model reads no pairs, or a text has no words.
+        InputError: The model reads no pairs or has no attention, or a text has no words.
     """
     if not reads_pairs(model):
         raise InputError(f"a {type(model).__name__} edits by no retrieved pair: there is nothing to explain")
@@ -72,7 +72,9 @@ def explain_edit(
     generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
     # The whole output at once: beams would have to be traced back otherwise.
     outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)
-    retrieved = outputs.retrieved_attentions
+    if outputs.cross_attentions is None:
+        raise InputError(f"this {type(model).__name__} has no attention: there is nothing to explain")
+    retrieved = outputs.get("retrieved_attentions")
 
     def tokens(ids: torch.Tensor) -> list[str]:
         return tokenizer.convert_ids_to_tokens(ids[0].tolist())

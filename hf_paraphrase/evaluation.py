@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
 from .files import write_text
-from .inference import compute_perplexity, generate_paraphrases, load_paraphraser
+from .inference import compute_perplexity, generate_candidates, generate_several, load_paraphraser
 from .metrics.inputs import check_texts
 from .metrics.score_files import ScoredTexts
 from .metrics.score_table import check_metrics, score_systems
@@ -48,6 +49,8 @@ def evaluate_paraphraser(
     num_candidates: int | None = None,
     select: str = "score",
     matcher: str | os.PathLike | None = None,
+    decoding: str = "beam",
+    num_return_sequences: int = 1,
     group_by: str | None = None,
     **generate_kwargs: Any,
 ) -> dict[str, Any]:
@@ -58,7 +61,8 @@ def evaluate_paraphraser(
     against. Scores are those of `hf-paraphrase score`.
 
     A model that edits by retrieved pairs writes one output by each of the K nearest (Kazemnejad et al. 2020, appendix
-    A.2): of each row one of them, drawn at random, is scored, and self-BLEU says how alike the K are.
+    A.2): of each row one of them, drawn at random, is scored, and self-BLEU says how alike the K are. Any other model
+    writes `num_return_sequences`, of which the likeliest is scored.
 
     Args:
         model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
@@ -71,7 +75,9 @@ def evaluate_paraphraser(
             word-level tokenizers lower-case what they read; signatures say so.
         n_samples: Resampled corpora for the 95% intervals.
         seed: Seed of that sampling; decoding itself draws nothing.
-        output_dir: Where to write `predictions-SPLIT-beamN.jsonl` and `results-SPLIT.json`; None to write nothing.
+        output_dir: Where to write `predictions-SPLIT-beamN.jsonl` (of another decoding `-diverse_beamN` or `-dipsN`)
+            and `results-SPLIT.json`; None to write nothing. Where there are several outputs a row, the first file has
+            them all, as `predictions`.
         split: Name of the split.
         data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
         num_neighbors: The values of K; of no account for other models.
@@ -79,22 +85,29 @@ def evaluate_paraphraser(
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
         matcher: The model that `select="matcher"` asks.
+        decoding: How outputs are found: a name out of `models.decodings.DECODINGS`, whose own arguments are among
+            `generate_kwargs`.
+        num_return_sequences: Outputs of each row, by a model that edits by no pairs.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
 
     Returns:
         What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each K where there
-        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`), `perplexity` of the first
-        references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any),
-        `environment`. Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are
-        groups, `groups` has those of each.
+        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `self_bleu` of several outputs
+        a row, `candidate_self_bleu` of those that one was chosen from), `perplexity` of the first references,
+        `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any), `environment`.
+        Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are groups,
+        `groups` has those of each.
 
     Raises:
-        InputError: Rows that cannot be scored, no tokenizer, no retriever, or an unknown metric or column.
+        InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, or both one
+            output chosen of several and several asked for.
     """
     sources, references = _read_rows(dataset)
     check_metrics(metrics)
+    if num_return_sequences > 1 and num_candidates is not None:
+        raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     if not isinstance(model, PreTrainedModel):
@@ -132,6 +145,8 @@ def evaluate_paraphraser(
     copied = score_with_groups(sources)
     baselines = {"copy_source": copied.pop("scores"), "first_reference": score(first, others)}
     pairs = _find_pairs(model, retriever, sources, max(num_neighbors))
+    if pairs and num_return_sequences > 1:
+        raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
     perplexity = compute_perplexity(
         model, tokenizer, sources, first, batch_size=batch_size, pairs=[group[0] for group in pairs] if pairs else None
     )
@@ -140,30 +155,41 @@ def evaluate_paraphraser(
     choice = {} if num_candidates is None else {"num_candidates": num_candidates, "select": select}
     if matcher is not None:
         choice["matcher"] = os.fspath(matcher)
+    if decoding != "beam":
+        choice["decoding"] = decoding
+    several = {"num_return_sequences": num_return_sequences} if num_return_sequences > 1 else {}
     generation = []
     for width in num_beams:
-        decoding = {**generate_kwargs, "num_beams": width, "do_sample": False}
+        settings = {**generate_kwargs, "num_beams": width, "do_sample": False}
+        write = partial(
+            generate_several if several else generate_candidates, model, tokenizer, sources, batch_size=batch_size
+        )
+        chosen_from = []
         started = time.perf_counter()
-        outputs = [
-            generate_paraphrases(model, tokenizer, sources, batch_size=batch_size, pairs=nearest, **choice, **decoding)
-            for nearest in (zip(*pairs, strict=True) if pairs else [None])
-        ]
+        if several:
+            candidates = [tuple(group) for group in write(count=num_return_sequences, **choice, **settings)]
+        else:
+            nearest = zip(*pairs, strict=True) if pairs else [None]
+            written = [write(pairs=each, **choice, **settings) for each in nearest]
+            candidates = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
+            chosen_from = written[0]
         seconds = time.perf_counter() - started
-        candidates = list(zip(*outputs, strict=True))
         for k in num_neighbors if pairs else [None]:
             predictions = _draw(candidates, k, seed)
+            all_outputs = [texts[:k] for texts in candidates]
             if output_dir is not None:
-                name = f"predictions-{split}-beam{width}" + ("" if k in (None, 1) else f"-neighbors{k}")
-                _write_predictions(Path(output_dir) / f"{name}.jsonl", sources, references, predictions)
+                name = f"predictions-{split}-{decoding}{width}" + ("" if k in (None, 1) else f"-neighbors{k}")
+                _write_predictions(Path(output_dir) / f"{name}.jsonl", sources, references, predictions, all_outputs)
             generation.append(
                 {
                     "num_beams": width,
                     **({} if k is None else {"num_neighbors": k}),
                     **score_with_groups(predictions),
-                    **_score_diversity(candidates, k),
-                    "decoding": {**decided, **decoding, **choice},
+                    **_score_diversity(all_outputs, "self_bleu"),
+                    **_score_diversity(chosen_from, "candidate_self_bleu"),
+                    "decoding": {**decided, **settings, **choice, **several},
                     "seconds": seconds,
-                    "sentences_per_second": len(sources) * len(outputs) / seconds,
+                    "sentences_per_second": len(sources) * len(candidates[0]) / seconds,
                 }
             )
 
@@ -207,7 +233,7 @@ def format_results(results: dict[str, Any]) -> str:
         for width, speed in {entry["num_beams"]: entry["sentences_per_second"] for entry in generation}.items()
     )
     diversity = [
-        f"self-BLEU-2 of {entry['num_neighbors']} outputs a row: {entry['self_bleu']['self_bleu_2']:.1f}"
+        f"self-BLEU-2 of {_count_outputs(entry)} outputs a row: {entry['self_bleu']['self_bleu_2']:.1f}"
         for entry in generation
         if "self_bleu" in entry
     ]
@@ -228,7 +254,11 @@ def format_results(results: dict[str, Any]) -> str:
 
 def _name_entry(name: str, entry: dict[str, Any]) -> str:
     neighbors = f", K = {entry['num_neighbors']}" if "num_neighbors" in entry else ""
-    return f"{name}, beam {entry['num_beams']}{neighbors}"
+    return f"{name}, {entry['decoding'].get('decoding', 'beam')} {entry['num_beams']}{neighbors}"
+
+
+def _count_outputs(entry: dict[str, Any]) -> int:
+    return entry.get("num_neighbors") or entry["decoding"]["num_return_sequences"]
 
 
 def _format_scores(rows: list[dict[str, Any]]) -> list[str]:
@@ -284,15 +314,23 @@ def _draw(candidates: list[tuple[str, ...]], k: int | None, seed: int) -> list[s
     return [texts[place] for texts, place in zip(candidates, places, strict=True)]
 
 
-def _score_diversity(candidates: list[tuple[str, ...]], k: int | None) -> dict[str, Any]:
-    if k in (None, 1):
+def _score_diversity(outputs: Sequence[Sequence[str]], name: str) -> dict[str, Any]:
+    """How alike the outputs of each row are, where there are several."""
+    if not outputs or len(outputs[0]) == 1:
         return {}
-    return {"self_bleu": self_bleu([texts[:k] for texts in candidates], lowercase=True)}
+    return {name: self_bleu(outputs, lowercase=True)}
 
 
-def _write_predictions(path: Path, sources: list[str], references: list[list[str]], predictions: list[str]) -> None:
+def _write_predictions(
+    path: Path,
+    sources: list[str],
+    references: list[list[str]],
+    predictions: list[str],
+    all_outputs: list[tuple[str, ...]],
+) -> None:
     rows = (
         {"source": source, "references": texts, "prediction": prediction}
-        for source, texts, prediction in zip(sources, references, predictions, strict=True)
+        | ({"predictions": outputs} if len(outputs) > 1 else {})
+        for source, texts, prediction, outputs in zip(sources, references, predictions, all_outputs, strict=True)
     )
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

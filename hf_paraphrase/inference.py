@@ -25,9 +25,19 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from .errors import InputError
 from .generation.selection import load_matching_pipeline
 from .metrics.perplexity.scoring import perplexity
+from .models.decodings import find_decoding
+from .models.outside_words import OpenTokenizer, copies_words, decode_with_words
 from .models.retrieved_pairs import choose
 
-__all__ = ["compute_perplexity", "generate_paraphrases", "load_matcher", "load_paraphraser", "match_pairs"]
+__all__ = [
+    "compute_perplexity",
+    "generate_candidates",
+    "generate_paraphrases",
+    "generate_several",
+    "load_matcher",
+    "load_paraphraser",
+    "match_pairs",
+]
 
 
 def load_paraphraser(
@@ -78,6 +88,13 @@ def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
 
 
 def generate_paraphrases(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
+) -> list[str]:
+    """One output for each source, in their order: the chosen one of what `generate_candidates` gives."""
+    return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
+
+
+def generate_candidates(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: Sequence[str],
@@ -88,40 +105,79 @@ def generate_paraphrases(
     select: str = "score",
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
     **generate_kwargs: Any,
-) -> list[str]:
-    """One output for each source, in their order; sources of like length share a batch.
+) -> list[list[str]]:
+    """The outputs to choose from for each source, in their order, the chosen one first.
 
-    A source that is empty or white space gets an empty output without asking the model.
+    A source that is empty or white space gets empty outputs without asking the model.
 
     Args:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
-        sources: Texts; what exceeds `tokenizer.model_max_length` is cut.
+        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
         num_candidates: Outputs to choose from, from a beam at least as wide.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
-        generate_kwargs: Handed to `model.generate`.
+        generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
     """
-    outputs = [""] * len(sources)
     if select == "matcher":
         matcher = load_matching_pipeline(matcher)
-    if num_candidates is not None:
+    several = generate_several(
+        model, tokenizer, sources, num_candidates or 1, batch_size=batch_size, pairs=pairs, **generate_kwargs
+    )
+    rows = [row for row, text in enumerate(sources) if text.strip()]
+    places = choose(select, [sources[row] for row in rows], [several[row] for row in rows], matcher)
+    for row, place in zip(rows, places, strict=True):
+        several[row].insert(0, several[row].pop(place))
+    return several
+
+
+def generate_several(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    count: int,
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    decoding: str = "beam",
+    **generate_kwargs: Any,
+) -> list[list[str]]:
+    """Several outputs for each source, the likeliest first; from a beam at least as wide.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        sources: Texts, as `generate_paraphrases` takes them.
+        count: Outputs of each.
+        batch_size: Sources at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        decoding: How: a name out of `models.decodings.DECODINGS`.
+        generate_kwargs: Handed to `model.generate`.
+    """
+    several = [[""] * count for _ in sources]
+    if count > 1:
         beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
-        generate_kwargs |= {"num_beams": max(num_candidates, beams), "num_return_sequences": num_candidates}
+        generate_kwargs |= {"num_beams": max(count, beams), "num_return_sequences": count}
+    generate_kwargs["custom_generate"] = find_decoding(decoding)
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
-            inputs.update(_encode_pairs(tokenizer, pairs, rows))
-            ids = model.generate(**inputs.to(model.device), **generate_kwargs)
-            texts = iter(tokenizer.batch_decode(ids, skip_special_tokens=True))
-            candidates = [[text.strip() for text in islice(texts, num_candidates or 1)] for _ in rows]
-            places = choose(select, [sources[row] for row in rows], candidates, matcher)
-            for row, group, place in zip(rows, candidates, places, strict=True):
-                outputs[row] = group[place]
-    return outputs
+            words = [{} for _ in rows]
+            if pairs is not None and copies_words(model):
+                encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
+                inputs.update(encoded)
+            else:
+                inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
+            for row, known in zip(rows, words, strict=True):
+                several[row] = [
+                    decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
+                    for sequence in islice(ids, count)
+                ]
+    return several
 
 
 def compute_perplexity(
@@ -134,6 +190,8 @@ def compute_perplexity(
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> dict[str, float]:
     """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
+
+    Words outside the vocabulary are unknown words for all models alike, for one that copies too.
 
     Args:
         model: Any sequence-to-sequence model whose `loss` is the mean over the labels of a batch.
@@ -228,6 +286,22 @@ def _encode_pairs(
         encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
         inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
     return inputs
+
+
+def _encode_pairs_openly(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
+) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
+    """As `_encode_pairs`, for a model that copies: with each pair's words outside the vocabulary."""
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
+    encoded = [
+        encode(pairs[row], truncation=limited)["input_ids"] for encode, row in zip(tokenizers, rows, strict=True)
+    ]
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        padded = tokenizer.pad({"input_ids": [ids[side] for ids in encoded]}, return_tensors="pt")
+        inputs |= {f"{name}_ids": padded["input_ids"], f"{name}_mask": padded["attention_mask"]}
+    return inputs, [encode.words for encode in tokenizers]
 
 
 @contextmanager

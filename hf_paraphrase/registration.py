@@ -15,12 +15,14 @@ from transformers import (
 
 from .errors import InputError
 from .models.configuration_coupled_lstm import CoupledLstmConfig
+from .models.configuration_edit_lstm import EditLstmConfig
 from .models.configuration_fset import FsetConfig
 from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from .models.configuration_hierarchical_lm import HierarchicalLmConfig
 from .models.configuration_pair_lstm import PairLstmConfig
 from .models.configuration_residual_lstm import ResidualLstmConfig
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
+from .models.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
 from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
 from .models.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,
@@ -46,6 +48,7 @@ ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] =
         AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
     },
     FsetConfig: {AutoModel: FsetModel, AutoModelForSeq2SeqLM: FsetForConditionalGeneration},
+    EditLstmConfig: {AutoModel: EditLstmModel, AutoModelForSeq2SeqLM: EditLstmForConditionalGeneration},
     HierarchicalAutoencoderConfig: {
         AutoModel: HierarchicalAutoencoderModel,
         AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,

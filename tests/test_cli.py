@@ -217,6 +217,42 @@ def test_paraphrase_arguments(checkpoint: Path, capsys: pytest.CaptureFixture) -
     assert [len(block.split("\n")) for block in blocks] == [4, 4]
 
 
+def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    outputs = set()
+    for options in (
+        [],
+        ["--decoding", "dips", "--fidelity", "0"],
+        ["--decoding", "diverse_beam", "--diversity-penalty", 9],
+    ):
+        options = ["--max-new-tokens", "5", "--num-return-sequences", "4", *options]
+        assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
+        outputs.add(capsys.readouterr().out)
+    assert len(outputs) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--decoding", "best"], "--decoding must be one of beam, diverse_beam, dips, not best"),
+        (["--fidelity", "0.3"], "--fidelity is an option of --decoding dips"),
+        (
+            ["--decoding", "dips", "--num-beam-groups", "2"],
+            "--num-beam-groups is an option of --decoding diverse_beam",
+        ),
+        (
+            ["--decoding", "diverse_beam", "--num-beams", "4", "--num-beam-groups", "3"],
+            "--num-beam-groups 3 does not divide --num-beams 4",
+        ),
+    ],
+)
+def test_options_of_another_decoding(
+    options: list[str], message: str, checkpoint: Path, capsys: pytest.CaptureFixture
+) -> None:
+    for command in (["paraphrase", checkpoint, "a"], ["evaluate", checkpoint]):
+        assert run(*command, *options) == 2
+        assert capsys.readouterr().err.endswith(f"error: {message}\n")
+
+
 def test_paraphrase_lines_as_json(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

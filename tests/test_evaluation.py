@@ -9,7 +9,7 @@ from datasets import Dataset
 from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
-from hf_paraphrase.inference import compute_perplexity, generate_paraphrases
+from hf_paraphrase.inference import compute_perplexity, generate_paraphrases, generate_several
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
@@ -117,6 +117,27 @@ def test_table(results: dict) -> None:
     paper = [{"model": "Prakash et al. 2016", "num_beams": 5, "scores": {"bleu_4": 36.7}}]
     table = format_results({**results, "paper": paper})
     assert table.splitlines()[6].split() == ["Prakash", "et", "al.", "2016,", "beam", "5", "36.7", "-", "-"]
+
+
+def test_diverse_decoding(tmp_path: Path) -> None:
+    rows, model, tokenizer = Dataset.from_dict(ROWS), tiny_bart(), word_tokenizer()
+    options = {"decoding": "diverse_beam", "diversity_penalty": 2.0, "max_new_tokens": 7}
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, num_beams=[4], num_return_sequences=3, n_samples=20, output_dir=tmp_path, **options
+    )
+    (entry,) = results["generation"]
+    assert {**options, "num_return_sequences": 3, "num_beams": 4}.items() <= entry["decoding"].items()
+    expected = generate_several(model, tokenizer, ROWS["source"], 3, num_beams=4, **options)
+    lines = (tmp_path / "predictions-test-diverse_beam4.jsonl").read_text().splitlines()
+    assert [json.loads(line)["predictions"] for line in lines] == expected
+    assert [json.loads(line)["prediction"] for line in lines] == [group[0] for group in expected]
+    table = format_results(results)
+    assert "this model, diverse_beam 4 " in table and "self-BLEU-2 of 3 outputs a row" in table
+    with pytest.raises(InputError, match="`num_return_sequences` must be 1"):
+        evaluate_paraphraser(model, tokenizer, rows, num_return_sequences=3, num_candidates=3)
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    with pytest.raises(InputError, match="raise `num_neighbors`"):
+        evaluate_paraphraser(tiny_fset(), tokenizer, rows, retriever=retriever, num_return_sequences=3)
 
 
 def test_path_and_single_target(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.inference import compute_perplexity, generate_paraphrases, load_paraphraser
+from hf_paraphrase.inference import compute_perplexity, generate_paraphrases, generate_several, load_paraphraser
 from tests.models.tiny import tiny_bart, word_tokenizer
 
 SOURCES = [
@@ -31,6 +31,18 @@ def test_batches_give_what_single_texts_give_in_order() -> None:
     for batch_size in (1, 3, 10):
         options = {"batch_size": batch_size, "num_beams": 3, "max_new_tokens": 12}
         assert generate_paraphrases(model, tokenizer, SOURCES, **options) == expected
+
+
+@pytest.mark.parametrize("decoding", ["beam", "diverse_beam", "dips"])
+def test_several_outputs_are_candidates(decoding: str) -> None:
+    model, tokenizer = tiny_bart(), word_tokenizer()
+    options = {"decoding": decoding, "max_new_tokens": 8}
+    several = generate_several(model, tokenizer, SOURCES, 3, batch_size=2, **options)
+    assert [len(group) for group in several] == [3] * len(SOURCES) and several[1] == ["", "", ""]
+    chosen = generate_paraphrases(model, tokenizer, SOURCES, num_candidates=3, select="jaccard", **options)
+    assert all(text in group for text, group in zip(chosen, several, strict=True))
+    first = generate_paraphrases(model, tokenizer, SOURCES, num_candidates=3, **options)
+    assert first == [group[0] for group in several]
 
 
 def test_only_empty_sources() -> None:

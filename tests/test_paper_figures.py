@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
+from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
 from hf_paraphrase.models.configuration_fset import FsetConfig
 from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
@@ -54,6 +55,15 @@ def test_rows_of_fset_and_its_ablations() -> None:
     assert whole.scores["meteor"] == 38.57 and whole.scores["bleu_4"] == 33.46
     assert ablated.scores == {"rouge2": 39.36, "rouge1": 65.72, "bleu_4": 29.73, "bleu_2": 46.66}
     assert not find_paper_rows(FsetConfig(), "mscoco")
+
+
+def test_rows_of_the_baselines_that_edit() -> None:
+    (row,) = find_paper_rows(EditLstmConfig(), "twitter_url")
+    assert "Seq2Seq+Ret" in row.model and row.scores["bleu_2"] == 31.58
+    copying, rae = find_paper_rows(EditLstmConfig(copy=True, attention="additive"), "quora")
+    assert "CopyEditor+Ret" in copying.model and copying.scores["rouge2"] == 35.59
+    assert "RaE" in rae.model and rae.scores["meteor"] == 29.92
+    assert not find_paper_rows(EditLstmConfig(), "mscoco")
 
 
 def test_rows_of_the_autoencoders() -> None:

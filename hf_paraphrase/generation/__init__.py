@@ -1,7 +1,9 @@
-"""What to do with a model's candidates: choosing among them."""
+"""What makes and chooses candidates: diverse decoding of any model, and choosing among what was written."""
 
 from __future__ import annotations
 
+from ..models.dips import dips
+from ..models.diverse_beam_search import diverse_beam_search
 from .selection import select_candidates
 
-__all__ = ["select_candidates"]
+__all__ = ["dips", "diverse_beam_search", "select_candidates"]

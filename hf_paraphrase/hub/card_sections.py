@@ -8,7 +8,7 @@ from typing import Any
 
 from ..datasets.card import describe_corpus
 from ..datasets.loading import CORPORA, find_builder
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, name_decoding
 from .results import format_score, list_systems
 
 __all__ = [
@@ -100,11 +100,14 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
     """The first outputs that were kept, as rows of a table; None where there are none."""
     for split, predictions in checkpoint.predictions.items():
         if predictions:
-            rows = predictions[:EXAMPLES]
-            beams = [entry["num_beams"] for entry in checkpoint.results[split].get("generation", [])]
+            # Of several outputs a row the likeliest is shown.
+            rows = [
+                {name: value for name, value in row.items() if name != "predictions"} for row in predictions[:EXAMPLES]
+            ]
+            entries = checkpoint.results[split].get("generation", [])
             return {
                 "split": split,
-                "decoding": f", beam {beams[0]}" if beams else "",
+                "decoding": f", {name_decoding(entries[0])} {entries[0]['num_beams']}" if entries else "",
                 "header": _row(["first reference" if column == "references" else column for column in rows[0]]),
                 "columns": len(rows[0]),
                 "rows": [_row([_first(value) for value in row.values()]) for row in rows],

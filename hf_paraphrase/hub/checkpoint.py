@@ -15,7 +15,7 @@ from huggingface_hub.hf_api import RepoFile
 
 from ..errors import InputError
 
-__all__ = ["Checkpoint", "read_checkpoint"]
+__all__ = ["Checkpoint", "name_decoding", "read_checkpoint"]
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,15 @@ def _read(
     )
 
 
+def name_decoding(entry: dict[str, Any]) -> str:
+    """How an entry of `generation` in a results file was decoded: "beam", or another name that `evaluate` took."""
+    return entry.get("decoding", {}).get("decoding", "beam")
+
+
 def _read_predictions(
     split: str, results: dict[str, Any], sizes: dict[str, int], open_file: Callable[[str], Path]
 ) -> list[dict[str, Any]]:
-    beams = [f"-beam{entry['num_beams']}" for entry in results.get("generation", [])]
+    beams = [f"-{name_decoding(entry)}{entry['num_beams']}" for entry in results.get("generation", [])]
     names = [f"predictions-{split}{beams[0] if beams else ''}", f"reconstructions-{split}"]
     for path in (f"evaluation/{name}.jsonl" for name in names):
         if path in sizes:

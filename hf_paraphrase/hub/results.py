@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, name_decoding
 
 __all__ = [
     "EVAL_RESULTS_FILE",
@@ -72,8 +72,9 @@ def list_systems(results: dict[str, Any]) -> list[System]:
 
 
 def _decoded(entry: dict[str, Any]) -> System:
-    """This model with one of its decodings: a beam width, and for a model that edits, K retrieved pairs a row."""
-    label, decoding = f"this model, beam {entry['num_beams']}", f"beam{entry['num_beams']}"
+    """This model with one of its decodings: a search and its width, and for a model that edits, K pairs a row."""
+    search, width = name_decoding(entry), entry["num_beams"]
+    label, decoding = f"this model, {search} {width}", f"{search}{width}"
     if "num_neighbors" in entry:
         label, decoding = f"{label}, K = {entry['num_neighbors']}", f"{decoding}_k{entry['num_neighbors']}"
     if "num_candidates" in entry.get("decoding", {}):

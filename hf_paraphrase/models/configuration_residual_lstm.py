@@ -89,6 +89,11 @@ class ResidualLstmConfig(PortableConfig):
         return self.num_layers // 2 if self.bidirectional_encoder else self.num_layers
 
     @property
+    def decoder_input_size(self) -> int:
+        """Width of what the decoder's LSTM reads at each step."""
+        return self.embedding_size + (self.hidden_size if self.input_feeding else 0)
+
+    @property
     def memory_size(self) -> int:
         """Width of the encoder's outputs."""
         return 2 * self.hidden_size if self.bidirectional_encoder else self.hidden_size

@@ -334,8 +334,9 @@ class FsetForConditionalGeneration(LanguageModelHeadMixin, FsetPreTrainedModel, 
     """FSET with a softmax over the vocabulary, for training and `generate()`, which takes the retrieved pairs too.
 
     With the sizes of Table 1, 8,000 words and tied embeddings it has 1,786,728 parameters. The paper calls its own
-    half the size of its LSTM baseline and a fifth of its Transformer's; the baselines of our `hub_configs`,
-    `residual-lstm-quora-small` and `transformer-quora-small`, have 6,529,344 and 4,675,584.
+    half the size of its LSTM baseline and a fifth of its Transformer's. Of our `hub_configs`, `transformer-quora` has
+    8,973,312, and the small baselines `residual-lstm-quora-small` and `transformer-quora-small` have 6,529,344 and
+    4,675,584.
     """
 
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}

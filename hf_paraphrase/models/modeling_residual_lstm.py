@@ -139,7 +139,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         if not config.share_embeddings:
             self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.lstm = StackedLstm(
-            config.embedding_size + (config.hidden_size if config.input_feeding else 0),
+            config.decoder_input_size,
             config.hidden_size,
             config.num_layers,
             config.residual_interval,
@@ -235,10 +235,12 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
     final states reach the decoder's layers by linear maps.
     """
 
+    encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
+
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
-        self.encoder = ResidualLstmEncoder(config)
-        self.decoder = ResidualLstmDecoder(config)
+        self.encoder = self.encoder_class(config)
+        self.decoder = self.decoder_class(config)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:

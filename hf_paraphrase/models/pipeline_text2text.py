@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 
+from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
+from .outside_words import OpenTokenizer, copies_words, decode_with_words
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
 
 __all__ = ["Text2TextGenerationPipeline"]
@@ -44,6 +46,13 @@ class Text2TextGenerationPipeline(Pipeline):
     ```python
     pipe("How do I learn faster?", num_neighbors=3, return_retrieved=True)
     pipe("How do I learn faster?", num_candidates=5, select="jaccard")    # for every model
+    ```
+
+    Paraphrases that differ come from `decoding="diverse_beam"` (Vijayakumar et al. 2016) and `decoding="dips"` (Kumar
+    et al. 2019), with every model:
+
+    ```python
+    pipe("How do I learn faster?", decoding="diverse_beam", num_return_sequences=5, diversity_penalty=1.0)
     ```
 
     Args:
@@ -111,6 +120,9 @@ class Text2TextGenerationPipeline(Pipeline):
                 candidates to places.
             matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not loaded anew in every call.
+            decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
+                `fidelity` and `candidates_per_beam`; or a function that `generate(custom_generate=…)` takes. The beams
+                are as many as `num_return_sequences` at least.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
@@ -240,6 +252,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return_tensors: bool | None = None,
         clean_up_tokenization_spaces: bool | None = None,
         stop_sequence: str | None = None,
+        decoding: str | Callable | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
         if return_text and return_tensors:
@@ -256,6 +269,10 @@ class Text2TextGenerationPipeline(Pipeline):
             generate_kwargs["stopping_criteria"] = StoppingCriteriaList(
                 [*criteria, EndsWith(stop_sequence, self.tokenizer)]
             )
+        if decoding is not None:
+            generate_kwargs["custom_generate"] = find_decoding(decoding)
+            if generate_kwargs["custom_generate"] and generate_kwargs.get("streamer") is not None:
+                raise ValueError(f"`streamer`: {decoding} knows no word before the whole output")
         return preprocess, generate_kwargs, postprocess
 
     def preprocess(self, text: str | TextWithPair, truncation: bool | str = False) -> dict[str, torch.Tensor]:
@@ -267,16 +284,23 @@ class Text2TextGenerationPipeline(Pipeline):
         inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt"))
         # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
         inputs.pop("token_type_ids", None)
-        for name, side in pair.items():
-            encoded = self.tokenizer(side, truncation=truncation, return_tensors="pt")
-            inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
+        words = {}
+        if pair and copies_words(self.model):
+            tokenizer = OpenTokenizer(self.tokenizer, self.model.config.vocab_size)
+            sides = tokenizer(list(pair.values()), truncation=truncation)["input_ids"]
+            words = tokenizer.words
+        else:
+            sides = [self.tokenizer(side, truncation=truncation)["input_ids"] for side in pair.values()]
+        for name, ids in zip(pair, sides, strict=True):
+            ids = torch.tensor([ids], dtype=torch.long)
+            inputs |= {f"{name}_ids": ids, f"{name}_mask": torch.ones_like(ids)}
         blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
-        return {**inputs, "blank": torch.tensor([blank])}
+        return {**inputs, "blank": torch.tensor([blank]), "outside_words": words}
 
     def _forward(self, model_inputs: dict[str, torch.Tensor], **generate_kwargs: Any) -> dict[str, torch.Tensor]:
-        worded = ~model_inputs.pop("blank")
+        worded, words = ~model_inputs.pop("blank"), model_inputs.pop("outside_words")
         generate_kwargs = self._with_defaults(generate_kwargs)
         if worded.any():
             outputs = self.model.generate(
@@ -289,7 +313,7 @@ class Text2TextGenerationPipeline(Pipeline):
         _, returned, length = sequences.shape
         output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
         output_ids[worded.to(sequences.device)] = sequences
-        return {"output_ids": output_ids}
+        return {"output_ids": output_ids, "outside_words": words}
 
     def postprocess(
         self,
@@ -301,7 +325,10 @@ class Text2TextGenerationPipeline(Pipeline):
         if return_tensors:
             return [{"generated_token_ids": ids} for ids in sequences]
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": clean_up_tokenization_spaces}
-        return [{"generated_text": self.tokenizer.decode(ids, **options)} for ids in sequences]
+        words = model_outputs["outside_words"]
+        return [
+            {"generated_text": decode_with_words(self.tokenizer, ids.tolist(), words, **options)} for ids in sequences
+        ]
 
     def _with_defaults(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """Add what neither the caller nor the model decides; a `generation_config` of the caller decides all."""
@@ -312,6 +339,9 @@ class Text2TextGenerationPipeline(Pipeline):
         defaults = {**self.default_parameters, "pad_token_id": self.tokenizer.pad_token_id}
         if "max_length" in decided:
             del defaults["max_new_tokens"]
+        if generate_kwargs.get("custom_generate") is not None and "num_beams" not in generate_kwargs:
+            usual = decided.pop("num_beams", self.default_parameters["num_beams"])
+            defaults["num_beams"] = max(usual, generate_kwargs.get("num_return_sequences") or 1)
         return {**{name: value for name, value in defaults.items() if name not in decided}, **generate_kwargs}
 
     def _generate_nothing(self, generate_kwargs: dict[str, Any]) -> torch.Tensor:

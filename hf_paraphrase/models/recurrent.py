@@ -23,6 +23,8 @@ class RecurrentCache:
         attention_keys: Projected source states `(batch, source_length, attention_size)`, made once from the encoder.
         attentional_state: Last attentional state `(batch, hidden_size)` of a decoder with input feeding.
         seen_tokens: Number of decoder positions that the state covers.
+        pair_keys: Projected states of a retrieved pair, each `(batch, length, attention_size)`, for a decoder that
+            copies from it.
     """
 
     # A recurrent state has one size whatever it covers; generate() must not compile against it as a static cache.
@@ -34,11 +36,13 @@ class RecurrentCache:
         attention_keys: torch.Tensor | None = None,
         attentional_state: torch.Tensor | None = None,
         seen_tokens: int = 0,
+        pair_keys: tuple[torch.Tensor, ...] = (),
     ):
         self.state = state
         self.attention_keys = attention_keys
         self.attentional_state = attentional_state
         self.seen_tokens = seen_tokens
+        self.pair_keys = pair_keys
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return the number of decoder positions seen; the same for every layer."""
@@ -62,6 +66,7 @@ class RecurrentCache:
             self.attention_keys = self.attention_keys.index_select(0, indices)
         if self.attentional_state is not None:
             self.attentional_state = self.attentional_state.index_select(0, indices)
+        self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeat every row of the batch `repeats` times, next to each other."""

@@ -69,6 +69,16 @@ class AutoModelEncoder:
         if self.tokenizer.pad_token is None:
             raise InputError(f"the tokenizer of the encoder {name} has no padding token: set one and save it again")
 
+    @property
+    def is_portable(self) -> bool:
+        """Whether it came from a folder and can be saved: the encoder of an encoder-decoder loads with that only."""
+        return Path(self.name).is_dir() and not self.model.config.is_encoder_decoder
+
+    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+        """Write the model and its tokenizer to a folder, for `AutoModelEncoder` to load."""
+        self.model.save_pretrained(save_directory)
+        self.tokenizer.save_pretrained(save_directory)
+
     @torch.inference_mode()
     def __call__(self, texts: list[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))

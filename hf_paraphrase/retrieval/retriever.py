@@ -16,7 +16,7 @@ from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .neighbors import add_neighbors
 from .pairs import PairMemory, Pairs, pair_keys
-from .storage import FILES, load_retriever, save_retriever
+from .storage import ENCODER_FOLDER, FILES, load_retriever, save_retriever
 from .vector_index import VectorIndex
 
 __all__ = ["ParaphraseRetriever", "RetrievedPair"]
@@ -192,6 +192,8 @@ class ParaphraseRetriever:
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write `pairs.parquet`, `index.faiss` (where there are vectors) and `retriever_config.json` to a folder.
 
+        An encoder that was a folder, and not a Hub repository, is written to the subfolder `encoder`.
+
         Args:
             save_directory: A folder that is new, or holds a retriever, which is replaced.
 
@@ -267,7 +269,7 @@ class ParaphraseRetriever:
 
 
 def _download(repo_id: str, subfolder: str, revision: str | None, token: str | bool | None) -> Path:
-    patterns = [f"{subfolder}/{name}" if subfolder else name for name in FILES]
+    patterns = [f"{subfolder}/{name}" if subfolder else name for name in (*FILES, f"{ENCODER_FOLDER}/*")]
     try:
         return Path(snapshot_download(repo_id, allow_patterns=patterns, revision=revision, token=token))
     except (OSError, ValueError) as error:

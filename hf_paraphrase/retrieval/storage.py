@@ -1,4 +1,7 @@
-"""A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`."""
+"""A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`.
+
+An encoder that was a folder itself, such as one trained for the task, goes along in the subfolder `encoder`.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import write_directory
-from .encoders import SentenceEncoder, load_encoder
+from .encoders import AutoModelEncoder, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import PairMemory
 from .vector_index import VectorIndex
 
-__all__ = ["FILES", "load_retriever", "save_retriever"]
+__all__ = ["ENCODER_FOLDER", "FILES", "load_retriever", "save_retriever"]
 
 PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "retriever_config.json"
-JACCARD = "jaccard"
+JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
+# What the config calls an encoder in that folder.
+ENCLOSED = f"./{ENCODER_FOLDER}"
 # The least cosine of a sentence's vector with itself, made on another machine or in another precision.
 SAME = 0.99
 
@@ -30,7 +35,8 @@ class RetrieverConfig:
     """What `retriever_config.json` says.
 
     Args:
-        encoder: "jaccard", or the name of the encoder; None for a function, which is not saved.
+        encoder: "jaccard", or the name of the encoder; None for a function, which is not saved; "./encoder" for one
+            that is enclosed.
         count: Pairs.
         dimension: The size of a vector; None without vectors.
         index: What `faiss.index_factory` took.
@@ -58,7 +64,7 @@ def save_retriever(folder: Path, pairs: PairMemory, index: JaccardIndex | Vector
     if not len(pairs):
         raise InputError("the retriever has no pairs: there is nothing to save")
     if folder.exists():
-        others = sorted({path.name for path in folder.iterdir()} - set(FILES))
+        others = sorted({path.name for path in folder.iterdir()} - {*FILES, ENCODER_FOLDER})
         if others:
             raise FileExistsError(f"{folder} holds other files, such as {others[0]}: choose a folder of its own")
 
@@ -67,18 +73,27 @@ def save_retriever(folder: Path, pairs: PairMemory, index: JaccardIndex | Vector
         has_vectors = isinstance(index, VectorIndex)
         if has_vectors:
             index.write(folder / INDEX_FILE)
+        checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
         config = RetrieverConfig(
-            encoder=index.encoder.name if has_vectors else JACCARD,
+            encoder=_save_encoder(folder, index.encoder) if has_vectors else JACCARD,
             count=len(pairs),
             dimension=index.dimension if has_vectors else None,
             index=index.description if has_vectors else None,
             search_parameters=index.search_parameters if has_vectors else None,
             vectors_checksum=index.checksum if has_vectors else None,
-            checksums={path.name: _checksum(path) for path in sorted(folder.iterdir())},
+            checksums=checksums,
         )
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
     write_directory(folder, write)
+
+
+def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
+    """Enclose an encoder that is to be found nowhere else; return what the config calls it."""
+    if not (isinstance(encoder, AutoModelEncoder) and encoder.is_portable):
+        return encoder.name
+    encoder.save_pretrained(folder / ENCODER_FOLDER)
+    return ENCLOSED
 
 
 def load_retriever(
@@ -118,7 +133,7 @@ def _load_vectors(
     made_with = config.encoder or "a function"
     if encoder == JACCARD:
         raise InputError(f"`encoder`: {folder} was made with {made_with}, not with 'jaccard'")
-    encoder = encoder or config.encoder
+    encoder = encoder or (folder / ENCODER_FOLDER if config.encoder == ENCLOSED else config.encoder)
     if encoder is None:
         raise InputError(f"{folder} was made with a function as its encoder: pass it, `from_pretrained(…, encoder=…)`")
     index = VectorIndex.read(

@@ -31,7 +31,13 @@ class TrainingConfig:
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
     data_dir: str | None = _option("Folder with the corpus's published files.", None)
-    tokenizer: str | None = _option("Pretrained tokenizer; if null, train one of words on the train split.", None)
+    pretrained: str | None = _option("Checkpoint whose weights and tokenizer to start from; null to start anew.", None)
+    ignore_mismatched_sizes: bool = _option(
+        "Weights of `pretrained` that do not fit this model's sizes start anew.", False
+    )
+    tokenizer: str | None = _option(
+        "Pretrained tokenizer; if null, that of `pretrained`, or one of words trained on the train split.", None
+    )
     lowercase: bool = _option("Lower-case the words of a tokenizer trained here.", True)
     max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
     max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)

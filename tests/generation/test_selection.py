@@ -5,32 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification, pipeline
+from transformers import BertForSequenceClassification, pipeline
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import select_candidates
 from hf_paraphrase.generation.selection import score_by_matcher
-from tests.models.tiny import WORDS, save, word_tokenizer
+from tests.models.tiny import save, tiny_matcher, word_tokenizer
 
 SOURCES = ["the cat sat on the mat", "how do i learn faster ?"]
 CANDIDATES = [["a dog sat", "on a mat the cat sat", "cat"], ["how do i learn", "learn faster ?"]]
-
-
-def tiny_matcher(num_labels: int, id2label: dict[int, str] | None = None) -> BertForSequenceClassification:
-    torch.manual_seed(2)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        pad_token_id=0,
-        initializer_range=1.0,
-        num_labels=num_labels,
-        **({"id2label": id2label} if id2label else {}),
-    )
-    return BertForSequenceClassification(config).eval()
 
 
 def score_naively(model: BertForSequenceClassification, label: int) -> list[list[float]]:

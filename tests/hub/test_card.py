@@ -126,6 +126,16 @@ def test_outputs_by_several_pairs(checkpoint):
     assert len(set(names)) == len(names) and "bleu_4, beam 5, K = 1, by jaccard of 5" in names
 
 
+def test_outputs_of_another_decoding(checkpoint):
+    entry = RESULTS["generation"][0] | {"decoding": {"decoding": "dips", "num_return_sequences": 2}}
+    rows = [row | {"predictions": [row["prediction"], "other"]} for row in PREDICTIONS]
+    results = {"test": RESULTS | {"generation": [entry]}}
+    card = make_card(replace(checkpoint, results=results, predictions={"test": rows}))
+    assert "| this model, dips 5 | " in card.text
+    assert "split `test`, unselected, dips 5." in card.text
+    assert "| source | first reference | prediction |" in card.text
+
+
 def test_an_autoencoder(checkpoint):
     scores = {"bleu_4": {"score": 24.1, "low": 23.0, "high": 25.0}}
     results = {name: RESULTS[name] for name in ("model", "data", "environment")}

@@ -64,14 +64,19 @@ def additive_attention(attention, query, memory):
     return sum(weight * h for weight, h in zip(weights, memory, strict=True)), weights
 
 
+def bridge_states(bridge, h, c):
+    """The state in which each decoder layer starts, from the final ones of both directions."""
+    both = [(torch.cat(h[2 * k : 2 * k + 2]), torch.cat(c[2 * k : 2 * k + 2])) for k in range(len(h) // 2)]
+    h = [linear(both[layer // 2][0]) for layer, linear in enumerate(bridge.hidden)]
+    return h, [linear(both[layer // 2][1]) for layer, linear in enumerate(bridge.cell)]
+
+
 def residual_lstm(model, source, target):
     """Logits of a residual LSTM encoder-decoder for one source and the decoder inputs `target`, lists of ids."""
     encoder, decoder, config = model.model.encoder, model.model.decoder, model.config
     memory, (h, c) = stacked_lstm(encoder.lstm, [encoder.embed_tokens.weight[word] for word in source])
     if decoder.bridge is not None:
-        both = [(torch.cat(h[2 * k : 2 * k + 2]), torch.cat(c[2 * k : 2 * k + 2])) for k in range(len(h) // 2)]
-        h = [decoder.bridge.hidden[layer](both[layer // 2][0]) for layer in range(config.num_layers)]
-        c = [decoder.bridge.cell[layer](both[layer // 2][1]) for layer in range(config.num_layers)]
+        h, c = bridge_states(decoder.bridge, h, c)
     table = (encoder if config.share_embeddings else decoder).embed_tokens.weight
     attentional, logits = table.new_zeros(config.hidden_size), []
     for word in target:

@@ -13,6 +13,8 @@ from transformers import pipeline
 from hf_paraphrase import (
     CoupledLstmConfig,
     CoupledLstmForSequenceClassification,
+    EditLstmConfig,
+    EditLstmForConditionalGeneration,
     FsetConfig,
     FsetForConditionalGeneration,
     ParaphraseRetriever,
@@ -22,7 +24,7 @@ from hf_paraphrase.inference import generate_paraphrases
 from hf_paraphrase.models.candidate_selection import select_by_jaccard
 from hf_paraphrase.tokenization import train_word_tokenizer
 
-from .tiny import SPECIAL_IDS, WORDS, save, tiny_bart
+from .tiny import SPECIAL_IDS, WORDS, save, tiny_bart, word_tokenizer
 
 PAIRS = [
     ("the cat sat", "a cat sat"),
@@ -37,6 +39,26 @@ def tiny_fset() -> FsetForConditionalGeneration:
     model = FsetForConditionalGeneration(FsetConfig(vocab_size=len(WORDS), **sizes, **SPECIAL_IDS)).eval()
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, -0.8, 0.8)
+    model.generation_config.max_new_tokens = 5
+    model.generation_config.num_beams = 2
+    return model
+
+
+def tiny_copy_editor() -> EditLstmForConditionalGeneration:
+    """One that copies, and hardly ever generates."""
+    torch.manual_seed(0)
+    config = EditLstmConfig(
+        vocab_size=len(WORDS),
+        copy=True,
+        attention="additive",
+        embedding_size=8,
+        hidden_size=8,
+        num_layers=1,
+        initializer_range=1.0,
+        **SPECIAL_IDS,
+    )
+    model = EditLstmForConditionalGeneration(config).eval()
+    model.model.decoder.copy.gate.bias.data[0] = -9.0
     model.generation_config.max_new_tokens = 5
     model.generation_config.num_beams = 2
     return model
@@ -98,6 +120,30 @@ def test_pairs_given_by_the_user(pipe):
     expected = [{"generated_text": generate(pipe, text, pair)[0]} for text in ("the cat", "a dog")]
     assert pipe(["the cat", "a dog"], retrieved=[pair]) == expected
     assert len(pipe("the cat", retrieved=[pair, *PAIRS], num_return_sequences=2)) == 8
+
+
+def test_words_outside_the_vocabulary_are_copied_into_the_text():
+    model, tokenizer = tiny_copy_editor(), word_tokenizer()
+    pairs = [("zurich zurich", "basel"), ("geneva", "geneva basel zug"), PAIRS[0]]
+    pipe = pipeline("text2text-generation", model=model, tokenizer=tokenizer, device="cpu", min_new_tokens=3)
+    texts, options = ["the cat", "", "a dog on basel"], {"min_new_tokens": 3}
+    groups = pipe(texts, retrieved=pairs)
+    assert pipe(texts, retrieved=pairs, batch_size=3) == groups
+    assert [[record["generated_text"] for record in pipe(text, retrieved=pairs)] for text in texts] == [
+        [record["generated_text"] for record in group] for group in groups
+    ]
+    assert [record["generated_text"] for record in groups[1]] == ["", "", ""]
+    written = set()
+    for place in (0, 2):
+        for pair, record in zip(pairs, groups[place], strict=True):
+            words = set(record["generated_text"].split()) - {"</s>"}
+            outside = words - set(WORDS)
+            assert outside <= set(" ".join(pair).split())
+            written |= outside
+            (output,) = generate_paraphrases(model, tokenizer, [texts[place]], pairs=[pair], **options)
+            assert output == record["generated_text"]
+    assert len(written) > 1
+    assert len(pipe("the cat", retrieved=pairs, num_return_sequences=2, return_tensors=True)) == 6
 
 
 def test_streams_are_read_in_parts(pipe):
@@ -193,20 +239,24 @@ ALONE = """
 import sys
 sys.modules["hf_paraphrase"] = None  # as where it is not installed
 from transformers import pipeline
-pipe = pipeline("text2text-generation", model=sys.argv[1], trust_remote_code=True)
-print(pipe("the cat", retrieved=[("the dog", "a dog")], num_candidates=2, select="jaccard"))
-try:
-    pipe("the cat")
-except ValueError as error:
-    print(error)
+for folder in sys.argv[1:]:
+    pipe = pipeline("text2text-generation", model=folder, trust_remote_code=True)
+    options = {"num_candidates": 2, "select": "jaccard", "min_new_tokens": 3}
+    print(pipe("the cat", retrieved=[("zug", "geneva basel zurich")], **options))
+    try:
+        pipe("the cat")
+    except ValueError as error:
+        print(error)
 """
 
 
-def test_runs_without_the_package_by_a_supplied_pair(checkpoint, tmp_path):
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ALONE, checkpoint], env=environment, capture_output=True, text=True, cwd=tmp_path
-    )
+def test_run_without_the_package_by_a_supplied_pair(checkpoint, tmp_path):
+    copying = save(tiny_copy_editor(), tmp_path / "copying")
+    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", "-c", ALONE, checkpoint, copying]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "generated_text" in done.stdout
-    assert "pip install hf-paraphrase" in done.stdout
+    assert done.stdout.count("generated_text") == 2
+    assert done.stdout.count("pip install hf-paraphrase") == 2
+    copied = done.stdout.splitlines()[2]
+    assert any(word in copied for word in ("zug", "geneva", "basel", "zurich"))

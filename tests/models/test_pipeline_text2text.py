@@ -10,6 +10,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast, TextIterator
 from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_paraphrase
+from hf_paraphrase.generation import dips, diverse_beam_search
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
 
 TASK = "text2text-generation"
@@ -192,6 +193,46 @@ def test_task_specific_params_of_the_config(monkeypatch):
     pipe("the cat")
     pipe("the cat", num_beams=1)
     assert [(call["num_beams"], call["max_length"]) for call in calls] == [(2, 4), (1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("decoding", "function", "options"),
+    [
+        ("diverse_beam", diverse_beam_search, {"num_beam_groups": 3, "diversity_penalty": 2.0}),
+        ("dips", dips, {"fidelity": 0.2}),
+    ],
+)
+def test_decodings(pipe, decoding, function, options):
+    ids = pipe.model.generate(
+        **pipe.tokenizer(TEXTS[1], return_tensors="pt"),
+        custom_generate=function,
+        num_beams=6,
+        num_return_sequences=6,
+        **options,
+        **SHORT,
+    )
+    expected = [{"generated_text": text} for text in pipe.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+    # As many beams as sequences, if nobody says how many.
+    options = {**options, "num_return_sequences": 6, **SHORT}
+    assert pipe(TEXTS[1], decoding=decoding, **options) == pipe(TEXTS[1], decoding=function, **options) == expected
+    assert expected != pipe(TEXTS[1], num_beams=6, num_return_sequences=6, **SHORT)
+    texts = [*TEXTS[1:3], ""]
+    assert pipe(texts, decoding=decoding, batch_size=3, **options)[0] == expected
+    assert len(pipe(texts[0], decoding=decoding, num_candidates=6, select="jaccard", **SHORT)) == 1
+
+
+def test_a_decoding_for_every_call(folder):
+    pipe = pipeline(TASK, model=folder, device="cpu", decoding="dips", **SHORT)
+    plain = pipeline(TASK, model=folder, device="cpu", **SHORT)
+    assert pipe(TEXTS) == plain(TEXTS, decoding="dips")
+    assert pipe(TEXTS, decoding="beam") == plain(TEXTS)
+
+
+def test_decodings_that_cannot_be(pipe):
+    with pytest.raises(ValueError, match="must be one of beam, diverse_beam, dips, or a function, not 'best'"):
+        pipe("the cat", decoding="best")
+    with pytest.raises(ValueError, match="`streamer`: dips knows no word before the whole output"):
+        pipe("the cat", decoding="dips", streamer=TextStreamer(pipe.tokenizer))
 
 
 def test_truncation(folder, monkeypatch, caplog):

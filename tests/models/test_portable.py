@@ -82,3 +82,9 @@ def test_without_the_package(folder, tmp_path):
     assert "trust_remote_code=True" in refusal
     assert first == second == pipeline(TASK, model=folder)(TEXTS, max_new_tokens=6)
     assert read_config(tmp_path / "again") == read_config(folder)
+
+
+def test_diverse_decoding_without_the_package(folder, tmp_path):
+    options = {"decoding": "dips", "num_return_sequences": 3, "max_new_tokens": 6}
+    _, first, second = run_without_the_package(folder, TASK, TEXTS, tmp_path, **options)
+    assert first == second == pipeline(TASK, model=folder)(TEXTS, **options)

@@ -10,6 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    BertConfig,
+    BertForSequenceClassification,
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedConfig,
@@ -62,6 +64,24 @@ def tiny_t5(**overrides) -> T5ForConditionalGeneration:
         vocab_size=len(WORDS), decoder_start_token_id=0, initializer_factor=4.0, **sizes, **SPECIAL_IDS, **overrides
     )
     return T5ForConditionalGeneration(config).eval()
+
+
+def tiny_matcher(num_labels: int, id2label: dict[int, str] | None = None) -> BertForSequenceClassification:
+    """A classifier of sentence pairs, or with one label a scorer."""
+    torch.manual_seed(2)
+    config = BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        pad_token_id=0,
+        initializer_range=1.0,
+        num_labels=num_labels,
+        **({"id2label": id2label} if id2label else {}),
+    )
+    return BertForSequenceClassification(config).eval()
 
 
 def tiny_gpt2() -> GPT2LMHeadModel:

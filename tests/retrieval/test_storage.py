@@ -209,7 +209,8 @@ def test_a_retriever_in_a_repository(folder, tmp_path, monkeypatch):
 
     def snapshot_download(repo_id, *, allow_patterns, revision, token):
         assert repo_id == "me/questions"
-        assert allow_patterns == [f"retriever/{name}" for name in ("pairs.parquet", "index.faiss", CONFIG)]
+        names = ("pairs.parquet", "index.faiss", CONFIG, "encoder/*")
+        assert allow_patterns == [f"retriever/{name}" for name in names]
         return str(hub)
 
     monkeypatch.setattr(retriever_module, "snapshot_download", snapshot_download)

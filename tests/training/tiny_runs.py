@@ -12,9 +12,9 @@ import torch
 from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file
 
-from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.reporting import Reporter
+from hf_paraphrase.training.tasks.paraphrase import ParaphraseConfig
 
 WORDS = [f"w{number}" for number in range(12)]
 
@@ -42,7 +42,7 @@ def make_recipe(**fields: Any) -> Recipe:
         "num_layers": 2,
         "dropout": 0.3,
     }
-    training = TrainingConfig(
+    training = ParaphraseConfig(
         dataset="reversed_words",
         num_train_epochs=2,
         train_batch_size=9,

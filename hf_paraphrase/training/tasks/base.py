@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...errors import InputError
@@ -26,9 +26,9 @@ __all__ = ["Task", "load_tokenizer"]
 class Task(ABC):
     """What a model learns: the way from the rows of a corpus to the loss of a batch.
 
-    The training loop knows nothing else about what it trains. Whatever a task draws at random has to follow from the
-    recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes, draws the
-    same.
+    The training loop knows nothing else about what it trains. Whatever examples a task draws at random have to follow
+    from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes,
+    draws the same. What a loss draws, such as dropout, comes from torch's generators, whose state checkpoints keep.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
@@ -79,7 +79,7 @@ class Task(ABC):
         return rows if limit is None else rows.select(range(min(limit, len(rows))))
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
-        """Load the recipe's tokenizer, or train one of words.
+        """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one of words.
 
         Args:
             rows: The train split.
@@ -88,7 +88,7 @@ class Task(ABC):
         Raises:
             InputError: If there is no such pretrained tokenizer.
         """
-        name = self.training.tokenizer
+        name = self.training.tokenizer or self.training.pretrained
         if name is None:
             tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
         else:
@@ -97,15 +97,28 @@ class Task(ABC):
         return tokenizer
 
     def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
-        """Make the model to train, newly initialised.
+        """Make the model to train, newly initialised or with the weights of `pretrained`.
 
         Raises:
-            InputError: If models of this type do not learn this task.
+            InputError: If models of this type do not learn this task, or `pretrained` is not such a model.
         """
+        if self.training.pretrained is not None:
+            return self._load_pretrained(self.training.pretrained, config)
         try:
             return self.auto_class.from_config(config)
         except ValueError as error:
             raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
+
+    def _load_pretrained(self, name: str, config: PreTrainedConfig) -> PreTrainedModel:
+        try:
+            model_type = AutoConfig.from_pretrained(name).model_type
+            if model_type != config.model_type:
+                raise ValueError(f"its `model_type` is {model_type}, not {config.model_type}")
+            return self.auto_class.from_pretrained(
+                name, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
 
     def prepare_model(self, model: PreTrainedModel) -> None:  # noqa: B027 (most tasks train all of it)
         """Set what no checkpoint says, such as which weights learn; called for a new model and a resumed one."""

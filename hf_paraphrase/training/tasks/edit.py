@@ -13,10 +13,10 @@ from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...models.outside_words import OpenTokenizer, copies_words
 from ...retrieval import ParaphraseRetriever
-from ..arguments import TrainingConfig
 from ..batching import PairCollator, pad_rows
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
 
 __all__ = ["EditConfig", "EditTask"]
 
@@ -27,8 +27,8 @@ CANDIDATES_A_NEIGHBOR = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditConfig(TrainingConfig):
-    """As `TrainingConfig`, with the retriever and the pairs that an example is trained with."""
+class EditConfig(ParaphraseConfig):
+    """As `ParaphraseConfig`, with the retriever and the pairs that an example is trained with."""
 
     task: str = field(default="edit", metadata={"help": "What is learnt: `edit`, to write as a like pair was edited."})
     retriever_encoder: str = field(
@@ -44,6 +44,11 @@ class EditConfig(TrainingConfig):
     exclude_shared_sentences: bool = field(
         default=False,
         metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
+    )
+
+    copy_unknown_words: bool = field(
+        default=False,
+        metadata={"help": "Number the words outside the vocabulary, for a model that copies them from the pair."},
     )
 
     def __post_init__(self):
@@ -72,6 +77,12 @@ class EditTask(ParaphraseTask):
         model = super().make_model(config)
         if "retrieved_source_ids" not in inspect.signature(model.forward).parameters:
             raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
+        if self.training.copy_unknown_words and not copies_words(model):
+            raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
+        if self.training.label_smoothing_factor and copies_words(model):
+            raise InputError(
+                "`label_smoothing_factor` must be 0 for a model that copies: it leaves most words at nearly 0"
+            )
         return model
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
@@ -82,6 +93,8 @@ class EditTask(ParaphraseTask):
             "retrieved_source_ids": ("retrieved_sources", limits[0]),
             "retrieved_target_ids": ("retrieved_targets", limits[1]),
         }
+        if self.training.copy_unknown_words:
+            tokenizer = OpenTokenizer(tokenizer, len(tokenizer))
         return DatasetDict(
             {
                 split: encode_pairs(self._add_neighbors(pairs), tokenizer, *limits, nested)
@@ -121,6 +134,9 @@ class EditTask(ParaphraseTask):
         return example | pair
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
+        super().make_collator(tokenizer)
+        if self.training.copy_unknown_words:
+            return CopyCollator(tokenizer)
         return EditCollator(tokenizer.pad_token_id)
 
 
@@ -134,6 +150,37 @@ class EditCollator(PairCollator):
             batch[f"{name}_ids"] = pad_rows(rows, self.pad_token_id)
             batch[f"{name}_mask"] = pad_rows([[1] * len(row) for row in rows], 0)
         return batch
+
+
+class CopyCollator(EditCollator):
+    """As `EditCollator`, for a model that copies: words outside the vocabulary get new numbers in each row.
+
+    In the pair the first such word gets the id `vocab_size`, the second the next, and so on; of the labels those that
+    the pair has. All others are unknown words.
+
+    Args:
+        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+        super().__init__(tokenizer.pad_token_id)
+        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        return super().__call__([self._renumber(feature) for feature in features])
+
+    def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
+        pair = [*feature["retrieved_source_ids"], *feature["retrieved_target_ids"]]
+        outside = dict.fromkeys(word for word in pair if word >= self.vocab_size)
+        numbers = {word: self.vocab_size + number for number, word in enumerate(outside)}
+        known = {"input_ids": {}}  # words of x are read, and not copied
+        return {
+            name: [self._number(word, known.get(name, numbers)) for word in feature[name]]
+            for name in ("input_ids", "labels", "retrieved_source_ids", "retrieved_target_ids")
+        }
+
+    def _number(self, word: int, numbers: dict[int, int]) -> int:
+        return word if word < self.vocab_size else numbers.get(word, self.unk_token_id)
 
 
 def _with_text(pairs: Dataset) -> Dataset:

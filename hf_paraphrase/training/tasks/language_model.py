@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, Features, List, Value
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
@@ -35,7 +35,7 @@ FEATURES = Features({"input_ids": List(Value("int16")), "labels": List(Value("in
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(TrainingConfig):
-    """As `TrainingConfig`, with what is predicted, what to start from, and how documents are mixed."""
+    """As `TrainingConfig`, with what is predicted, which parts learn, and how documents are mixed."""
 
     task: str = field(
         default="language_model", metadata={"help": "What is learnt: `language_model`, to go on with a text."}
@@ -43,12 +43,6 @@ class LanguageModelConfig(TrainingConfig):
     objective: Literal["next_sentence", "autoencode"] = field(
         default="next_sentence",
         metadata={"help": "The target of a sentence: what follows it in its document, or the sentence itself."},
-    )
-    pretrained: str | None = field(
-        default=None, metadata={"help": "Checkpoint whose weights and tokenizer to start from; null to start anew."}
-    )
-    ignore_mismatched_sizes: bool = field(
-        default=False, metadata={"help": "Weights of `pretrained` that do not fit this model's sizes start anew."}
     )
     trained_parts: list[str] | None = field(
         default=None, metadata={"help": "Names of the modules that learn, the others stay as they are; null: all."}
@@ -125,17 +119,6 @@ class LanguageModelTask(Task):
         }
         self.general = encoded.pop("general", None)
         return DatasetDict(encoded)
-
-    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
-        pretrained = self.training.pretrained
-        if pretrained is None:
-            return super().make_model(config)
-        try:
-            return self.auto_class.from_pretrained(
-                pretrained, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
-            )
-        except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(f"`pretrained`: {pretrained} cannot be loaded as this recipe's model: {error}") from error
 
     def prepare_model(self, model: PreTrainedModel) -> None:
         if self.training.trained_parts is None:

@@ -2,33 +2,84 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import compress, islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...models.outside_words import OpenTokenizer
+from ..arguments import TrainingConfig
 from ..batching import PairCollator
 from ..data import token_counts
 from ..objectives import cross_entropy_sums
+from ..rewards import load_reward
+from ..self_critical import SelfCritical
+from ..validation import mean_loss
 from .base import Task
 
-__all__ = ["ParaphraseTask", "encode_pairs"]
+__all__ = ["ParaphraseConfig", "ParaphraseTask", "encode_pairs"]
 
 logger = logging.getLogger(__name__)
 
 
-class ParaphraseTask(Task):
-    """Write a target from its source: token cross-entropy, for any sequence-to-sequence model."""
+@dataclass(frozen=True, kw_only=True)
+class ParaphraseConfig(TrainingConfig):
+    """As `TrainingConfig`, with what is optimised: the targets' likelihood, or a reward of the outputs."""
 
+    objective: Literal["cross_entropy", "rbm"] = field(
+        default="cross_entropy",
+        metadata={"help": "`cross_entropy` of the target, or `rbm`: the reward of what the model writes."},
+    )
+    reward: str | None = field(
+        default=None,
+        metadata={"help": "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs."},
+    )
+    cross_entropy_weight: float = field(
+        default=0.0, metadata={"help": "For `rbm`: the part of the loss that stays cross-entropy, below 1."}
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.objective == "cross_entropy":
+            for name in ("reward", "cross_entropy_weight"):
+                if getattr(self, name):
+                    raise InputError(f"`{name}` is for `objective: rbm`, not `cross_entropy`")
+            return
+        if self.reward is None:
+            raise InputError("`objective: rbm` needs `reward`: `rouge`, or a classifier of sentence pairs")
+        if self.pretrained is None:
+            raise InputError("`objective: rbm` fine-tunes a model that writes already: name it in `pretrained`")
+        if not 0 <= self.cross_entropy_weight < 1:
+            raise InputError(f"`cross_entropy_weight` must be in [0, 1), not {self.cross_entropy_weight}")
+
+
+class ParaphraseTask(Task):
+    """Write a target from its source, for any sequence-to-sequence model: by token cross-entropy, or by a reward.
+
+    With `objective: rbm` (Li et al. 2018) validation measures the mean reward of greedy outputs too, and the best
+    checkpoint is the one with the highest.
+    """
+
+    config_class = ParaphraseConfig
     auto_class = AutoModelForSeq2SeqLM
     columns = ("source", "target")
+    training: ParaphraseConfig
+
+    def __init__(self, training: ParaphraseConfig):
+        super().__init__(training)
+        # Loaded now: a wrong name should not show after the data are encoded.
+        self.reward = load_reward(training.reward) if training.objective == "rbm" else None
+        self.self_critical: SelfCritical | None = None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
@@ -44,16 +95,46 @@ class ParaphraseTask(Task):
         return token_counts(encoded, "labels")
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        training = self.training
+        if self.reward is not None:
+            self.self_critical = SelfCritical(
+                self.reward, tokenizer, training.max_target_length, training.cross_entropy_weight
+            )
         return PairCollator(tokenizer.pad_token_id)
 
     def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         # Validation reports the likelihood alone.
-        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
+        label_smoothing = self.training.label_smoothing_factor if model.training else 0.0
+        if self.self_critical is not None and model.training:
+            return self.self_critical.loss_sums(model, batch, label_smoothing)
+        return cross_entropy_sums(model, batch, label_smoothing)
+
+    def validate(
+        self,
+        model: nn.Module,
+        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+        counts: np.ndarray,
+        accelerator: Accelerator,
+        stop: Callable[[], bool],
+    ) -> dict[str, float] | None:
+        if self.self_critical is None:
+            return super().validate(model, shares, counts, accelerator, stop)
+        rewards: list[float] = []
+
+        def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+            rewards.extend(self.self_critical.greedy_rewards(model, batch).tolist())
+            return self.loss_sums(model, batch)
+
+        loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
+        return None if loss is None else {"loss": loss, "reward": float(np.mean(gather_object(rewards)))}
+
+    def cost(self, scores: dict[str, float]) -> float:
+        return scores["loss"] if self.reward is None else -scores["reward"]
 
 
 def encode_pairs(
     pairs: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
     max_source_length: int,
     max_target_length: int,
     nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
@@ -96,7 +177,7 @@ def encode_pairs(
 
 def _encode(
     columns: dict[str, list],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
     limits: tuple[int, int],
     nested: dict[str, tuple[str, int]],
 ) -> dict[str, Any]:

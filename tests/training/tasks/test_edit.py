@@ -105,6 +105,28 @@ def test_batches_hold_the_pair_padded(tokenizer):
     assert torch.equal(batch["retrieved_source_mask"] == 0, batch["retrieved_source_ids"] == 0)
 
 
+def test_words_outside_the_vocabulary_are_numbered_in_each_pair(tokenizer):
+    task = task_of(num_neighbors=1, copy_unknown_words=True)
+    rows = [("a basel", "b basel geneva lake"), ("x y", "y"), ("a zug basel", "zug geneva"), ("x z", "bern")]
+    encoded = encode(task, tokenizer, rows)["train"]
+    batch = task.make_collator(tokenizer)(task.features(encoded, [0, 3], 0))
+    first = len(tokenizer)
+    a, b, x, y = tokenizer("a b x y")["input_ids"][:4]
+    # The pair of row 0 is (a zug basel, zug geneva): zug, basel and geneva in this order; lake is not in it.
+    assert batch["retrieved_source_ids"].tolist() == [[a, first, first + 1, 2], [x, y, 2, 0]]
+    assert batch["retrieved_target_ids"].tolist() == [[first, first + 2, 2], [y, 2, 0]]
+    assert batch["labels"].tolist() == [[b, first + 1, first + 2, 3, 2], [3, 2, -100, -100, -100]]
+    assert batch["input_ids"].tolist()[0] == [a, 3, 2]
+
+
+def test_an_example_without_neighbours_copies_from_itself(tokenizer):
+    task = task_of(num_neighbors=1, copy_unknown_words=True, exclude_shared_sentences=True)
+    encoded = encode(task, tokenizer, [("a basel", "bern a"), ("a basel", "b")])["train"]
+    batch = task.make_collator(tokenizer)(task.features(encoded, [0], 0))
+    assert batch["retrieved_target_ids"].tolist() == batch["labels"].tolist()
+    assert batch["retrieved_source_ids"][0, 1] == len(tokenizer) and batch["labels"][0, 0] == len(tokenizer) + 1
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -144,12 +166,53 @@ def test_a_resumed_run_draws_the_same_pairs_and_ends_the_same(tmp_path, monkeypa
     assert summary["last"]["eval_loss"] == whole["last"]["eval_loss"]
 
 
+def test_a_copying_model_learns_and_resumes(tmp_path, monkeypatch):
+    model = {"model_type": "edit_lstm", "vocab_size": 9, "copy": True, "attention": "additive"}
+    model |= {"embedding_size": 8, "hidden_size": 8, "num_layers": 1}
+    recipe = Recipe("tiny", model, {"num_beams": 2}, make_recipe(copy_unknown_words=True, num_self_pairs=0).training)
+    summary = train(recipe, tmp_path / "copy", dataset=make_pairs())
+    assert summary["vocab_size"] == 9
+    assert summary["last"]["eval_loss"] < summary["evaluations"][0]["eval_loss"]
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "message"),
+    [
+        ({"model_type": "fset"}, {"copy_unknown_words": True}, "is for a model that copies"),
+        (
+            {"model_type": "edit_lstm", "copy": True, "attention": "additive"},
+            {"label_smoothing_factor": 0.1},
+            "`label_smoothing_factor` must be 0",
+        ),
+    ],
+)
+def test_what_does_not_go_with_the_model_is_refused(tmp_path, model, fields, message):
+    recipe = Recipe("tiny", {**model, "vocab_size": 20}, {}, make_recipe(**fields).training)
+    with pytest.raises(InputError, match=message):
+        train(recipe, tmp_path, dataset=make_pairs())
+
+
 def test_the_retriever_is_saved_with_the_model(tmp_path):
     pairs = make_pairs()
     train(make_recipe(max_steps=1), tmp_path, dataset=pairs)
     retriever = ParaphraseRetriever.from_pretrained(tmp_path / "retriever")
     assert len(retriever) <= len(pairs["train"])
     train(make_recipe(max_steps=1), tmp_path, dataset=pairs, overwrite=True)
+
+
+def test_a_reward_fine_tunes_with_the_pairs(tmp_path):
+    pairs = make_pairs()
+    train(make_recipe(max_steps=1), tmp_path / "begun", dataset=pairs)
+    fields = {
+        "objective": "rbm",
+        "reward": "rouge",
+        "cross_entropy_weight": 0.5,
+        "pretrained": str(tmp_path / "begun"),
+    }
+    summary = train(make_recipe(max_steps=2, **fields), tmp_path / "rbm", dataset=pairs)
+    assert 0 <= summary["best"]["eval_reward"] <= 1
+    begun, ended = last_weights(tmp_path / "begun"), last_weights(tmp_path / "rbm")
+    assert any(not torch.equal(weight, begun[name]) for name, weight in ended.items())
 
 
 def test_models_that_read_no_pairs_are_refused(tmp_path):

@@ -1,0 +1,25 @@
+"""The ways of decoding that a pipeline offers by name, beside transformers' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .dips import dips
+from .diverse_beam_search import diverse_beam_search
+
+__all__ = ["DECODINGS", "find_decoding"]
+
+DECODINGS = {"beam": None, "diverse_beam": diverse_beam_search, "dips": dips}
+
+
+def find_decoding(decoding: str | Callable | None) -> Callable | None:
+    """What `generate(custom_generate=…)` takes: None for transformers' own decoding; a function is used as it is.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    if decoding is None or callable(decoding):
+        return decoding
+    if decoding not in DECODINGS:
+        raise ValueError(f"`decoding` must be one of {', '.join(DECODINGS)}, or a function, not {decoding!r}")
+    return DECODINGS[decoding]

@@ -1,0 +1,168 @@
+"""Decoding by DiPS: at every step the beams are the set of candidates that is worth most together."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
+from transformers.generation.utils import GenerateBeamOutput
+
+from .diverse_beam_search import check_beams
+from .submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
+
+__all__ = ["dips"]
+
+# A beam with less than this continues nothing: beam search starts all beams of a text but one at -1e9.
+DEAD = -1e8
+
+
+def dips(
+    model: PreTrainedModel,
+    input_ids: torch.LongTensor,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: GenerationConfig,
+    inputs_tensor: torch.LongTensor,
+    fidelity: float = 0.5,
+    candidates_per_beam: int = 3,
+    **model_kwargs: Any,
+) -> GenerateBeamOutput | torch.LongTensor:
+    """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
+
+    Of k beams the 3k likeliest continuations are the candidates V, and the next beams are the k of them that are worth
+    most as a set, by the `SubmodularObjective` (Kumar et al. 2019, algorithm 2). Where plain beam search would go on
+    with a set that is worth more than the one found greedily, that is taken. Readings where the paper leaves a choice:
+    candidates that end a sentence are not in V, since they add no word, but are complete if they are among the k
+    likeliest, as in beam search; the search stops when k sentences are complete, as `early_stopping=True` says.
+
+    Source and output need one vocabulary, as paraphrases have.
+
+    Args:
+        model: Any model whose `generate()` does beam search.
+        input_ids: `(texts * num_beams, length)`, as `generate()` makes them; so too the other arguments up to
+            `inputs_tensor`.
+        inputs_tensor: The texts to paraphrase, `(texts, source_length)`: of a decoder-only model, the prompt.
+        fidelity: λ: at 1 the set only stays true to the text, at 0 it is only diverse.
+        candidates_per_beam: Continuations in V for each beam.
+        model_kwargs: What `generate()` has prepared for the model.
+
+    Returns:
+        What beam search returns: `(texts * num_return_sequences, length)`, for each text the likeliest of the k
+        sentences, likeliest first, or a dict of it.
+
+    Raises:
+        ValueError: An argument that cannot be, a source that is not given as tokens, or sampling is asked for.
+    """
+    check_beams(generation_config, "DiPS")
+    if not 0 <= fidelity <= 1:
+        raise ValueError(f"`fidelity` must be from 0 to 1, not {fidelity}")
+    if candidates_per_beam < 1:
+        raise ValueError(f"`candidates_per_beam` must be at least 1, not {candidates_per_beam}")
+    mask = model_kwargs.get("attention_mask")
+    source = read_source(
+        model, inputs_tensor, None if mask is None else mask[:: generation_config.num_beams], generation_config
+    )
+    config = copy.copy(generation_config)
+    config.early_stopping = True
+    search = SubmodularSearch(model, source, fidelity, candidates_per_beam, config.eos_token_id)
+    return search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+
+
+class SubmodularSearch:
+    """Makes a model's beam search choose its beams as a set; the model itself stays as it is.
+
+    Args:
+        model: Any model whose `generate()` does beam search.
+        source: The texts to paraphrase.
+        fidelity: λ of the objective.
+        candidates_per_beam: Continuations to choose from, for each beam.
+        eos_token_id: Ends of a sentence.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        source: WordsOfSource,
+        fidelity: float,
+        candidates_per_beam: int,
+        eos_token_id: int | list[int] | None,
+    ) -> None:
+        # A shallow copy has the model's weights, and methods of its own.
+        self.model = copy.copy(model)
+        self.model._get_top_k_continuations = self.find_continuations
+        self.usual_search = model._get_top_k_continuations
+        self.source, self.fidelity = source, fidelity
+        self.ends = torch.tensor(end_ids(eos_token_id), device=source.ids.device)
+        # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
+        self.candidates_per_beam = max(candidates_per_beam, 1 + len(self.ends))
+
+    def find_continuations(
+        self,
+        accumulated_log_probs: torch.FloatTensor,
+        running_sequences: torch.LongTensor,
+        cur_len: int,
+        decoder_prompt_len: int,
+        num_beams: int,
+        **kwargs: Any,
+    ) -> tuple:
+        """Find the next words: all but those of the chosen set, and those that end, are made impossible.
+
+        Args:
+            accumulated_log_probs: `(texts, num_beams * vocab_size)`.
+            running_sequences: `(texts, num_beams, max_length)`.
+        """
+        vocab_size = accumulated_log_probs.shape[1] // num_beams
+        width = min(self.candidates_per_beam * num_beams, accumulated_log_probs.shape[1])
+        log_probs, places = accumulated_log_probs.topk(width)
+        beams, words = (places // vocab_size).unsqueeze(2), places % vocab_size
+        written = running_sequences[:, :, decoder_prompt_len:cur_len]
+        candidates = torch.cat((written.take_along_dim(beams, dim=1), words.unsqueeze(2)), dim=2)
+        is_end = torch.isin(words, self.ends)
+        objective = SubmodularObjective(candidates, ~is_end & (log_probs > DEAD), self.source, self.fidelity)
+        is_likeliest = torch.arange(width, device=words.device) < num_beams
+        kept = choose_set(objective, num_beams) | (is_end & is_likeliest & (log_probs > DEAD))
+        chosen = torch.full_like(accumulated_log_probs, -torch.inf)
+        chosen.scatter_(1, places, log_probs.masked_fill(~kept, -torch.inf))
+        return self.usual_search(
+            accumulated_log_probs=chosen,
+            running_sequences=running_sequences,
+            cur_len=cur_len,
+            decoder_prompt_len=decoder_prompt_len,
+            num_beams=num_beams,
+            **kwargs,
+        )
+
+
+def read_source(
+    model: PreTrainedModel, ids: torch.LongTensor, mask: torch.Tensor | None, config: GenerationConfig
+) -> WordsOfSource:
+    """Find the words of texts and how close every word of the vocabulary is to them.
+
+    Args:
+        model: Its input embeddings say which words are close.
+        ids: `(texts, length)`.
+        mask: 0 at padding, `(texts, length)`; None where there is none.
+        config: Names the tokens that frame and fill a text.
+
+    Raises:
+        ValueError: The texts are given as embeddings or as what an encoder made of them.
+    """
+    if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
+        raise ValueError(
+            "DiPS compares paraphrases with the text: pass `input_ids`, not embeddings or encoder outputs"
+        )
+    frame = [
+        token for name in ("pad", "bos", "decoder_start") if (token := getattr(config, f"{name}_token_id")) is not None
+    ]
+    frame = torch.tensor(frame + end_ids(config.eos_token_id), device=ids.device, dtype=torch.long)
+    is_word = ~torch.isin(ids, frame)
+    if mask is not None:
+        is_word = is_word & mask.bool()
+    return WordsOfSource(ids, is_word, word_closeness(model.get_input_embeddings().weight, ids, is_word))
+
+
+def end_ids(eos_token_id: int | list[int] | None) -> list[int]:
+    """The ends of a sentence as a list."""
+    return [] if eos_token_id is None else torch.as_tensor(eos_token_id).flatten().tolist()

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write_text
+from ..metrics.preference.agreement import mean_cohen_kappa
+from ..metrics.preference.scoring import preference
+
+__all__ = ["CRITERIA", "FIELDS", "AnswerKey", "format_rating_results", "read_answers", "summarise_answers"]
+
+CRITERIA = ("grammar", "coherency")
+POINTS = ("1", "2", "3", "4", "5")
+SIDES = ("first", "second", "tie")
+# The columns of the CSV files that forms hand out.
+FIELDS = {
+    "ratings": ["form", "rater", "item", *CRITERIA],
+    "preference": ["form", "rater", "item", "choice"],
+}
+
+
+@dataclass(frozen=True)
+class AnswerKey:
+    """Which system wrote what the questions of the forms show.
+
+    Args:
+        systems: Names.
+        forms: The name of each experiment's form.
+        ratings: For each question of the first experiment `row` and `system`.
+        preference: For each question of the second one `row`, and the systems that are `first` and `second`.
+        seed: Of the draw.
+    """
+
+    systems: list[str]
+    forms: dict[str, str]
+    ratings: dict[str, dict[str, Any]]
+    preference: dict[str, dict[str, Any]]
+    seed: int
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        write_text(path, json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> AnswerKey:
+        """Read it.
+
+        Raises:
+            InputError: The file is no key.
+            FileNotFoundError: There is no such file.
+        """
+        try:
+            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path} is no key.json as the forms are written with") from error
+
+
+def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str, list[dict[str, str]]]:
+    """Read the CSV files that raters have handed in, of either form.
+
+    Args:
+        paths: The files.
+        key: That of the forms.
+
+    Returns:
+        For each experiment the answers, as their columns name them.
+
+    Raises:
+        InputError: A file that is none of these forms', an answer that cannot be, or one that a rater gave twice; the
+            message names file and line.
+        FileNotFoundError: There is no such file.
+    """
+    experiments = {name: experiment for experiment, name in key.forms.items()}
+    answers: dict[str, list[dict[str, str]]] = {experiment: [] for experiment in FIELDS}
+    seen: dict[tuple[str, str, str], str] = {}
+    for path in paths:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            experiment = next((name for name, fields in FIELDS.items() if fields == reader.fieldnames), None)
+            if experiment is None:
+                raise InputError(f"{path}, line 1: the columns are {reader.fieldnames}, not those of a form's answers")
+            for row in reader:
+                place = f"{path}, line {reader.line_num}"
+                if experiments.get(row["form"]) != experiment:
+                    raise InputError(f"{place}: this answers the form {row['form']!r}, which this key is not for")
+                check_answer(row, experiment, getattr(key, experiment), place)
+                first = seen.setdefault((experiment, row["rater"], row["item"]), place)
+                if first != place:
+                    raise InputError(f"{place}: {row['rater']} has answered question {row['item']} before: {first}")
+                answers[experiment].append(row)
+    return answers
+
+
+def check_answer(row: Mapping[str, str | None], experiment: str, questions: Mapping[str, Any], place: str) -> None:
+    """Raise InputError unless a row answers a question as it can be answered."""
+    columns = dict.fromkeys(CRITERIA, POINTS) if experiment == "ratings" else {"choice": SIDES}
+    if None in row:
+        raise InputError(f"{place}: there are more fields than columns")
+    if not (row["rater"] or "").strip():
+        raise InputError(f"{place}: rater must not be empty")
+    for name, values in {"item": questions, **columns}.items():
+        if row[name] not in values:
+            wanted = "the number of a question" if name == "item" else "one of " + ", ".join(values)
+            raise InputError(f"{place}: {name} must be {wanted}, got {row[name]!r}")
+
+
+def summarise_answers(answers: Mapping[str, Sequence[Mapping[str, str]]], key: AnswerKey) -> dict[str, Any]:
+    """Table 3 and figure 5 of Kazemnejad et al. 2020.
+
+    Args:
+        answers: As `read_answers` returns them.
+        key: That of the forms.
+
+    Returns:
+        `ratings`: a row for each system, with the mean of each criterion and Cohen's kappa (the mean over the pairs of
+        raters), and how many ratings there are. `preference`: for each pair of systems what the metric `preference`
+        returns, wins being those of the first. Systems without answers are left out.
+    """
+    return {"ratings": _summarise_ratings(answers, key), "preference": _summarise_preference(answers, key)}
+
+
+def _summarise_ratings(answers: Mapping[str, Sequence[Mapping[str, str]]], key: AnswerKey) -> list[dict[str, Any]]:
+    by_system: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+    for answer in answers["ratings"]:
+        by_system[key.ratings[answer["item"]]["system"]].append(answer)
+    rows = []
+    for system in filter(by_system.__contains__, key.systems):
+        row: dict[str, Any] = {"system": system, "ratings": len(by_system[system])}
+        for criterion in CRITERIA:
+            points: dict[str, dict[str, int]] = defaultdict(dict)
+            for answer in by_system[system]:
+                points[answer["rater"]][answer["item"]] = int(answer[criterion])
+            given = [point for items in points.values() for point in items.values()]
+            row[criterion] = sum(given) / len(given)
+            row[f"{criterion}_kappa"] = mean_cohen_kappa(points)
+        rows.append(row)
+    return rows
+
+
+def _summarise_preference(answers: Mapping[str, Sequence[Mapping[str, str]]], key: AnswerKey) -> list[dict[str, Any]]:
+    by_pair: dict[frozenset[str], list[tuple[str, str, str | None]]] = defaultdict(list)
+    for answer in answers["preference"]:
+        entry = key.preference[answer["item"]]
+        pair = frozenset((entry["first"], entry["second"]))
+        by_pair[pair].append((answer["item"], answer["rater"], entry.get(answer["choice"])))
+    rows = []
+    for first, second in combinations(key.systems, 2):
+        judgements = by_pair.get(frozenset((first, second)))
+        if judgements:
+            items, raters, preferred = zip(*judgements, strict=True)
+            choices = ["tie" if name is None else "win" if name == first else "loss" for name in preferred]
+            rows.append({"first": first, "second": second, **preference(items, raters, choices)})
+    return rows
+
+
+def format_rating_results(results: Mapping[str, Any]) -> str:
+    """Both tables as text."""
+    ratings, pairs = results["ratings"], results["preference"]
+    width = max((len(row["system"]) for row in ratings), default=0)
+    table = [f"{'':<{width}}  grammar  kappa  coherency  kappa  ratings"] if ratings else []
+    table += [
+        f"{row['system']:<{width}}  {row['grammar']:7.2f}  {_kappa(row['grammar_kappa']):>5}"
+        f"  {row['coherency']:9.2f}  {_kappa(row['coherency_kappa']):>5}  {row['ratings']:7}"
+        for row in ratings
+    ]
+    figure = [
+        f"{row['first']} {row['win_share']:.1%}, tie {row['tie_share']:.1%}, {row['second']} {row['loss_share']:.1%}; "
+        f"kappa {_kappa(row['cohen_kappa'])}, {row['judgements']} judgements"
+        for row in pairs
+    ]
+    return "\n\n".join("\n".join(lines) for lines in (table, figure) if lines)
+
+
+def _kappa(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from transformers import MarianConfig, MarianMTModel, PreTrainedModel
+
+from hf_paraphrase.generation import dips, diverse_beam_search
+from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.diverse_beam_search import GroupedSearch
+from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
+
+from . import naive_decoding as naive
+from .modeling_mixin import pad
+from .test_pipeline_pairs import tiny_fset
+from .tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_gpt2, tiny_model
+
+SOURCES = [[5, 6, 7, 8, 9], [9, 4, 7], [12]]
+PAIRS = [([6, 6, 4], [8]), ([10, 5], [9, 4, 7, 5]), ([4], [5, 6])]
+EOS = 2
+
+
+def tiny_marian() -> MarianMTModel:
+    sizes = {"d_model": 16, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_position_embeddings": 40}
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    torch.manual_seed(1)
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=len(WORDS), decoder_start_token_id=0, forced_eos_token_id=None, **sizes, **layers, **SPECIAL_IDS
+        )
+    )
+    for name, parameter in model.named_parameters():
+        if "embed_positions" not in name:
+            torch.nn.init.uniform_(parameter, -0.8, 0.8)
+    return model.eval()
+
+
+def wide_gpt2() -> PreTrainedModel:
+    torch.manual_seed(2)
+    model = tiny_gpt2().eval()
+    for parameter in model.parameters():
+        torch.nn.init.uniform_(parameter, -0.8, 0.8)
+    return model
+
+
+MODELS: dict[str, Callable[[], PreTrainedModel]] = {
+    "BART": tiny_bart,
+    "Marian": tiny_marian,
+    "residual LSTM": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration),
+    "FSET": tiny_fset,
+    "GPT-2": wide_gpt2,
+}
+
+
+class Case(NamedTuple):
+    """A model, and what it reads."""
+
+    model: PreTrainedModel
+
+    def inputs(self, rows: list[int]) -> dict[str, torch.Tensor]:
+        """The inputs of some texts, padded as the model wants it."""
+        side = "right" if self.model.config.is_encoder_decoder else "left"
+        columns = {"input_ids": [SOURCES[row] for row in rows]}
+        if self.model.config.model_type == "fset":
+            columns["retrieved_source_ids"] = [PAIRS[row][0] for row in rows]
+            columns["retrieved_target_ids"] = [PAIRS[row][1] for row in rows]
+        inputs = {}
+        for name, texts in columns.items():
+            alone = len(texts) == 1
+            mask = name.replace("_ids", "_mask") if name != "input_ids" else "attention_mask"
+            inputs[name] = torch.tensor(texts) if alone else pad(texts, side, 0)
+            inputs[mask] = (
+                torch.ones_like(inputs[name]) if alone else pad([[1] * len(text) for text in texts], side, 0)
+            )
+        return inputs
+
+    def start(self, row: int) -> list[int]:
+        """What the model is to continue."""
+        config = self.model.generation_config
+        return [config.decoder_start_token_id or 0] if self.model.config.is_encoder_decoder else SOURCES[row]
+
+    def generate(self, rows: list[int], **kwargs) -> tuple[list[list[int]], list[float]]:
+        """What the model writes, to the end of each sentence, and its scores."""
+        inputs = self.inputs(rows)
+        found = self.model.generate(
+            **inputs, pad_token_id=0, do_sample=False, return_dict_in_generate=True, output_scores=True, **kwargs
+        )
+        length = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
+        return [until_end(ids) for ids in found.sequences[:, length:].tolist()], found.sequences_scores.tolist()
+
+
+def until_end(ids: list[int]) -> list[int]:
+    return ids[: ids.index(EOS) + 1] if EOS in ids else ids
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def case(request) -> Case:
+    return Case(MODELS[request.param]())
+
+
+DECODINGS = {
+    "diverse beam": {"custom_generate": diverse_beam_search, "num_beam_groups": 2, "diversity_penalty": 0.7},
+    "a group a beam": {"custom_generate": diverse_beam_search, "diversity_penalty": 1.5},
+    "dips": {"custom_generate": dips},
+    "dips, diverse only": {"custom_generate": dips, "fidelity": 0.0, "candidates_per_beam": 5},
+}
+
+
+@pytest.mark.parametrize(("groups", "penalty"), [(1, 0.0), (2, 0.8), (4, 2.0)])
+def test_diverse_beam_search_equals_the_plain_one(case: Case, groups: int, penalty: float) -> None:
+    for row in range(len(SOURCES)):
+        ids, scores = case.generate(
+            [row],
+            custom_generate=diverse_beam_search,
+            num_beams=4,
+            num_return_sequences=4,
+            num_beam_groups=groups,
+            diversity_penalty=penalty,
+            max_new_tokens=6,
+        )
+        expected = naive.diverse_beam_search(
+            case.model,
+            case.inputs([row]),
+            case.start(row),
+            eos=EOS,
+            num_beams=4,
+            groups=groups,
+            penalty=penalty,
+            max_new_tokens=6,
+        )
+        assert scores == pytest.approx([score for _, score in expected], abs=1e-4)
+        # Groups may find the same sentence, and equal scores stand in any order.
+        assert sorted(ids) == sorted(words for words, _ in expected)
+
+
+@pytest.mark.parametrize("fidelity", [0.0, 0.5, 1.0])
+def test_dips_equals_the_plain_one(case: Case, fidelity: float) -> None:
+    for row in range(len(SOURCES)):
+        options = {"num_beams": 3, "max_new_tokens": 5}
+        ids, scores = case.generate([row], custom_generate=dips, fidelity=fidelity, num_return_sequences=3, **options)
+        expected = naive.dips(
+            case.model, case.inputs([row]), case.start(row), SOURCES[row], eos=EOS, fidelity=fidelity, **options
+        )
+        assert scores == pytest.approx([score for _, score in expected], abs=1e-4)
+        assert ids == [words for words, _ in expected]
+
+
+@pytest.mark.parametrize("decoding", DECODINGS)
+def test_a_batch_gives_what_its_texts_give(case: Case, decoding: str) -> None:
+    options = {"num_beams": 4, "num_return_sequences": 3, "max_new_tokens": 7, **DECODINGS[decoding]}
+    together, scores = case.generate([0, 1, 2], **options)
+    alone = [case.generate([row], **options) for row in range(3)]
+    assert together == [words for texts, _ in alone for words in texts]
+    assert scores == pytest.approx([score for _, values in alone for score in values], abs=1e-4)
+
+
+def test_one_group_without_penalty_is_beam_search(case: Case) -> None:
+    for options in ({}, {"length_penalty": 2.0, "early_stopping": True}, {"no_repeat_ngram_size": 1}):
+        kwargs = {"num_beams": 4, "num_return_sequences": 3, "max_new_tokens": 7, "pad_token_id": 0, **options}
+        plain = case.model.generate(**case.inputs([0, 1, 2]), **kwargs)
+        grouped = case.model.generate(
+            **case.inputs([0, 1, 2]),
+            **kwargs,
+            custom_generate=diverse_beam_search,
+            num_beam_groups=1,
+            diversity_penalty=0.0,
+        )
+        assert torch.equal(plain, grouped)
+
+
+@pytest.mark.parametrize("decoding", DECODINGS)
+def test_limits_are_kept_and_the_model_is_left_alone(case: Case, decoding: str) -> None:
+    before = dict(vars(case.model))
+    kwargs = {"num_beams": 4, "pad_token_id": 0, **DECODINGS[decoding]}
+    prompt = 1 if case.model.config.is_encoder_decoder else case.inputs([0, 1, 2])["input_ids"].shape[1]
+    for limits in ({"max_new_tokens": 1}, {"min_new_tokens": 4, "max_new_tokens": 4}):
+        ids = case.model.generate(**case.inputs([0, 1, 2]), num_return_sequences=2, **limits, **kwargs)
+        assert ids.shape == (6, prompt + limits["max_new_tokens"])
+    assert not (ids[:, prompt : prompt + 3] == EOS).any()
+    ids = case.model.generate(**case.inputs([1]), max_new_tokens=3, bad_words_ids=[[7]], **kwargs)
+    assert len(ids) == 1 and 7 not in ids[0, prompt:]
+    assert vars(case.model) == before
+
+
+@pytest.mark.parametrize("decoding", ["diverse beam", "dips"])
+def test_caches_are_only_a_shortcut(case: Case, decoding: str) -> None:
+    kwargs = {"num_beams": 4, "num_return_sequences": 4, "max_new_tokens": 6, **DECODINGS[decoding]}
+    fast, slow = (case.generate([0, 1], use_cache=use_cache, **kwargs) for use_cache in (True, False))
+    assert fast[0] == slow[0] and fast[1] == pytest.approx(slow[1], abs=1e-4)
+
+
+def test_scores_belong_to_the_sequences() -> None:
+    """Without length penalty and penalties, a sequence's score is the sum of its words' log-probabilities."""
+    case = Case(tiny_marian())
+    kwargs = {"num_beams": 4, "num_return_sequences": 4, "max_new_tokens": 5, "length_penalty": 0.0}
+    for decoding in ({"custom_generate": diverse_beam_search, "diversity_penalty": 0.0}, {"custom_generate": dips}):
+        found = case.model.generate(
+            **case.inputs([0, 1]), **kwargs, **decoding, return_dict_in_generate=True, output_scores=True
+        )
+        steps = case.model.compute_transition_scores(found.sequences, found.scores, found.beam_indices)
+        torch.testing.assert_close(steps.sum(dim=1), found.sequences_scores, rtol=0, atol=1e-4)
+
+
+def test_what_a_group_chooses_is_worth_more_than_the_plain_choice() -> None:
+    """Log-probabilities less Hamming penalties: never below those of the words that are likeliest without them."""
+    torch.manual_seed(0)
+    texts, groups, beams, vocab = 5, 4, 3, 9
+    search = GroupedSearch(tiny_gpt2(), groups, 0.9, EOS)
+    log_probs = torch.randn(texts, groups, beams * vocab).mul(2)
+    charged = search.charge(log_probs, beams)
+    costs = torch.zeros(texts, vocab)
+    for group in range(groups):
+        expected = log_probs[:, group] - 0.9 * costs.repeat(1, beams)
+        torch.testing.assert_close(charged[:, group], expected)
+        plain = charged[:, group].gather(1, log_probs[:, group].topk(beams).indices).sum(1)
+        assert (charged[:, group].topk(beams).values.sum(1) >= plain - 1e-6).all()
+        for text in range(texts):
+            going_on = [
+                place for place in charged[text, group].argsort(descending=True).tolist() if place % vocab != EOS
+            ]
+            for place in going_on[:beams]:
+                costs[text, place % vocab] += 1
+
+
+def test_groups_differ_the_more_the_penalty_is() -> None:
+    case = Case(tiny_marian())
+    kwargs = {"num_beams": 4, "num_return_sequences": 4, "min_new_tokens": 8, "max_new_tokens": 8}
+    distances = []
+    for penalty in (0.0, 1.0, 5.0):
+        ids, _ = case.generate([0, 1, 2], custom_generate=diverse_beam_search, diversity_penalty=penalty, **kwargs)
+        distances.append(hamming(ids))
+    plain, _ = case.generate([0, 1, 2], **kwargs)
+    assert distances[0] == 0 < distances[1] < distances[2]
+    assert distances[2] > hamming(plain)
+
+
+def hamming(ids: list[list[int]]) -> int:
+    """Places in which the four sentences of a text differ, over all pairs."""
+    groups = [ids[start : start + 4] for start in range(0, len(ids), 4)]
+    return sum(
+        one != other
+        for group in groups
+        for place, first in enumerate(group)
+        for second in group[:place]
+        for one, other in zip(first, second, strict=True)
+    )
+
+
+@pytest.mark.parametrize("fidelity", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("length", [1, 2, 6])
+def test_objective_equals_the_plain_one(length: int, fidelity: float) -> None:
+    generator = torch.Generator().manual_seed(length)
+    candidates = torch.randint(4, 9, (6, 6, length), generator=generator)
+    embeddings = torch.randn(12, 5, generator=generator)
+    ids = torch.randint(4, 9, (6, 7), generator=generator)
+    mask = torch.arange(7) < torch.tensor([7, 6, 3, 2, 1, 0]).unsqueeze(1)
+    available = torch.rand(6, 6, generator=generator) < 0.8
+    source = WordsOfSource(ids, mask, word_closeness(embeddings, ids, mask))
+    objective = SubmodularObjective(candidates, available, source, fidelity)
+    for size in (1, 3, 6):
+        chosen = choose_set(objective, size)
+        values, likeliest = objective.value(chosen), available & (available.cumsum(1) <= size)
+        assert (values >= objective.value(likeliest)).all()
+        for text in range(6):
+            places = available[text].nonzero().flatten().tolist()
+            plain = naive.Objective(
+                [candidates[text, place].tolist() for place in places],
+                ids[text][mask[text]].tolist(),
+                embeddings,
+                fidelity,
+            )
+            picked = [places.index(place) for place in chosen[text].nonzero().flatten().tolist()]
+            assert len(picked) == min(size, len(places))
+            assert float(values[text]) == pytest.approx(plain(picked), abs=1e-6)
+            assert plain(picked) == pytest.approx(plain(naive.choose_set(plain, size)), abs=1e-6)
+
+
+def test_objective_is_monotone_and_submodular() -> None:
+    generator = torch.Generator().manual_seed(7)
+    candidates = torch.randint(4, 8, (40, 6, 5), generator=generator)
+    ids = torch.randint(4, 8, (40, 4), generator=generator)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    source = WordsOfSource(ids, mask, word_closeness(torch.randn(8, 3, generator=generator), ids, mask))
+    objective = SubmodularObjective(candidates, torch.ones(40, 6, dtype=torch.bool), source)
+    small = torch.rand(40, 6, generator=generator) < 0.3
+    large = small | (torch.rand(40, 6, generator=generator) < 0.3)
+    small[:, 0] = large[:, 0] = False
+    gains = []
+    for chosen in (small, large):
+        more = chosen.clone()
+        more[:, 0] = True
+        gains.append(objective.value(more) - objective.value(chosen))
+        torch.testing.assert_close(objective.value_with_each(chosen)[:, 0], objective.value(more))
+    assert (gains[1] >= -1e-9).all()
+    assert (gains[0] >= gains[1] - 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"custom_generate": diverse_beam_search, "num_beam_groups": 3}, "3 does not divide 4"),
+        ({"custom_generate": diverse_beam_search, "num_beam_groups": 0}, "0 does not divide 4"),
+        ({"custom_generate": diverse_beam_search, "diversity_penalty": -1.0}, "must be at least 0, not -1.0"),
+        ({"custom_generate": diverse_beam_search, "do_sample": True}, "pass `do_sample=False`"),
+        ({"custom_generate": dips, "do_sample": True}, "pass `do_sample=False`"),
+        ({"custom_generate": dips, "fidelity": 1.5}, "must be from 0 to 1, not 1.5"),
+        ({"custom_generate": dips, "candidates_per_beam": 0}, "must be at least 1, not 0"),
+    ],
+)
+def test_wrong_arguments(kwargs: dict, message: str) -> None:
+    case = Case(tiny_bart())
+    with pytest.raises(ValueError, match=message):
+        case.model.generate(**case.inputs([0]), num_beams=4, max_new_tokens=3, **kwargs)
+
+
+def test_dips_needs_the_words_of_the_source() -> None:
+    model = tiny_bart()
+    embeddings = torch.randn(1, 3, 16)
+    with pytest.raises(ValueError, match="pass `input_ids`"):
+        model.generate(inputs_embeds=embeddings, num_beams=2, max_new_tokens=3, custom_generate=dips)
