@@ -86,6 +86,9 @@ class MatchTask(Task):
         if not isinstance(rows.features["label"], ClassLabel):
             raise InputError(f"split {split} of dataset {self.training.dataset}: label must be a ClassLabel")
         self.label_names = rows.features["label"].names
+        found = [self.label_names[label] for label in rows.unique("label")]
+        if split == "train" and len(found) == 1:
+            raise InputError(f"every pair that {self.training.dataset} has to train on is labelled {found[0]}")
         return rows
 
     def texts(self, rows: Dataset) -> Iterable[str]:

@@ -161,6 +161,9 @@ def test_what_is_no_label_is_refused():
         MatchTask(MatchConfig(dataset="d")).load(dataset=plain)
     with pytest.raises(InputError, match="lacks the column label"):
         MatchTask(MatchConfig(dataset="d")).load(dataset=pairs.remove_columns("label"))
+    pairs["train"] = pairs["train"].filter(lambda row: row["label"] == 1)
+    with pytest.raises(InputError, match="every pair that d has to train on is labelled same"):
+        MatchTask(MatchConfig(dataset="d")).load(dataset=pairs)
 
 
 def test_a_metric_that_is_not_measured_is_named(tmp_path):
