@@ -52,8 +52,8 @@ def coupled_lstm(
 class CoupledLstmFunction(torch.autograd.Function):
     """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
 
-    Every anti-diagonal has tensors of its own. One for all would be so large that the allocator takes fresh pages from
-    the system for it each time, which alone costs half as much as the products.
+    Every anti-diagonal has tensors of its own, but for h. One for all would be so large that the allocator takes fresh
+    pages from the system for it each time, which alone costs half as much as the products.
     """
 
     @staticmethod

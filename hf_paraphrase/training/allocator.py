@@ -14,7 +14,7 @@ def keep_freed_memory() -> None:
     """Let this process keep the memory that a training step frees, for the next one. Only glibc gives it back.
 
     The tensors that the way back needs are freed together. glibc would return their pages to the system, which must
-    clear new ones at the next step: a tenth to a fifth of the time of a model that keeps much for its size.
+    clear new ones at the next step.
     """
     if platform.libc_ver()[0] != "glibc":
         return
