@@ -127,11 +127,13 @@ class WordLayout(PairLayout):
 class GridPart(NamedTuple):
     """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts.
 
-    `places` are those of all pairs, anti-diagonal after anti-diagonal, of which each has one of `sizes`.
+    `places` are those of all pairs, anti-diagonal after anti-diagonal, of which each has one of `sizes`. `visits`, of
+    shape `(pairs, directions)`, tells for each pair where in that order each direction comes to it.
     """
 
     rows: int
     places: torch.LongTensor
+    visits: torch.LongTensor
     sizes: list[int]
     pairs: PairLayout
     x: WordLayout
@@ -172,13 +174,17 @@ class GridOrder:
         row = torch.arange(batch, device=device)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         cells = ((i + j) * n + i).flatten().argsort()
-        places = (row * n + x[cells // m]) * m + y[cells % m], row * n + x, (row * m + y).flip(0)
+        # To read from the end is its own inverse, so the place of a pair is also where a direction has it.
+        ranks = cells.argsort()[x.unsqueeze(1) * m + y]
+        places = (row * n + x[cells // m]) * m + y[cells % m], ranks, row * n + x, (row * m + y).flip(0)
         rows = ROWS_AT_ONCE * torch.get_num_threads()
         size = batch if device.type != "cpu" else max(1, rows // (min(n, m) * len(directions)))
-        parts = zip(*(place.split(size, dim=2) for place in places), strict=True)
+        parts = zip(*(place.split(size, dim=-1) for place in places), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 
-    def _make_part(self, pairs: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor) -> GridPart:
+    def _make_part(
+        self, pairs: torch.LongTensor, ranks: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor
+    ) -> GridPart:
         _, n, m = self.shape
         rows, diagonals = x[0].numel(), diagonals_of(n, m)
         sizes = [len(cells) * rows for cells in diagonals]
@@ -190,7 +196,9 @@ class GridOrder:
         )
         words = (WordLayout(*both) for both in zip((x.flatten(), y.flatten()), slices, strict=True))
         places = pairs.flatten()
-        return GridPart(rows, places, sizes, PairLayout(places.split(sizes)), *words)
+        visits = ranks * rows + torch.arange(rows, device=ranks.device).view_as(x[0])
+        visits = visits.permute(3, 0, 1, 2).flatten(0, 2)
+        return GridPart(rows, places, visits, sizes, PairLayout(places.split(sizes)), *words)
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:

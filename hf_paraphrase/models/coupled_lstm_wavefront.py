@@ -60,19 +60,18 @@ class CoupledLstmFunction(torch.autograd.Function):
     def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], *tensors):
         weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
-        batch, n, m = order.shape
-        hidden = grids[0].new_zeros(batch * n * m, len(lanes) * lanes[0].hidden_size)
-        saved = []
+        _, n, m = order.shape
+        saved, hidden = [], []
         for part in order.parts:
             layouts = part.layouts(is_pairs)
             inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
             for layout, laid_out in inputs:
                 if layout.copies:
                     lanes[0].to_sigmoid(laid_out)
-            saved += scan(part, lanes, by_lane(inputs, lanes), (n, m), hidden)
+            hidden.append(scan(part, lanes, by_lane(inputs, lanes), (n, m), saved))
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
-        return hidden
+        return torch.cat(hidden)
 
     @staticmethod
     @once_differentiable
@@ -106,8 +105,8 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
 
 
 def scan(
-    part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], hidden: torch.Tensor
-) -> list[torch.Tensor]:
+    part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], saved: list[torch.Tensor]
+) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
@@ -115,14 +114,15 @@ def scan(
         lanes: The LSTMs.
         inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
         shape: (n, m).
-        hidden: h of all pairs, to which those of each direction are added.
+        saved: What the way back needs is appended: for each anti-diagonal and each lane its gates, states, c and
+            σ(-2c).
 
     Returns:
-        For each anti-diagonal and each lane its gates, states, c and σ(-2c), which the way back needs.
+        h of all their pairs, summed over the directions.
     """
     links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    all_h = hidden.new_empty(sum(part.sizes), hidden.shape[1])
-    saved, h_before, memory = [], None, [None] * len(lanes)
+    all_h = lanes[0].back.new_empty(sum(part.sizes), len(lanes) * lanes[0].hidden_size)
+    h_before, memory = None, [None] * len(lanes)
     for t, h in enumerate(all_h.split(part.sizes)):
         for number, (lane, sources, output) in enumerate(zip(lanes, inputs, h.chunk(len(lanes), 1), strict=True)):
             gates = lane.read_inputs(sources, t)
@@ -130,8 +130,7 @@ def scan(
             memory[number], squashed = lane.step(gates, states, memory[number], links[number][t], output)
             saved += gates, states, memory[number], squashed
         h_before = h
-    hidden.index_add_(0, part.places, all_h)
-    return saved
+    return torch.nn.functional.embedding_bag(part.visits, all_h, mode="sum")
 
 
 def scan_back(
@@ -144,7 +143,7 @@ def scan_back(
         lanes: The LSTMs.
         totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
         shape: (n, m).
-        saved: What `scan` returned.
+        saved: What `scan` appended.
         grad: Gradient of h of all pairs.
         grad_weights: For each lane, the gradient of its weights, which is added to.
     """
