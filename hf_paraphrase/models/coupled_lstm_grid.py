@@ -21,11 +21,15 @@ ROWS_AT_ONCE = 1280
 
 
 class Link(NamedTuple):
-    """Which rows of an anti-diagonal have some neighbor, where it stands on the one before, and which have none."""
+    """Which rows of an anti-diagonal have some neighbor, where it stands on the one before, and which have none.
+
+    `unread` are the rows of the one before that are nobody's neighbor.
+    """
 
     readers: slice
     read: slice
     others: tuple[slice, ...]
+    unread: tuple[slice, ...]
 
 
 @lru_cache(maxsize=256)
@@ -45,12 +49,24 @@ def links_of(n: int, m: int, neighbors: tuple[tuple[int, int], ...], rows: int) 
 
 
 def _link(cells: range, before: range, step_x: int, rows: int) -> Link:
-    start, stop = max(cells.start, before.start + step_x), min(cells.stop, before.stop + step_x)
-    bounds = (cells.start, start), (start, stop), (stop, cells.stop)
-    first, readers, last = (slice((low - cells.start) * rows, (high - cells.start) * rows) for low, high in bounds)
-    shift = before.start + step_x
-    read = slice((start - shift) * rows, (stop - shift) * rows)
-    return Link(readers, read, tuple(other for other in (first, last) if other.start < other.stop))
+    # Those of `before` by the i of the cells that read them.
+    before = range(before.start + step_x, before.stop + step_x)
+    shared = range(max(cells.start, before.start), min(cells.stop, before.stop))
+    return Link(
+        _rows_of(shared, cells, rows),
+        _rows_of(shared, before, rows),
+        _rest(shared, cells, rows),
+        _rest(shared, before, rows),
+    )
+
+
+def _rows_of(some: range, cells: range, rows: int) -> slice:
+    return slice((some.start - cells.start) * rows, (some.stop - cells.start) * rows)
+
+
+def _rest(some: range, cells: range, rows: int) -> tuple[slice, ...]:
+    beside = range(cells.start, some.start), range(some.stop, cells.stop)
+    return tuple(_rows_of(part, cells, rows) for part in beside if part)
 
 
 class PairLayout:

@@ -81,6 +81,8 @@ class CoupledLstmFunction(torch.autograd.Function):
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
+        # That of a sum is one number expanded, from which taking rows is several times as slow.
+        grad = grad.contiguous()
         grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
         size = len(saved) // len(ctx.order.parts)
         for number, part in enumerate(ctx.order.parts):
@@ -104,9 +106,7 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
     return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
 
-def scan(
-    part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], saved: list[torch.Tensor]
-) -> torch.Tensor:
+def scan(part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], saved: list[torch.Tensor]) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
@@ -211,7 +211,7 @@ class Lane:
     def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
         """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
         states = self.back.new_empty(rows if links else 0, self.n_states)
-        for slot, (readers, read, others) in enumerate(links):
+        for slot, (readers, read, others, _) in enumerate(links):
             part = states.narrow(1, slot * self.width, self.width)
             part[readers] = h_before[read]
             for other in others:
@@ -227,7 +227,7 @@ class Lane:
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
         c = torch.addcmul(entry, entry, candidate, value=-2)
-        for forget, (readers, read, _) in zip(forgets, links, strict=False):
+        for forget, (readers, read, *_) in zip(forgets, links, strict=False):
             c[readers].addcmul_(forget[readers], c_before[read])
         squashed = (c * -2).sigmoid_()
         torch.addcmul(output, output, squashed, value=-2, out=h)
@@ -249,18 +249,23 @@ class Lane:
         if not links:
             grad_gates[:, 3 * self.hidden_size :] = 0
             return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), None
-        grad_c_before = torch.zeros_like(c_before)
-        for forget, grad_forget, (readers, read, others) in zip(forgets, grad_forgets, links, strict=True):
-            for other in others:
+        grad_c_before = torch.empty_like(c_before)
+        for slot, (forget, grad_forget, link) in enumerate(zip(forgets, grad_forgets, links, strict=True)):
+            for other in link.others:
                 grad_forget[other] = 0
-            grad = grad_c[readers]
-            torch.mul(grad, c_before[read], out=grad_forget[readers])
-            grad_c_before[read].addcmul_(grad, forget[readers])
+            grad, forget = grad_c[link.readers], forget[link.readers]
+            torch.mul(grad, c_before[link.read], out=grad_forget[link.readers])
+            if slot:
+                grad_c_before[link.read].addcmul_(grad, forget)
+            else:
+                for unread in link.unread:
+                    grad_c_before[unread] = 0
+                torch.mul(grad, forget, out=grad_c_before[link.read])
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
 
     def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
         """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
         grad_weight.addmm_(grad_gates.t(), states)
         grad_states = grad_gates @ self.back
-        for part, (readers, read, _) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
+        for part, (readers, read, *_) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
             grad_h_before[read].add_(part[readers])
