@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-__all__ = ["COUPLINGS", "DIRECTIONS", "GridOrder", "GridPart", "Link", "PairLayout", "WordLayout", "links_of"]
+__all__ = ["COUPLINGS", "DIRECTIONS", "AntiDiagonal", "GridOrder", "GridPart", "PairLayout", "WordLayout"]
 
 DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 """Whether X and Y are read from their end, in the paper's order of the four directions."""
@@ -20,53 +20,34 @@ COUPLINGS = {"tight": (((0, 1), (1, 0)),), "loose": (((1, 0),), ((0, 1),))}
 ROWS_AT_ONCE = 1280
 
 
-class Link(NamedTuple):
-    """Which rows of an anti-diagonal have some neighbor, where it stands on the one before, and which have none.
+class AntiDiagonal(NamedTuple):
+    """Where the rows of an anti-diagonal stand among those of all, and its words among those of X and of Y.
 
-    `unread` are the rows of the one before that are nobody's neighbor.
+    Its cells come from the last word of X to the first, `rows` rows each, and a cell of zeros comes before them. So
+    the neighbors (i, j - 1) of its cells stand together, in the same order, and so do the neighbors (i - 1, j), a cell
+    further; what is no neighbor is zeros. They begin at `neighbors`, which is None on the first anti-diagonal.
     """
 
-    readers: slice
-    read: slice
-    others: tuple[slice, ...]
-    unread: tuple[slice, ...]
+    start: int
+    stop: int
+    neighbors: int | None
+    x: slice
+    y: slice
 
 
 @lru_cache(maxsize=256)
-def diagonals_of(n: int, m: int) -> tuple[range, ...]:
-    """List for each of the n + m - 1 anti-diagonals of an n × m grid the i of its cells."""
-    return tuple(range(max(0, t - m + 1), min(n - 1, t) + 1) for t in range(n + m - 1))
-
-
-@lru_cache(maxsize=256)
-def links_of(n: int, m: int, neighbors: tuple[tuple[int, int], ...], rows: int) -> tuple[tuple[Link, ...], ...]:
-    """Link each anti-diagonal of an n × m grid, with `rows` rows a cell, to the one before."""
-    diagonals = diagonals_of(n, m)
-    return ((),) + tuple(
-        tuple(_link(cells, before, step_x, rows) for step_x, _ in neighbors)
-        for before, cells in zip(diagonals, diagonals[1:], strict=False)
-    )
-
-
-def _link(cells: range, before: range, step_x: int, rows: int) -> Link:
-    # Those of `before` by the i of the cells that read them.
-    before = range(before.start + step_x, before.stop + step_x)
-    shared = range(max(cells.start, before.start), min(cells.stop, before.stop))
-    return Link(
-        _rows_of(shared, cells, rows),
-        _rows_of(shared, before, rows),
-        _rest(shared, cells, rows),
-        _rest(shared, before, rows),
-    )
-
-
-def _rows_of(some: range, cells: range, rows: int) -> slice:
-    return slice((some.start - cells.start) * rows, (some.stop - cells.start) * rows)
-
-
-def _rest(some: range, cells: range, rows: int) -> tuple[slice, ...]:
-    beside = range(cells.start, some.start), range(some.stop, cells.stop)
-    return tuple(_rows_of(part, cells, rows) for part in beside if part)
+def diagonals_of(n: int, m: int, rows: int) -> tuple[AntiDiagonal, ...]:
+    """List the n + m - 1 anti-diagonals of an n × m grid, with `rows` rows a cell."""
+    diagonals, start, neighbors = [], rows, None
+    for t in range(n + m - 1):
+        last = min(n - 1, t)
+        size = rows * (last + 1 - max(0, t - m + 1))
+        x, y = ((n - 1 - last) * rows, (t - last) * rows)
+        diagonals.append(AntiDiagonal(start, start + size, neighbors, slice(x, x + size), slice(y, y + size)))
+        # The next may begin with a further word of X, whose neighbor (i, j - 1) is none.
+        neighbors = start - rows if t + 1 < n else start
+        start += size + rows
+    return tuple(diagonals)
 
 
 class PairLayout:
@@ -109,7 +90,7 @@ class PairLayout:
 class WordLayout(PairLayout):
     """The same for a flat grid of words, `(batch * n, width)` or `(batch * m, width)`.
 
-    Words are laid out so that those of an anti-diagonal stand together: X as it is read, Y from its end.
+    Words are laid out so that those of an anti-diagonal stand together: X from its end, Y as it is read.
 
     Args:
         rows: The places of all words, in that order.
@@ -143,14 +124,14 @@ class WordLayout(PairLayout):
 class GridPart(NamedTuple):
     """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts.
 
-    `places` are those of all pairs, anti-diagonal after anti-diagonal, of which each has one of `sizes`. `visits`, of
-    shape `(pairs, directions)`, tells for each pair where in that order each direction comes to it.
+    `places` are the pairs that stand in the rows of all anti-diagonals; of zeros, any. `visits`, of shape `(pairs,
+    directions)`, tells for each pair in which row each direction comes to it.
     """
 
     rows: int
+    diagonals: tuple[AntiDiagonal, ...]
     places: torch.LongTensor
     visits: torch.LongTensor
-    sizes: list[int]
     pairs: PairLayout
     x: WordLayout
     y: WordLayout
@@ -189,32 +170,31 @@ class GridOrder:
         y = _read_from(y_lengths, m, [from_end for _, from_end in directions])
         row = torch.arange(batch, device=device)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
-        cells = ((i + j) * n + i).flatten().argsort()
+        # The cells of each anti-diagonal, that of zeros first.
+        zeros = torch.arange(n + m - 1, device=device) * (n + 1)
+        order = torch.cat((((i + j) * (n + 1) + n - i).flatten(), zeros)).argsort()
+        cells, ranks = order % (n * m), order.argsort()
         # To read from the end is its own inverse, so the place of a pair is also where a direction has it.
-        ranks = cells.argsort()[x.unsqueeze(1) * m + y]
-        places = (row * n + x[cells // m]) * m + y[cells % m], ranks, row * n + x, (row * m + y).flip(0)
+        pairs, visits = (row * n + x[cells // m]) * m + y[cells % m], ranks[x.unsqueeze(1) * m + y]
+        words = (row * n + x).flip(0), row * m + y
         rows = ROWS_AT_ONCE * torch.get_num_threads()
         size = batch if device.type != "cpu" else max(1, rows // (min(n, m) * len(directions)))
-        parts = zip(*(place.split(size, dim=-1) for place in places), strict=True)
+        parts = zip(*(place.split(size, dim=-1) for place in (pairs, visits, *words)), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 
     def _make_part(
-        self, pairs: torch.LongTensor, ranks: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor
+        self, pairs: torch.LongTensor, visits: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor
     ) -> GridPart:
         _, n, m = self.shape
-        rows, diagonals = x[0].numel(), diagonals_of(n, m)
-        sizes = [len(cells) * rows for cells in diagonals]
-        starts_x = [cells.start * rows for cells in diagonals]
-        starts_y = [(m - 1 - t + cells.start) * rows for t, cells in enumerate(diagonals)]
-        slices = (
-            [slice(start, start + size) for start, size in zip(starts, sizes, strict=True)]
-            for starts in (starts_x, starts_y)
+        rows = x[0].numel()
+        diagonals, places = diagonals_of(n, m, rows), pairs.flatten()
+        visits = visits * rows + torch.arange(rows, device=visits.device).view_as(x[0])
+        words = (
+            WordLayout(x.flatten(), [diagonal.x for diagonal in diagonals]),
+            WordLayout(y.flatten(), [diagonal.y for diagonal in diagonals]),
         )
-        words = (WordLayout(*both) for both in zip((x.flatten(), y.flatten()), slices, strict=True))
-        places = pairs.flatten()
-        visits = ranks * rows + torch.arange(rows, device=ranks.device).view_as(x[0])
-        visits = visits.permute(3, 0, 1, 2).flatten(0, 2)
-        return GridPart(rows, places, visits, sizes, PairLayout(places.split(sizes)), *words)
+        pair_layout = PairLayout(tuple(places[start:stop] for start, stop, *_ in diagonals))
+        return GridPart(rows, diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:

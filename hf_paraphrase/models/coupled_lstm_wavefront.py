@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import once_differentiable
 
-from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, Link, PairLayout, links_of
+from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, PairLayout
 
 __all__ = ["coupled_lstm"]
 
@@ -60,7 +60,6 @@ class CoupledLstmFunction(torch.autograd.Function):
     def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], *tensors):
         weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
-        _, n, m = order.shape
         saved, hidden = [], []
         for part in order.parts:
             layouts = part.layouts(is_pairs)
@@ -68,7 +67,7 @@ class CoupledLstmFunction(torch.autograd.Function):
             for layout, laid_out in inputs:
                 if layout.copies:
                     lanes[0].to_sigmoid(laid_out)
-            hidden.append(scan(part, lanes, by_lane(inputs, lanes), (n, m), saved))
+            hidden.append(scan(part, lanes, by_lane(inputs, lanes), saved))
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
         return torch.cat(hidden)
@@ -76,8 +75,7 @@ class CoupledLstmFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        (_, n, m), coupling = ctx.order.shape, COUPLINGS[ctx.coupling]
-        saved = ctx.saved_tensors
+        coupling, saved = COUPLINGS[ctx.coupling], ctx.saved_tensors
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
@@ -88,7 +86,7 @@ class CoupledLstmFunction(torch.autograd.Function):
         for number, part in enumerate(ctx.order.parts):
             layouts = part.layouts(ctx.is_pairs)
             totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
-            scan_back(part, lanes, by_lane(totals, lanes), (n, m), saved[number * size :][:size], grad, grad_weights)
+            scan_back(part, lanes, by_lane(totals, lanes), saved[number * size :][:size], grad, grad_weights)
             for (layout, total), grid in zip(totals, grad_grids, strict=True):
                 if layout.copies:
                     lanes[0].whole(total)
@@ -106,65 +104,66 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
     return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
 
-def scan(part: GridPart, lanes: list[Lane], inputs, shape: tuple[int, int], saved: list[torch.Tensor]) -> torch.Tensor:
+def scan(part: GridPart, lanes: list[Lane], inputs, saved: list[torch.Tensor]) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
         part: The rows, and where they stand.
         lanes: The LSTMs.
         inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
-        shape: (n, m).
-        saved: What the way back needs is appended: for each anti-diagonal and each lane its gates, states, c and
-            σ(-2c).
+        saved: What the way back needs is appended: c of each lane, then for each anti-diagonal and each lane its
+            gates, states and σ(-2c).
 
     Returns:
         h of all their pairs, summed over the directions.
     """
-    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    all_h = lanes[0].back.new_empty(sum(part.sizes), len(lanes) * lanes[0].hidden_size)
-    h_before, memory = None, [None] * len(lanes)
-    for t, h in enumerate(all_h.split(part.sizes)):
-        for number, (lane, sources, output) in enumerate(zip(lanes, inputs, h.chunk(len(lanes), 1), strict=True)):
-            gates = lane.read_inputs(sources, t)
-            states = lane.read_states(h_before, links[number][t], len(gates))
-            memory[number], squashed = lane.step(gates, states, memory[number], links[number][t], output)
-            saved += gates, states, memory[number], squashed
-        h_before = h
+    width, end = lanes[0].hidden_size, part.diagonals[-1].stop
+    all_h = lanes[0].back.new_empty(end, len(lanes) * width)
+    all_c = [all_h.new_empty(end, width) for _ in lanes]
+    saved += all_c
+    for t, (start, stop, neighbors, *_) in enumerate(part.diagonals):
+        outputs = all_h[start:stop].chunk(len(lanes), 1)
+        for memory in (all_h, *all_c):
+            memory[start - part.rows : start] = 0
+        for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
+            gates, c, states, c_before = lane.read_inputs(sources, t), memory[start:stop], None, None
+            if neighbors is not None:
+                states = lane.read_neighbors(all_h, neighbors, part.rows, stop - start).flatten(1)
+                c_before = lane.read_neighbors(memory, neighbors, part.rows, stop - start)
+            saved += gates, states, lane.step(gates, states, c_before, c, output)
     return torch.nn.functional.embedding_bag(part.visits, all_h, mode="sum")
 
 
-def scan_back(
-    part: GridPart, lanes: list[Lane], totals, shape: tuple[int, int], saved, grad: torch.Tensor, grad_weights
-) -> None:
+def scan_back(part: GridPart, lanes: list[Lane], totals, saved, grad: torch.Tensor, grad_weights) -> None:
     """Run back through them.
 
     Args:
         part: The rows, and where they stand.
         lanes: The LSTMs.
         totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
-        shape: (n, m).
         saved: What `scan` appended.
         grad: Gradient of h of all pairs.
         grad_weights: For each lane, the gradient of its weights, which is added to.
     """
-    links = [links_of(*shape, lane.neighbors, part.rows) for lane in lanes]
-    steps, all_grad_h = len(part.sizes), grad.index_select(0, part.places).split(part.sizes)
-    grad_gates, grad_memory = [None] * len(lanes), [None] * len(lanes)
-    for t in reversed(range(steps)):
-        grad_h = all_grad_h[t]
-        if t + 1 < steps:
-            for number, lane in enumerate(lanes):
-                states = saved[4 * ((t + 1) * len(lanes) + number) + 1]
-                lane.multiply_back(grad_gates[number], states, grad_h, links[number][t + 1], grad_weights[number])
-        for number, (lane, grad_output) in enumerate(zip(lanes, grad_h.chunk(len(lanes), dim=1), strict=True)):
-            place = 4 * (t * len(lanes) + number)
-            gates, _, _, squashed = saved[place : place + 4]
-            c_before = saved[place - 4 * len(lanes) + 2] if t else None
-            grad_gates[number], grad_memory[number] = lane.step_back(
-                grad_output, grad_memory[number], gates, squashed, c_before, links[number][t]
-            )
+    all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
+    all_grad_h = grad.index_select(0, part.places)
+    all_grad_c = [None] * len(lanes)
+    for t, (start, stop, neighbors, *_) in reversed(list(enumerate(part.diagonals))):
+        grad_outputs = all_grad_h[start:stop].chunk(len(lanes), 1)
+        for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
+            gates, states, squashed = saved[3 * (t * len(lanes) + number) :][:3]
+            c_before = None
+            if neighbors is not None:
+                c_before = lane.read_neighbors(all_c[number], neighbors, part.rows, stop - start)
+            grad_gates, grad_c = lane.step_back(grad_output, all_grad_c[number], gates, squashed, c_before)
             for layout, total in totals[number]:
-                layout.add(total, t, grad_gates[number])
+                layout.add(total, t, grad_gates)
+            if neighbors is not None:
+                before = part.diagonals[t - 1]
+                first, size = neighbors - before.start, before.stop - before.start
+                all_grad_c[number] = lane.forget_back(grad_c, gates, first, part.rows, size)
+                grad_h_before = lane.read_neighbors(all_grad_h, neighbors, part.rows, stop - start)
+                lane.multiply_back(grad_gates, states, grad_h_before, grad_weights[number])
 
 
 class Lane:
@@ -175,14 +174,15 @@ class Lane:
 
     Args:
         weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
-        neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
+        neighbors: The cells whose h and c it reads, as in `COUPLINGS`: (0, 1), (1, 0), or both, in this order.
     """
 
     def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
         self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
-        self.n_states, self.width = weight.shape[1], weight.shape[1] // len(neighbors)
+        # How many cells behind (i, j - 1) the first of them stands.
+        self.shift = neighbors[0][0]
         forth, self.back = weight.clone(), weight.clone()
         self.to_sigmoid(forth.t())
         self.whole(self.back.t())
@@ -208,64 +208,72 @@ class Lane:
         reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
         return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
 
-    def read_states(self, h_before: torch.Tensor | None, links: tuple[Link, ...], rows: int) -> torch.Tensor:
-        """Lay the neighbors' h beside each other, zeros where there is none; nothing on the first anti-diagonal."""
-        states = self.back.new_empty(rows if links else 0, self.n_states)
-        for slot, (readers, read, others, _) in enumerate(links):
-            part = states.narrow(1, slot * self.width, self.width)
-            part[readers] = h_before[read]
-            for other in others:
-                part[other] = 0
-        return states
+    def read_neighbors(self, cells: torch.Tensor, neighbors: int, rows: int, size: int) -> torch.Tensor:
+        """See the neighbors of `size` rows among those of all cells: `(size, neighbors, width)`, without a copy."""
+        width = cells.shape[1]
+        return cells.as_strided(
+            (size, len(self.neighbors), width), (width, rows * width, 1), (neighbors + self.shift * rows) * width
+        )
 
-    def step(
-        self, gates, states, c_before, links: tuple[Link, ...], h: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Turn the inputs `gates` into the gates, in place, fill `h`, and return c and σ(-2c)."""
-        if links:
+    def step(self, gates, states, c_before, c, h) -> torch.Tensor:
+        """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
+        if states is not None:
             gates.addmm_(states, self.forth)
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
-        c = torch.addcmul(entry, entry, candidate, value=-2)
-        for forget, (readers, read, *_) in zip(forgets, links, strict=False):
-            c[readers].addcmul_(forget[readers], c_before[read])
+        torch.addcmul(entry, entry, candidate, value=-2, out=c)
+        if c_before is not None:
+            for forget, before in zip(forgets, c_before.unbind(1), strict=True):
+                c.addcmul_(forget, before)
         squashed = (c * -2).sigmoid_()
         torch.addcmul(output, output, squashed, value=-2, out=h)
-        return c, squashed
+        return squashed
 
-    def step_back(self, grad_h, grad_c, gates, squashed, c_before, links) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return the gradient of the inputs, and that of c of the anti-diagonal before.
+    def step_back(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of the inputs of σ and of c.
 
-        Given are those of its own h and, as far as the one after uses it, of its own c. Both are overwritten.
+        Given are those of h and, as far as the anti-diagonal after uses it, of c. Both are overwritten.
         """
-        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        candidate, output, entry, *_ = gates.chunk(self.n_gates, dim=1)
         grad_gates = torch.empty_like(gates)
-        grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
+        grad_candidate, grad_output, grad_entry, *_ = grad_gates.chunk(self.n_gates, dim=1)
         torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
         through_h = sigmoid_backward(grad_h.mul_(output), squashed)
         grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
         torch.mul(grad_c, entry, out=grad_candidate)
-        if not links:
-            grad_gates[:, 3 * self.hidden_size :] = 0
-            return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), None
-        grad_c_before = torch.empty_like(c_before)
-        for slot, (forget, grad_forget, link) in enumerate(zip(forgets, grad_forgets, links, strict=True)):
-            for other in link.others:
-                grad_forget[other] = 0
-            grad, forget = grad_c[link.readers], forget[link.readers]
-            torch.mul(grad, c_before[link.read], out=grad_forget[link.readers])
-            if slot:
-                grad_c_before[link.read].addcmul_(grad, forget)
-            else:
-                for unread in link.unread:
-                    grad_c_before[unread] = 0
-                torch.mul(grad, forget, out=grad_c_before[link.read])
-        return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c_before
+        grad_forgets = grad_gates[:, 3 * self.hidden_size :]
+        if c_before is None:
+            grad_forgets.zero_()
+        else:
+            torch.mul(grad_c.unsqueeze(1), c_before, out=grad_forgets.unflatten(1, c_before.shape[1:]))
+        return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
 
-    def multiply_back(self, grad_gates, states, grad_h_before, links: tuple[Link, ...], grad_weight) -> None:
-        """Add what gates say of h of the anti-diagonal before, and of the weights, to the gradients of those."""
+    def forget_back(self, grad_c: torch.Tensor, gates: torch.Tensor, first: int, rows: int, size: int) -> torch.Tensor:
+        """Return the gradient of c of the anti-diagonal before, which has `size` rows.
+
+        Args:
+            grad_c: That of c of this one.
+            gates: Of this one.
+            first: Where the neighbors begin, counted from the first row of the one before.
+            rows: Rows of a cell.
+            size: Rows of the one before.
+        """
+        place, forgets = rows + first + self.shift * rows, gates.chunk(self.n_gates, dim=1)[3:]
+        # With a cell before and after, for neighbors that are none.
+        before = grad_c.new_empty(size + 2 * rows, self.hidden_size)
+        before[:place] = 0
+        before[place + len(grad_c) :] = 0
+        torch.mul(grad_c, forgets[0], out=before[place : place + len(grad_c)])
+        for forget in forgets[1:]:
+            place += rows
+            before[place : place + len(grad_c)].addcmul_(grad_c, forget)
+        return before[rows:-rows]
+
+    def multiply_back(self, grad_gates, states, grad_h_before: torch.Tensor, grad_weight: torch.Tensor) -> None:
+        """Add what gates say of h of their neighbors, as `read_neighbors` sees it, and of the weights."""
         grad_weight.addmm_(grad_gates.t(), states)
         grad_states = grad_gates @ self.back
-        for part, (readers, read, *_) in zip(grad_states.chunk(len(links), dim=1), links, strict=True):
-            grad_h_before[read].add_(part[readers])
+        # One neighbor after the other: a cell may be a neighbor of two.
+        for grad, before in zip(grad_states.chunk(len(self.neighbors), 1), grad_h_before.unbind(1), strict=True):
+            before.add_(grad)
