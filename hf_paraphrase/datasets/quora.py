@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import datasets
 
+from .bm25 import index_texts, require_bm25, search
 from .reader import CorpusReader
-from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
+from .sampling import linked_groups, pair_key
+from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig, is_paraphrase
 
 __all__ = ["QuoraBuilder", "QuoraConfig"]
 
@@ -16,12 +20,21 @@ COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
 
 @dataclass
 class QuoraConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`, with the sizes of Li et al. 2018."""
+    """As `SentencePairsConfig`, with the sizes of Li et al. 2018.
+
+    Args:
+        pool_size: For `clean_pairs`: what is no duplicate is drawn from so many questions that are most alike.
+    """
 
     train_size: int | None = 100_000
     validation_size: int = 3000
     test_size: int | None = 30_000
     max_words: int | None = 20
+    pool_size: int = 10
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "pool_size")
 
 
 class QuoraBuilder(SentencePairsBuilder):
@@ -40,8 +53,8 @@ class QuoraBuilder(SentencePairsBuilder):
     question2, is_duplicate. For `li2018` it, or its subfolder `li2018_split`, holds `train.tsv`, `val.tsv` and
     `test.tsv`, `source⇥target` a line without a header.
 
-    Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` has `sentence1`,
-    `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
+    Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` and `clean_pairs` have
+    `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
 
     Splits: 100,000 train, 3,000 validation, 30,000 test of the release's duplicates, at random; `pairs` has 10,000
     validation, 10,000 test and all others in train. Of a smaller file, validation and test get at most a quarter, in
@@ -50,6 +63,9 @@ class QuoraBuilder(SentencePairsBuilder):
 
     Configurations: `paraphrases` as above. `clean` divides the same pairs by groups of questions linked by
     duplicates, so that no question of a test or validation pair stands in train. `pairs` keeps all pairs and labels.
+    `clean_pairs` labels the pairs of `clean`, and follows each with its first question and one that is no duplicate,
+    drawn from the most alike (BM25) of the same split: to judge outputs of a model that is trained and tested on
+    `clean`, or where a copy of the release has duplicates only. A duplicate that nobody marked may be among them.
     `li2018` reads the split that many papers share, in which most test pairs stand in train as well: `in_train` says
     of each test pair whether it does, in either order. Say which of these a figure is for.
     """
@@ -66,11 +82,16 @@ class QuoraBuilder(SentencePairsBuilder):
             test_size=10_000,
             max_words=None,
         ),
+        QuoraConfig(name="clean_pairs", description="The pairs of clean, and as many sampled ones that are none."),
         QuoraConfig(name="li2018", description="An existing split, whose test rows say whether they stand in train."),
     ]
     DEFAULT_CONFIG_NAME = "paraphrases"
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
+
+    @property
+    def labelled(self) -> bool:
+        return self.config.name in ("pairs", "clean_pairs")
 
     def layout(self) -> str:
         if self.existing:
@@ -81,6 +102,9 @@ class QuoraBuilder(SentencePairsBuilder):
         with self.reader() as reader:
             if self.existing:
                 splits = self.read_existing(reader)
+            elif self.config.name == "clean_pairs":
+                require_bm25("clean_pairs of quora")
+                splits = self.divide((pair for pair in self._read(reader) if is_paraphrase(pair)), linked=True)
             else:
                 splits = self.divide(self._read(reader), linked=self.config.name == "clean")
         return self.generators(splits)
@@ -93,3 +117,24 @@ class QuoraBuilder(SentencePairsBuilder):
                 yield first, second, int(label)
             else:
                 reader.reject(path, number, f"has is_duplicate {label[:20]!r}, not 0 or 1")
+
+    def _generate_examples(
+        self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        rows = self._beside_others(pairs) if self.config.name == "clean_pairs" else pairs
+        yield from super()._generate_examples(rows, split, known)
+
+    def _beside_others(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Follow each pair with its first question beside one that looks alike, if there is one."""
+        groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2]))
+        groups = {question: number for number, group in enumerate(groups) for pair in group for question in pair[:2]}
+        questions = sorted(groups)
+        index = index_texts(questions)
+        for first, second, label in pairs:
+            yield first, second, label
+            found = (questions[place] for place in search(index, first, self.config.pool_size))
+            others = [question for question in found if groups[question] != groups[first]]
+            if others:
+                # `random` is all of a generator that promises the same numbers in every version of Python.
+                place = int(random.Random(f"{self.config.seed}\0{first}\0{second}").random() * len(others))
+                yield first, others[place], 0

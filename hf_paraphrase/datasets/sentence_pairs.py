@@ -12,7 +12,7 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .reader import CorpusReader
 from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
 
-__all__ = ["LI2018_FILES", "Pair", "SentencePairsBuilder", "SentencePairsConfig"]
+__all__ = ["LI2018_FILES", "Pair", "SentencePairsBuilder", "SentencePairsConfig", "is_paraphrase"]
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,11 @@ LI2018_FILES = {
     split: (name, f"li2018_split/{name}")
     for split, name in (("train", "train.tsv"), ("validation", "val.tsv"), ("test", "test.tsv"))
 }
+
+
+def is_paraphrase(pair: Pair) -> bool:
+    """Whether a pair says the same in other words."""
+    return bool(pair[2]) and pair[0].casefold() != pair[1].casefold()
 
 
 @dataclass
@@ -123,7 +128,7 @@ class SentencePairsBuilder(CorpusBuilder):
         distinct: dict[tuple[str, str], Pair] = {}
         for pair in pairs:
             key = pair_key(*pair[:2])
-            if self.labelled or (pair[2] and key[0] != key[1]):
+            if self.labelled or is_paraphrase(pair):
                 distinct[key] = min(pair, distinct.get(key, pair))
         return sorted(distinct.values())
 
@@ -171,7 +176,7 @@ class SentencePairsBuilder(CorpusBuilder):
         ]
 
     def _generate_examples(
-        self, pairs: tuple[Pair, ...], split: str, known: set[tuple[str, str]]
+        self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, (first, second, label) in enumerate(pairs):
             if self.labelled:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
-import logging
 import random
 import re
 import zlib
@@ -12,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import datasets
-import numpy as np
 import xxhash
 
 from ..errors import InputError
+from .bm25 import index_texts, require_bm25, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .reader import CorpusReader, open_plain_or_gzipped
 from .sampling import cut
@@ -105,8 +103,7 @@ class YahooAnswersBuilder(CorpusBuilder):
         return datasets.Features({"query": TEXT, "candidates": datasets.List(TEXT), "label": datasets.Value("int32")})
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        if importlib.util.find_spec("bm25s") is None:
-            raise InputError("yahoo_answers needs bm25s; install it with: pip install 'hf-paraphrase[ranking]'")
+        require_bm25("yahoo_answers")
         questions = self._choose(self._read())
         answers = [answer for _, answer in questions]
         if len(set(answers)) < self.config.num_candidates:
@@ -117,7 +114,7 @@ class YahooAnswersBuilder(CorpusBuilder):
             )
         size = len(questions) // 22
         bounds = {"train": (2 * size, len(questions)), "validation": (size, 2 * size), "test": (0, size)}
-        shared = {"answers": tuple(answers), "index": index_answers(answers)}
+        shared = {"answers": tuple(answers), "index": index_texts(answers)}
         return [
             datasets.SplitGenerator(
                 name=split,
@@ -204,38 +201,3 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
             raise InputError(f"{path} is damaged after {number:,} questions ({error}); {reader.layout}") from error
     if not number:
         raise InputError(f"{path} holds no <document>; {reader.layout}")
-
-
-def index_answers(answers: list[str]) -> bm25s.BM25:
-    """Index answers for `search`, scored as Lucene does."""
-    import bm25s
-
-    # It reports every index that it makes.
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(answers, show_progress=False), show_progress=False)
-    return index
-
-
-def search(index: bm25s.BM25, text: str, size: int) -> np.ndarray:
-    """The places of the answers that are most like a text, in order of place; of equal ones the first count.
-
-    Args:
-        index: What `index_answers` made.
-        text: An answer.
-        size: So many places at most; answers without a common word are not found.
-    """
-    import bm25s
-
-    (tokens,) = bm25s.tokenize([text], return_ids=False, show_progress=False)
-    if not tokens:
-        return np.array([], dtype=np.int64)
-    scores = index.get_scores(tokens)
-    # Of bm25s's own selection, the order of equal scores depends on what is installed; it is slower, too.
-    found = np.flatnonzero(scores > 0)
-    if len(found) <= size:
-        return found
-    scores = scores[found]
-    least = np.partition(scores, -size)[-size]
-    better, equal = found[scores > least], found[scores == least]
-    return np.sort(np.concatenate((better, equal[: size - len(better)])))

@@ -90,6 +90,26 @@ def test_quora_pairs_keep_labels(tmp_path):
     assert splits["train"].features["label"].names == ["not_paraphrase", "paraphrase"]
 
 
+def test_quora_clean_pairs_are_those_of_clean_and_as_many_that_are_none(tmp_path):
+    folder = write(tmp_path, quora())
+    sizes = {"validation_size": 9, "test_size": 9}
+    clean, splits = (load_dataset("quora", name, folder, **sizes) for name in ("clean", "clean_pairs"))
+    for split, rows in splits.items():
+        pairs = [(row["source"], row.get("target") or row["references"][0]) for row in clean[split]]
+        assert [(row["sentence1"], row["sentence2"]) for row in rows if row["label"] == 1] == pairs
+        others = [row for row in rows if row["label"] == 0]
+        # Both are of this split, and of other chains.
+        assert {row["sentence2"] for row in others} <= {question for pair in pairs for question in pair}
+        assert all(number(row["sentence1"]) // 4 != number(row["sentence2"]) // 4 for row in others)
+        assert [row["sentence1"] for row in others] == [first for first, _ in pairs]
+
+
+def test_quora_clean_pairs_look_alike(tmp_path):
+    rows = load_dataset("quora", "clean_pairs", write(tmp_path, quora()), split="train", pool_size=3)
+    shared = [len({*row["sentence1"].split()} & {*row["sentence2"].split()}) for row in rows if row["label"] == 0]
+    assert min(shared) >= 3
+
+
 def test_a_pair_in_other_order_or_capitals_is_one(tmp_path):
     files = quora()
     rows = [line.split("\t") for line in files["quora_duplicate_questions.tsv"]][1:41]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.datasets import load_dataset
-from hf_paraphrase.datasets.yahoo_answers import index_answers, search
+from hf_paraphrase.datasets.bm25 import index_texts, search
 from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import sentence, write, yahoo_answers
 
@@ -55,7 +55,7 @@ def test_wrong_answers_are_like_the_right_one(tmp_path):
 def test_search_agrees_with_scores_of_all_answers():
     draw = random.Random(0)
     answers = [" ".join(draw.choices(["apple", "beech", "cedar", "dune", "ebb", "fen"], k=6)) for _ in range(200)]
-    index = index_answers(answers)
+    index = index_texts(answers)
     scores = index.get_scores(["apple", "dune"])
     order = np.lexsort((np.arange(200), -scores))
     for size in (1, 10, 60):
