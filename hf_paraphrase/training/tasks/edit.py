@@ -45,7 +45,6 @@ class EditConfig(ParaphraseConfig):
         default=False,
         metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
     )
-
     copy_unknown_words: bool = field(
         default=False,
         metadata={"help": "Number the words outside the vocabulary, for a model that copies them from the pair."},
@@ -59,6 +58,10 @@ class EditConfig(ParaphraseConfig):
             raise InputError(
                 f"`num_self_pairs` must be at least 0 and below `num_neighbors` ({self.num_neighbors}), "
                 f"not {self.num_self_pairs}"
+            )
+        if self.copy_unknown_words and self.objective == "rbm":
+            raise InputError(
+                "`copy_unknown_words` must be false with `objective: rbm`: a reward reads known words only"
             )
 
 

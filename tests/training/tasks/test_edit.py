@@ -133,6 +133,10 @@ def test_an_example_without_neighbours_copies_from_itself(tokenizer):
         ({"num_neighbors": 0}, "`num_neighbors` must be at least 1"),
         ({"num_neighbors": 2, "num_self_pairs": 2}, r"below `num_neighbors` \(2\)"),
         ({"num_self_pairs": -1}, "`num_self_pairs` must be at least 0"),
+        (
+            {"copy_unknown_words": True, "objective": "rbm", "reward": "rouge", "pretrained": "p"},
+            "`copy_unknown_words` must be false",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(fields, message):
@@ -166,10 +170,12 @@ def test_a_resumed_run_draws_the_same_pairs_and_ends_the_same(tmp_path, monkeypa
     assert summary["last"]["eval_loss"] == whole["last"]["eval_loss"]
 
 
+COPYING = {"model_type": "edit_lstm", "vocab_size": 9, "copy": True, "attention": "additive"}
+COPYING |= {"embedding_size": 8, "hidden_size": 8, "num_layers": 1}
+
+
 def test_a_copying_model_learns_and_resumes(tmp_path, monkeypatch):
-    model = {"model_type": "edit_lstm", "vocab_size": 9, "copy": True, "attention": "additive"}
-    model |= {"embedding_size": 8, "hidden_size": 8, "num_layers": 1}
-    recipe = Recipe("tiny", model, {"num_beams": 2}, make_recipe(copy_unknown_words=True, num_self_pairs=0).training)
+    recipe = Recipe("tiny", COPYING, {"num_beams": 2}, make_recipe(copy_unknown_words=True, num_self_pairs=0).training)
     summary = train(recipe, tmp_path / "copy", dataset=make_pairs())
     assert summary["vocab_size"] == 9
     assert summary["last"]["eval_loss"] < summary["evaluations"][0]["eval_loss"]
@@ -200,16 +206,20 @@ def test_the_retriever_is_saved_with_the_model(tmp_path):
     train(make_recipe(max_steps=1), tmp_path, dataset=pairs, overwrite=True)
 
 
-def test_a_reward_fine_tunes_with_the_pairs(tmp_path):
+@pytest.mark.parametrize("model", [make_recipe().model_config, COPYING], ids=["fset", "copying"])
+def test_a_reward_fine_tunes_with_the_pairs(tmp_path, model):
+    def recipe(**fields):
+        return Recipe("tiny", model, {"max_new_tokens": 8}, make_recipe(**fields).training)
+
     pairs = make_pairs()
-    train(make_recipe(max_steps=1), tmp_path / "begun", dataset=pairs)
+    train(recipe(max_steps=1), tmp_path / "begun", dataset=pairs)
     fields = {
         "objective": "rbm",
         "reward": "rouge",
         "cross_entropy_weight": 0.5,
         "pretrained": str(tmp_path / "begun"),
     }
-    summary = train(make_recipe(max_steps=2, **fields), tmp_path / "rbm", dataset=pairs)
+    summary = train(recipe(max_steps=2, **fields), tmp_path / "rbm", dataset=pairs)
     assert 0 <= summary["best"]["eval_reward"] <= 1
     begun, ended = last_weights(tmp_path / "begun"), last_weights(tmp_path / "rbm")
     assert any(not torch.equal(weight, begun[name]) for name, weight in ended.items())
