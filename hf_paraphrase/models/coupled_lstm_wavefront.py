@@ -128,7 +128,7 @@ def scan(part: GridPart, lanes: list[Lane], inputs, saved: list[torch.Tensor]) -
         for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
             gates, c, states, c_before = lane.read_inputs(sources, t), memory[start:stop], None, None
             if neighbors is not None:
-                states = lane.read_neighbors(all_h, neighbors, part.rows, stop - start).flatten(1)
+                states = beside(lane.read_neighbors(all_h, neighbors, part.rows, stop - start))
                 c_before = lane.read_neighbors(memory, neighbors, part.rows, stop - start)
             saved += gates, states, lane.step(gates, states, c_before, c, output)
     return torch.nn.functional.embedding_bag(part.visits, all_h, mode="sum")
@@ -164,6 +164,17 @@ def scan_back(part: GridPart, lanes: list[Lane], totals, saved, grad: torch.Tens
                 all_grad_c[number] = lane.forget_back(grad_c, gates, first, part.rows, size)
                 grad_h_before = lane.read_neighbors(all_grad_h, neighbors, part.rows, stop - start)
                 lane.multiply_back(grad_gates, states, grad_h_before, grad_weights[number])
+
+
+def beside(neighbors: list[torch.Tensor]) -> torch.Tensor:
+    """Lay neighbors beside each other; one alone is not copied."""
+    if len(neighbors) == 1:
+        return neighbors[0]
+    size, width = neighbors[0].shape
+    states = neighbors[0].new_empty(size, len(neighbors) * width)
+    for part, neighbor in zip(states.chunk(len(neighbors), 1), neighbors, strict=True):
+        part.copy_(neighbor)
+    return states
 
 
 class Lane:
@@ -208,12 +219,10 @@ class Lane:
         reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
         return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
 
-    def read_neighbors(self, cells: torch.Tensor, neighbors: int, rows: int, size: int) -> torch.Tensor:
-        """See the neighbors of `size` rows among those of all cells: `(size, neighbors, width)`, without a copy."""
-        width = cells.shape[1]
-        return cells.as_strided(
-            (size, len(self.neighbors), width), (width, rows * width, 1), (neighbors + self.shift * rows) * width
-        )
+    def read_neighbors(self, cells: torch.Tensor, neighbors: int, rows: int, size: int) -> list[torch.Tensor]:
+        """See the neighbors of `size` rows among those of all cells, a `(size, width)` each, without a copy."""
+        starts = (neighbors + (self.shift + slot) * rows for slot in range(len(self.neighbors)))
+        return [cells[start : start + size] for start in starts]
 
     def step(self, gates, states, c_before, c, h) -> torch.Tensor:
         """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
@@ -223,7 +232,7 @@ class Lane:
         gates.sigmoid_()
         torch.addcmul(entry, entry, candidate, value=-2, out=c)
         if c_before is not None:
-            for forget, before in zip(forgets, c_before.unbind(1), strict=True):
+            for forget, before in zip(forgets, c_before, strict=True):
                 c.addcmul_(forget, before)
         squashed = (c * -2).sigmoid_()
         torch.addcmul(output, output, squashed, value=-2, out=h)
@@ -236,17 +245,17 @@ class Lane:
         """
         candidate, output, entry, *_ = gates.chunk(self.n_gates, dim=1)
         grad_gates = torch.empty_like(gates)
-        grad_candidate, grad_output, grad_entry, *_ = grad_gates.chunk(self.n_gates, dim=1)
+        grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
         torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
         through_h = sigmoid_backward(grad_h.mul_(output), squashed)
         grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
         torch.mul(grad_c, entry, out=grad_candidate)
-        grad_forgets = grad_gates[:, 3 * self.hidden_size :]
         if c_before is None:
-            grad_forgets.zero_()
+            grad_gates[:, 3 * self.hidden_size :] = 0
         else:
-            torch.mul(grad_c.unsqueeze(1), c_before, out=grad_forgets.unflatten(1, c_before.shape[1:]))
+            for grad_forget, before in zip(grad_forgets, c_before, strict=True):
+                torch.mul(grad_c, before, out=grad_forget)
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
 
     def forget_back(self, grad_c: torch.Tensor, gates: torch.Tensor, first: int, rows: int, size: int) -> torch.Tensor:
@@ -275,5 +284,5 @@ class Lane:
         grad_weight.addmm_(grad_gates.t(), states)
         grad_states = grad_gates @ self.back
         # One neighbor after the other: a cell may be a neighbor of two.
-        for grad, before in zip(grad_states.chunk(len(self.neighbors), 1), grad_h_before.unbind(1), strict=True):
+        for grad, before in zip(grad_states.chunk(len(self.neighbors), 1), grad_h_before, strict=True):
             before.add_(grad)
