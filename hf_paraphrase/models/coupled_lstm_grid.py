@@ -21,16 +21,23 @@ ROWS_AT_ONCE = 1280
 
 
 class AntiDiagonal(NamedTuple):
-    """Where the rows of an anti-diagonal stand among those of all, and its words among those of X and of Y.
+    """Where an anti-diagonal stands among the rows of all.
 
     Its cells come from the last word of X to the first, `rows` rows each, and a cell of zeros comes before them. So
     the neighbors (i, j - 1) of its cells stand together, in the same order, and so do the neighbors (i - 1, j), a cell
-    further; what is no neighbor is zeros. They begin at `neighbors`, which is None on the first anti-diagonal.
+    further; what is no neighbor is zeros.
+
+    Args:
+        rows: Its cells.
+        border: The cell of zeros.
+        neighbors: The neighbors (i, j - 1), and the neighbors (i - 1, j); none on the first anti-diagonal.
+        x: Its words among those of X as they are laid out.
+        y: Its words among those of Y.
     """
 
-    start: int
-    stop: int
-    neighbors: int | None
+    rows: slice
+    border: slice
+    neighbors: tuple[slice, ...]
     x: slice
     y: slice
 
@@ -38,14 +45,17 @@ class AntiDiagonal(NamedTuple):
 @lru_cache(maxsize=256)
 def diagonals_of(n: int, m: int, rows: int) -> tuple[AntiDiagonal, ...]:
     """List the n + m - 1 anti-diagonals of an n × m grid, with `rows` rows a cell."""
-    diagonals, start, neighbors = [], rows, None
+    diagonals, start, starts = [], rows, ()
     for t in range(n + m - 1):
         last = min(n - 1, t)
         size = rows * (last + 1 - max(0, t - m + 1))
-        x, y = ((n - 1 - last) * rows, (t - last) * rows)
-        diagonals.append(AntiDiagonal(start, start + size, neighbors, slice(x, x + size), slice(y, y + size)))
+        at, *neighbors, x, y = (
+            slice(first, first + size) for first in (start, *starts, (n - 1 - last) * rows, (t - last) * rows)
+        )
+        diagonals.append(AntiDiagonal(at, slice(start - rows, start), tuple(neighbors), x, y))
         # The next may begin with a further word of X, whose neighbor (i, j - 1) is none.
-        neighbors = start - rows if t + 1 < n else start
+        left = start - rows if t + 1 < n else start
+        starts = left, left + rows
         start += size + rows
     return tuple(diagonals)
 
@@ -122,13 +132,12 @@ class WordLayout(PairLayout):
 
 
 class GridPart(NamedTuple):
-    """Some rows of the batch, which are scanned together: `rows` rows a cell, and their layouts.
+    """Some rows of the batch, which are scanned together, and their layouts.
 
     `places` are the pairs that stand in the rows of all anti-diagonals; of zeros, any. `visits`, of shape `(pairs,
     directions)`, tells for each pair in which row each direction comes to it.
     """
 
-    rows: int
     diagonals: tuple[AntiDiagonal, ...]
     places: torch.LongTensor
     visits: torch.LongTensor
@@ -193,8 +202,8 @@ class GridOrder:
             WordLayout(x.flatten(), [diagonal.x for diagonal in diagonals]),
             WordLayout(y.flatten(), [diagonal.y for diagonal in diagonals]),
         )
-        pair_layout = PairLayout(tuple(places[start:stop] for start, stop, *_ in diagonals))
-        return GridPart(rows, diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
+        pair_layout = PairLayout(tuple(places[diagonal.rows] for diagonal in diagonals))
+        return GridPart(diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
 
 
 def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:

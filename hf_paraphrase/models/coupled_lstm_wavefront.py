@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import once_differentiable
 
-from .coupled_lstm_grid import COUPLINGS, GridOrder, GridPart, PairLayout
+from .coupled_lstm_grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
 
 __all__ = ["coupled_lstm"]
 
@@ -77,25 +77,26 @@ class CoupledLstmFunction(torch.autograd.Function):
     def backward(ctx, grad):
         coupling, saved = COUPLINGS[ctx.coupling], ctx.saved_tensors
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
-        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
-        # That of a sum is one number expanded, from which taking rows is several times as slow.
-        grad = grad.contiguous()
         grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
-        size = len(saved) // len(ctx.order.parts)
-        for number, part in enumerate(ctx.order.parts):
-            layouts = part.layouts(ctx.is_pairs)
-            totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
-            scan_back(part, lanes, by_lane(totals, lanes), saved[number * size :][:size], grad, grad_weights)
-            for (layout, total), grid in zip(totals, grad_grids, strict=True):
-                if layout.copies:
-                    lanes[0].whole(total)
-                layout.end(grid, total)
-        for is_pair, grid in zip(ctx.is_pairs, grad_grids, strict=True):
-            if is_pair:
-                lanes[0].whole(grid)
-        for grad_weight in grad_weights:
-            lanes[0].whole(grad_weight.t())
+        # Nothing of it is differentiated again, and without the records for that each operation starts sooner.
+        with torch.inference_mode():
+            lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
+            # That of a sum is one number expanded, from which taking rows is several times as slow.
+            grad, size = grad.contiguous(), len(saved) // len(ctx.order.parts)
+            for number, part in enumerate(ctx.order.parts):
+                layouts = part.layouts(ctx.is_pairs)
+                totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
+                scan_back(part, lanes, by_lane(totals, lanes), saved[number * size :][:size], grad, grad_weights)
+                for (layout, total), grid in zip(totals, grad_grids, strict=True):
+                    if layout.copies:
+                        lanes[0].whole(total)
+                    layout.end(grid, total)
+            for is_pair, grid in zip(ctx.is_pairs, grad_grids, strict=True):
+                if is_pair:
+                    lanes[0].whole(grid)
+            for grad_weight in grad_weights:
+                lanes[0].whole(grad_weight.t())
         return None, None, None, *grad_weights, *grad_grids
 
 
@@ -117,20 +118,18 @@ def scan(part: GridPart, lanes: list[Lane], inputs, saved: list[torch.Tensor]) -
     Returns:
         h of all their pairs, summed over the directions.
     """
-    width, end = lanes[0].hidden_size, part.diagonals[-1].stop
+    width, end = lanes[0].hidden_size, part.diagonals[-1].rows.stop
     all_h = lanes[0].back.new_empty(end, len(lanes) * width)
     all_c = [all_h.new_empty(end, width) for _ in lanes]
     saved += all_c
-    for t, (start, stop, neighbors, *_) in enumerate(part.diagonals):
-        outputs = all_h[start:stop].chunk(len(lanes), 1)
+    for t, diagonal in enumerate(part.diagonals):
+        outputs = all_h[diagonal.rows].chunk(len(lanes), 1)
         for memory in (all_h, *all_c):
-            memory[start - part.rows : start] = 0
+            memory[diagonal.border] = 0
         for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
-            gates, c, states, c_before = lane.read_inputs(sources, t), memory[start:stop], None, None
-            if neighbors is not None:
-                states = beside(lane.read_neighbors(all_h, neighbors, part.rows, stop - start))
-                c_before = lane.read_neighbors(memory, neighbors, part.rows, stop - start)
-            saved += gates, states, lane.step(gates, states, c_before, c, output)
+            gates, states = lane.read_inputs(sources, t), beside(lane.neighbors_in(all_h, diagonal))
+            squashed = lane.step(gates, states, lane.neighbors_in(memory, diagonal), memory[diagonal.rows], output)
+            saved += gates, states, squashed
     return torch.nn.functional.embedding_bag(part.visits, all_h, mode="sum")
 
 
@@ -148,28 +147,24 @@ def scan_back(part: GridPart, lanes: list[Lane], totals, saved, grad: torch.Tens
     all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
     all_grad_h = grad.index_select(0, part.places)
     all_grad_c = [None] * len(lanes)
-    for t, (start, stop, neighbors, *_) in reversed(list(enumerate(part.diagonals))):
-        grad_outputs = all_grad_h[start:stop].chunk(len(lanes), 1)
+    for t, diagonal in reversed(list(enumerate(part.diagonals))):
+        grad_outputs = all_grad_h[diagonal.rows].chunk(len(lanes), 1)
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
             gates, states, squashed = saved[3 * (t * len(lanes) + number) :][:3]
-            c_before = None
-            if neighbors is not None:
-                c_before = lane.read_neighbors(all_c[number], neighbors, part.rows, stop - start)
+            c_before = lane.neighbors_in(all_c[number], diagonal)
             grad_gates, grad_c = lane.step_back(grad_output, all_grad_c[number], gates, squashed, c_before)
             for layout, total in totals[number]:
                 layout.add(total, t, grad_gates)
-            if neighbors is not None:
-                before = part.diagonals[t - 1]
-                first, size = neighbors - before.start, before.stop - before.start
-                all_grad_c[number] = lane.forget_back(grad_c, gates, first, part.rows, size)
-                grad_h_before = lane.read_neighbors(all_grad_h, neighbors, part.rows, stop - start)
+            if t:
+                all_grad_c[number] = lane.forget_back(grad_c, gates, diagonal, part.diagonals[t - 1])
+                grad_h_before = lane.neighbors_in(all_grad_h, diagonal)
                 lane.multiply_back(grad_gates, states, grad_h_before, grad_weights[number])
 
 
-def beside(neighbors: list[torch.Tensor]) -> torch.Tensor:
-    """Lay neighbors beside each other; one alone is not copied."""
-    if len(neighbors) == 1:
-        return neighbors[0]
+def beside(neighbors: list[torch.Tensor]) -> torch.Tensor | None:
+    """Lay neighbors beside each other, if there are any; one alone is not copied."""
+    if len(neighbors) < 2:
+        return neighbors[0] if neighbors else None
     size, width = neighbors[0].shape
     states = neighbors[0].new_empty(size, len(neighbors) * width)
     for part, neighbor in zip(states.chunk(len(neighbors), 1), neighbors, strict=True):
@@ -185,15 +180,13 @@ class Lane:
 
     Args:
         weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
-        neighbors: The cells whose h and c it reads, as in `COUPLINGS`: (0, 1), (1, 0), or both, in this order.
+        neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
     """
 
     def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
         self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
-        # How many cells behind (i, j - 1) the first of them stands.
-        self.shift = neighbors[0][0]
         forth, self.back = weight.clone(), weight.clone()
         self.to_sigmoid(forth.t())
         self.whole(self.back.t())
@@ -219,10 +212,9 @@ class Lane:
         reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
         return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
 
-    def read_neighbors(self, cells: torch.Tensor, neighbors: int, rows: int, size: int) -> list[torch.Tensor]:
-        """See the neighbors of `size` rows among those of all cells, a `(size, width)` each, without a copy."""
-        starts = (neighbors + (self.shift + slot) * rows for slot in range(len(self.neighbors)))
-        return [cells[start : start + size] for start in starts]
+    def neighbors_in(self, cells: torch.Tensor, diagonal: AntiDiagonal) -> list[torch.Tensor]:
+        """See the neighbors of an anti-diagonal's cells among all cells: a `(rows, width)` each, or none at all."""
+        return [cells[diagonal.neighbors[step_x]] for step_x, _ in self.neighbors if diagonal.neighbors]
 
     def step(self, gates, states, c_before, c, h) -> torch.Tensor:
         """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
@@ -231,9 +223,8 @@ class Lane:
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
         torch.addcmul(entry, entry, candidate, value=-2, out=c)
-        if c_before is not None:
-            for forget, before in zip(forgets, c_before, strict=True):
-                c.addcmul_(forget, before)
+        for forget, before in zip(forgets, c_before, strict=False):
+            c.addcmul_(forget, before)
         squashed = (c * -2).sigmoid_()
         torch.addcmul(output, output, squashed, value=-2, out=h)
         return squashed
@@ -251,33 +242,30 @@ class Lane:
         grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
         torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
         torch.mul(grad_c, entry, out=grad_candidate)
-        if c_before is None:
+        if not c_before:
             grad_gates[:, 3 * self.hidden_size :] = 0
-        else:
-            for grad_forget, before in zip(grad_forgets, c_before, strict=True):
-                torch.mul(grad_c, before, out=grad_forget)
+        for grad_forget, before in zip(grad_forgets, c_before, strict=False):
+            torch.mul(grad_c, before, out=grad_forget)
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
 
-    def forget_back(self, grad_c: torch.Tensor, gates: torch.Tensor, first: int, rows: int, size: int) -> torch.Tensor:
-        """Return the gradient of c of the anti-diagonal before, which has `size` rows.
-
-        Args:
-            grad_c: That of c of this one.
-            gates: Of this one.
-            first: Where the neighbors begin, counted from the first row of the one before.
-            rows: Rows of a cell.
-            size: Rows of the one before.
-        """
-        place, forgets = rows + first + self.shift * rows, gates.chunk(self.n_gates, dim=1)[3:]
-        # With a cell before and after, for neighbors that are none.
-        before = grad_c.new_empty(size + 2 * rows, self.hidden_size)
-        before[:place] = 0
-        before[place + len(grad_c) :] = 0
-        torch.mul(grad_c, forgets[0], out=before[place : place + len(grad_c)])
-        for forget in forgets[1:]:
-            place += rows
-            before[place : place + len(grad_c)].addcmul_(grad_c, forget)
-        return before[rows:-rows]
+    def forget_back(
+        self, grad_c: torch.Tensor, gates: torch.Tensor, diagonal: AntiDiagonal, before: AntiDiagonal
+    ) -> torch.Tensor:
+        """Return the gradient of c of the anti-diagonal `before`, given that of c and the gates of `diagonal`."""
+        origin, border = before.border.start, before.border.stop - before.border.start
+        # With a cell before and one after, for neighbors that are none.
+        total = grad_c.new_empty(before.rows.stop - origin + border, self.hidden_size)
+        forgets = gates.chunk(self.n_gates, dim=1)[3:]
+        for number, (step_x, _) in enumerate(self.neighbors):
+            start = diagonal.neighbors[step_x].start - origin
+            stop = start + len(grad_c)
+            if number:
+                total[start:stop].addcmul_(grad_c, forgets[number])
+            else:
+                total[:start] = 0
+                total[stop:] = 0
+                torch.mul(grad_c, forgets[number], out=total[start:stop])
+        return total[border:-border]
 
     def multiply_back(self, grad_gates, states, grad_h_before: torch.Tensor, grad_weight: torch.Tensor) -> None:
         """Add what gates say of h of their neighbors, as `read_neighbors` sees it, and of the weights."""
