@@ -96,23 +96,22 @@ def plot_quality_against_diversity(results: Mapping[str, Any], path: str | os.Pa
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for entry in results["systems"]:
+    for number, entry in enumerate(results["systems"]):
+        # The ten colours come again, with another mark.
+        style = {"color": f"C{number % 10}", "marker": "os^D"[number // 10 % 4], "capsize": 2}
         quality, pinc = (entry["scores"][metric] for metric in ("bleu_4", "pinc"))
         bars = {"xerr": _error(pinc), "yerr": _error(quality)}
-        left.errorbar(pinc["score"], quality["score"], **bars, marker="o", capsize=2, label=entry["name"])
+        left.errorbar(pinc["score"], quality["score"], **bars, **style, label=entry["name"])
         alike = entry["diversity"].get("self_bleu_2")
         if alike is not None:
-            # A hidden dot takes the colour of a system without one, so that colours agree on both sides.
-            right.errorbar(alike, quality["score"], yerr=_error(quality), marker="o", capsize=2)
-        else:
-            right.errorbar([], [], yerr=[])
+            right.errorbar(alike, quality["score"], yerr=_error(quality), **style)
     left.set(xlabel="PINC (more is more diverse)", ylabel="BLEU-4")
     right.set(xlabel="self-BLEU-2 of the candidates (less is more diverse)")
     for axes in (left, right):
         axes.grid(True, alpha=0.3)
-    left.legend()
+    figure.legend(loc="outside right center")
     temporary = Path(path).with_name(f".{Path(path).name}.part")
     FigureCanvasAgg(figure).print_png(temporary)
     os.replace(temporary, path)
