@@ -52,8 +52,8 @@ def coupled_lstm(
 class CoupledLstmFunction(torch.autograd.Function):
     """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
 
-    Every anti-diagonal has tensors of its own, but for h. One for all would be so large that the allocator takes fresh
-    pages from the system for it each time, which alone costs half as much as the products.
+    h and c of all anti-diagonals stand together, for neighbors are read there. Gates and states, which are several
+    times as large, are tensors of each one's own, whose memory the allocator can use again.
     """
 
     @staticmethod
@@ -261,14 +261,14 @@ class Lane:
             stop = start + len(grad_c)
             if number:
                 total[start:stop].addcmul_(grad_c, forgets[number])
-            else:
+            else:  # Written, which takes less than adding to zeros.
                 total[:start] = 0
                 total[stop:] = 0
                 torch.mul(grad_c, forgets[number], out=total[start:stop])
         return total[border:-border]
 
     def multiply_back(self, grad_gates, states, grad_h_before: torch.Tensor, grad_weight: torch.Tensor) -> None:
-        """Add what gates say of h of their neighbors, as `read_neighbors` sees it, and of the weights."""
+        """Add what gates say of h of their neighbors, as `neighbors_in` sees it, and of the weights."""
         grad_weight.addmm_(grad_gates.t(), states)
         grad_states = grad_gates @ self.back
         # One neighbor after the other: a cell may be a neighbor of two.
