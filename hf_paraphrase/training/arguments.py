@@ -57,6 +57,11 @@ class TrainingConfig:
     adam_beta1: float = _option("AdamW's decay of the first moment.", 0.9)
     adam_beta2: float = _option("AdamW's decay of the second moment.", 0.999)
     max_grad_norm: float | None = _option("Longer gradients are scaled down to this norm; null leaves them.", 1.0)
+    loss_normalization: Literal["tokens", "rows"] = _option(
+        "What the gradient of a step's summed loss is divided by: target tokens, or rows, as the recipes of Sutskever "
+        "et al. 2014 and Li et al. 2015 do; `learning_rate` and `max_grad_norm` mean that scale.",
+        "tokens",
+    )
     label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
     lr_scheduler_type: Literal[
         "step_halving",

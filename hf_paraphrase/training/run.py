@@ -39,8 +39,8 @@ class TrainingDiverged(InputError):
 class TrainingRun:
     """The training of one model, from the first step or a checkpoint to the last.
 
-    A step takes the gradient of the mean loss over all that counts in its batches (the target's tokens, for most
-    tasks), on however many processes they lie.
+    A step takes the gradient of the loss summed over all that counts in its batches (the target's tokens, for most
+    tasks) and divided by their number, or by that of the rows, on however many processes they lie.
     Everything that decides the next step (weights, optimizer, schedule, random generators, the number of steps) is in
     a checkpoint, and the order of the batches follows from seed and epoch, so that a resumed run takes the same steps.
 
@@ -188,8 +188,9 @@ class TrainingRun:
         return self._epoch[1][position]
 
     def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
-        """Accumulate the gradient of the mean loss over a step's tokens; return that mean, of all processes."""
+        """Accumulate the gradient of a step's loss; return the mean loss over its tokens, of all processes."""
         likelihood = torch.zeros((), device=self.accelerator.device)
+        divisor = tokens if self.training.loss_normalization == "tokens" else sum(map(len, batches))
         shares = self._share("train", batches, self.state.step // self.batches.steps_per_epoch)
         for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
@@ -197,7 +198,7 @@ class TrainingRun:
                 loss, nll = self.task.loss_sums(self.wrapped, batch)
                 # The processes' gradients are averaged: times their number, that is the sum it should be.
                 counts = len(rows) > 0
-                self.accelerator.backward(loss * (counts * self.accelerator.num_processes / tokens))
+                self.accelerator.backward(loss * (counts * self.accelerator.num_processes / divisor))
             likelihood += nll * counts
         return self._agree(float(likelihood)) / tokens
 

@@ -65,7 +65,17 @@ def test_settings_of_prakash_2016(name):
     assert (config.vocab_size, config.hidden_size, config.dropout) == (30332, 512, 0.5)
     assert (training.optim, training.learning_rate, training.num_train_epochs) == ("sgd", 1.0, 10)
     assert (training.halving_start_epoch, training.halving_interval_epochs) == (3, 3)
+    # Sutskever et al. 2014, section 3.4: the gradient of a mean over sequences is clipped at 5.
+    assert (training.loss_normalization, training.max_grad_norm) == ("rows", 5)
     assert recipe.make_generation_config().num_beams == 5
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "-autoencoder-" in name and not name.endswith("-small")])
+def test_settings_of_li_2015(name):
+    """Section 4.2; that losses are divided by documents, their published programs say."""
+    training = load_recipe(FOLDER / name).training
+    assert (training.optim, training.learning_rate, training.num_train_epochs) == ("sgd", 0.1, 7)
+    assert (training.loss_normalization, training.max_grad_norm) == ("rows", 5)
 
 
 @pytest.mark.parametrize(

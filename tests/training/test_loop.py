@@ -88,6 +88,31 @@ def test_accumulated_batches_train_as_one_larger(tmp_path, pairs, optim):
         torch.testing.assert_close(parts[name], tensor, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("accumulated", [1, 5])
+def test_loss_of_rows_is_that_of_tokens_times_the_tokens_of_a_row(tmp_path, pairs, accumulated):
+    """One step of SGD on all pairs; the log stays in nats per token."""
+    fields = {"dropout": 0.0, "optim": "sgd", "max_steps": 1, "max_grad_norm": None, "logging_steps": 1}
+    tokens = sum(len(target.split()) + 1 for target in pairs["train"]["target"])
+    recipes = {
+        "tokens": make_recipe(train_batch_size=50, learning_rate=0.02 * tokens / 50, **fields),
+        "rows": make_recipe(
+            train_batch_size=50 // accumulated,
+            gradient_accumulation_steps=accumulated,
+            learning_rate=0.02,
+            loss_normalization="rows",
+            **fields,
+        ),
+    }
+    for name, recipe in recipes.items():
+        train(recipe, tmp_path / name, dataset=pairs)
+    rows = last_weights(tmp_path / "rows")
+    for name, tensor in last_weights(tmp_path / "tokens").items():
+        torch.testing.assert_close(rows[name], tensor)
+    by_token, by_row = (read_log(tmp_path / name)[0] for name in recipes)
+    assert by_row["loss"] == pytest.approx(by_token["loss"])
+    assert by_row["grad_norm"] == pytest.approx(by_token["grad_norm"] * tokens / 50)
+
+
 def test_validating_does_not_change_the_training(tmp_path, pairs):
     train(make_recipe(max_steps=4), tmp_path / "seldom", dataset=pairs)
     train(make_recipe(max_steps=4, eval_strategy="steps", eval_steps=1), tmp_path / "often", dataset=pairs)
