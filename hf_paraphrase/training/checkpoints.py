@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from ..errors import InputError
 from ..files import copy_file, write_directory
 
-__all__ = ["Checkpoints", "TrainingState", "get_random_state", "load_checkpoint", "set_random_state"]
+__all__ = [
+    "Checkpoints",
+    "TrainingState",
+    "align_memory",
+    "get_random_state",
+    "load_checkpoint",
+    "set_random_state",
+]
 
 STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"
 
@@ -161,6 +169,16 @@ def _load_model(checkpoint: Path, auto_class: type) -> PreTrainedModel:
     for name, parameter in made.named_parameters():
         model.get_parameter(name).requires_grad_(parameter.requires_grad)
     return model
+
+
+def align_memory(model: nn.Module) -> None:
+    """Move all weights to addresses that torch's allocator chooses, as those of a new model are.
+
+    Weights that were loaded lie in the middle of a file's memory, where kernels for the CPU divide vectors otherwise
+    and so round otherwise: a resumed run would part from one never stopped after some dozens of steps.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
 
 
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:

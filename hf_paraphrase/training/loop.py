@@ -15,14 +15,14 @@ from datasets import DatasetDict
 from transformers import (
     AutoTokenizer,
     GenerationConfig,
-    PreTrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from ..errors import InputError
 from ..files import write_directory, write_text
 from .allocator import keep_freed_memory
-from .checkpoints import Checkpoints, load_checkpoint
+from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
 from .launch import is_left_alone
@@ -83,7 +83,9 @@ def train(
         rows = task.load(data_dir, dataset)
         if accelerator.is_main_process:
             if not resume:
-                tokenizer = task.make_tokenizer(rows["train"], recipe.make_config().vocab_size)
+                tokenizer = task.make_tokenizer(
+                    rows["train"], recipe.make_config().get_text_config(decoder=True).vocab_size
+                )
                 clear_output(output_dir)
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
@@ -93,12 +95,13 @@ def train(
             task.save_assets(output_dir)
 
     if checkpoint is None:
-        model, resumed = task.make_model(recipe.make_config(vocab_size=len(tokenizer))), None
+        model, resumed = task.make_model(recipe.make_config(tokenizer)), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
+    align_memory(model)
     task.prepare_model(model)
     if model.can_generate():
-        model.generation_config = _make_generation_config(recipe, model.config, tokenizer)
+        model.generation_config = _make_generation_config(recipe, model, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
     with StopSignals() as signals:
         run.fit(signals)
@@ -132,19 +135,21 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
 
 
 def _make_generation_config(
-    recipe: Recipe, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase
+    recipe: Recipe, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> GenerationConfig:
     """Complete the recipe's generation config by the model's special tokens, which have to be the tokenizer's."""
-    generation_config = recipe.make_generation_config()
+    config = model.config
+    generation_config = recipe.make_generation_config(model.generation_config if recipe.training.pretrained else None)
     if tokenizer.pad_token_id is None:
         raise InputError("`tokenizer`: it has no padding token, which batches need")
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         if getattr(generation_config, name) is None:
-            setattr(generation_config, name, getattr(config, name))
+            # Not every config has all of them: that of T5 knows no `bos_token_id`.
+            setattr(generation_config, name, getattr(config, name, None))
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         expected = getattr(tokenizer, name)
         for part in (config, generation_config):
-            if expected is not None and getattr(part, name) not in (None, expected):
+            if expected is not None and getattr(part, name, None) not in (None, expected):
                 raise InputError(f"`{name}: {getattr(part, name)}`, but it is {expected} in the tokenizer; set it so")
     return generation_config
 
@@ -155,7 +160,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "recipe": asdict(run.recipe),
         "model_type": run.model.config.model_type,
         "num_parameters": run.model.num_parameters(),
-        "vocab_size": run.model.config.vocab_size,
+        "vocab_size": run.model.config.get_text_config(decoder=True).vocab_size,
         "train_pairs": len(run.encoded["train"]),
         "validation_pairs": len(run.encoded["validation"]),
         "steps": state.step,

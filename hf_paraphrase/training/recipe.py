@@ -9,7 +9,13 @@ from typing import Any
 
 import yaml
 from huggingface_hub.errors import StrictDataclassError
-from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
 from ..errors import InputError
 from ..files import write_text
@@ -22,6 +28,9 @@ __all__ = ["Recipe", "load_recipe"]
 MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
 # GenerationConfig takes any value for these, and the mistake would show after the training.
 COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
+# A file with one of these was saved by transformers, which also writes fields that no class declares.
+SAVED_MARKS = {"architectures", "transformers_version", "_from_model_config"}
+SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 
 @dataclass(frozen=True)
@@ -63,13 +72,40 @@ class Recipe:
         check_generation_config(generation, source)
         return Recipe(self.name, model, generation, read_training(training, source))
 
-    def make_config(self, **values: Any) -> PreTrainedConfig:
-        """The model's configuration, with `values` in place of the recipe's."""
-        return AutoConfig.for_model(**self.model_config | values)
+    def make_config(self, tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedConfig:
+        """The model's configuration as the recipe says it, or, with a tokenizer, that of the model to train.
 
-    def make_generation_config(self) -> GenerationConfig:
-        """The generation configuration that trained models get."""
-        return GenerationConfig(**self.generation_config)
+        What the recipe leaves open, the checkpoint `pretrained` decides; where there is none, the tokenizer does for
+        special tokens and the vocabulary's size. A pretrained model keeps its vocabulary with its own tokenizer.
+
+        Raises:
+            InputError: If there is no such checkpoint, or it is of another architecture.
+        """
+        if tokenizer is None:
+            return AutoConfig.for_model(**self.model_config)
+        if self.training.pretrained is not None:
+            return self._make_pretrained_config(self.training.pretrained, tokenizer)
+        tokens = {name: getattr(tokenizer, name) for name in SPECIAL_TOKENS}
+        fields = {name: token for name, token in tokens.items() if token is not None} | self.model_config
+        config = _for_vocabulary(fields, len(tokenizer))
+        if config.is_encoder_decoder and "decoder_start_token_id" not in fields:
+            config.decoder_start_token_id = fields.get("bos_token_id", config.pad_token_id)
+        return config
+
+    def _make_pretrained_config(self, name: str, tokenizer: PreTrainedTokenizerBase) -> PreTrainedConfig:
+        """The checkpoint's configuration under the recipe's; with its own tokenizer it keeps its vocabulary's size."""
+        own = {field: value for field, value in self.model_config.items() if field != "vocab_size"}
+        fields = _read_pretrained_config(name, own["model_type"]) | own
+        if self.training.tokenizer is None:
+            return AutoConfig.for_model(**fields)
+        return _for_vocabulary(fields, len(tokenizer))
+
+    def make_generation_config(self, base: GenerationConfig | None = None) -> GenerationConfig:
+        """The generation configuration that trained models get: the recipe's fields, over those of `base`."""
+        fields = {name: value for name, value in self.generation_config.items() if name not in SAVED_MARKS}
+        if base is None:
+            return GenerationConfig(**fields)
+        return GenerationConfig(**base.to_diff_dict() | fields)
 
     def save(self, directory: Path) -> None:
         """Write the three files, from which `load_recipe` makes an equal recipe."""
@@ -118,7 +154,7 @@ def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
     if "model_type" not in values:
         raise InputError(f"{source}: the field `model_type` is missing; name the architecture, such as residual_lstm")
     check_known([values["model_type"]], CONFIG_MAPPING.keys(), source, "model_type")
-    check_known(values, {"model_type", *_model_fields(values)}, source)
+    _check_fields(values, {"model_type", *_model_fields(values)}, source)
     try:
         AutoConfig.for_model(**values)
     except StrictDataclassError as error:
@@ -130,7 +166,7 @@ def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
 
 def check_generation_config(values: dict[str, Any], source: str) -> dict[str, Any]:
     """Refuse what `GenerationConfig` does not know."""
-    check_known(values, _generation_fields(), source)
+    _check_fields(values, _generation_fields(), source)
     try:
         for name in values.keys() & set(COUNTS):
             check_type(name, values[name], int | None)
@@ -140,6 +176,11 @@ def check_generation_config(values: dict[str, Any], source: str) -> dict[str, An
     return values
 
 
+def _check_fields(values: dict[str, Any], known: set[str], source: str) -> None:
+    if not values.keys() & SAVED_MARKS:
+        check_known(values, known, source)
+
+
 def _model_fields(values: dict[str, Any]) -> set[str]:
     config_class = CONFIG_MAPPING[values["model_type"]]
     return {field.name for field in fields(config_class)} | set(config_class.attribute_map)
@@ -147,6 +188,27 @@ def _model_fields(values: dict[str, Any]) -> set[str]:
 
 def _generation_fields() -> set[str]:
     return {name for name in vars(GenerationConfig()) if not name.startswith("_")}
+
+
+def _for_vocabulary(fields: dict[str, Any], vocab_size: int) -> PreTrainedConfig:
+    config = AutoConfig.for_model(**fields | {"vocab_size": vocab_size})
+    # Of a pair of models, each has a vocabulary of its own.
+    for name in config.sub_configs:
+        getattr(config, name).vocab_size = vocab_size
+    return config
+
+
+def _read_pretrained_config(name: str, model_type: str) -> dict[str, Any]:
+    try:
+        values, _ = PreTrainedConfig.get_config_dict(name)
+    except OSError as error:
+        raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
+    found = values.get("model_type")
+    if found != model_type:
+        raise InputError(
+            f"`pretrained`: {name} cannot be loaded as this recipe's model: its `model_type` is {found}, not {model_type}"
+        )
+    return values
 
 
 def _read_json(path: Path) -> dict[str, Any]:

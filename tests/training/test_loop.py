@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.recipe import load_recipe
+from hf_paraphrase.training.recipe import Recipe, load_recipe
 
 from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe
 
@@ -149,25 +150,63 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path, pairs):
     assert summary["steps"] == summary["best"]["step"] + 2 < 50
 
 
-def test_any_sequence_to_sequence_model_trains(tmp_path, pairs):
-    recipe = make_recipe()
-    bart = {
+BERT = {"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 20}
+BERT["intermediate_size"] = 8
+SEQ2SEQ = [
+    {"model_type": "t5", "d_model": 8, "d_ff": 8, "d_kv": 4, "num_layers": 1, "num_heads": 2},
+    {
         "model_type": "bart",
-        "vocab_size": 20,
         "d_model": 8,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "encoder_ffn_dim": 8,
-        "decoder_ffn_dim": 8,
-        "pad_token_id": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "decoder_start_token_id": 1,
-    }
-    recipe = type(recipe)("bart", bart, recipe.generation_config, recipe.training)
-    assert train(recipe, tmp_path, dataset=pairs)["model_type"] == "bart"
+        **{f"{side}_{size}": 1 for side in ("encoder", "decoder") for size in ("layers", "attention_heads")},
+        **{f"{side}_ffn_dim": 8 for side in ("encoder", "decoder")},
+    },
+    {
+        "model_type": "encoder-decoder",
+        "encoder": BERT,
+        "decoder": {**BERT, "is_decoder": True, "add_cross_attention": True},
+    },
+]
+
+
+@pytest.mark.parametrize("model", SEQ2SEQ, ids=lambda model: model["model_type"])
+def test_any_sequence_to_sequence_model_trains(tmp_path, pairs, model):
+    """Whatever special tokens its config lacks are the tokenizer's."""
+    recipe = replace(make_recipe(max_steps=2), model_config=model)
+    summary = train(recipe, tmp_path, dataset=pairs)
+    assert (summary["model_type"], summary["vocab_size"]) == (model["model_type"], 16)
+    trained, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    assert trained.config.decoder_start_token_id == tokenizer.bos_token_id
+    assert trained.generate(**tokenizer("w1 w2", return_tensors="pt"))[0, 0] == tokenizer.bos_token_id
+
+
+def test_files_that_transformers_saved_are_a_recipe(tmp_path, pairs):
+    """They have derived fields, and fields that no config class declares."""
+    config = T5Config(vocab_size=20, d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2, eos_token_id=2)
+    config.decoder_start_token_id = 0
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+    assert "_from_model_config" in json.loads((tmp_path / "t5" / "generation_config.json").read_text())
+    (tmp_path / "t5" / "training.yaml").write_text("dataset: reversed_words\nmax_steps: 1\ndisable_tqdm: true\n")
+    train(load_recipe(tmp_path / "t5"), tmp_path / "run", dataset=pairs)
+    trained = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "run")
+    assert (trained.config.d_model, trained.config.decoder_start_token_id) == (8, 0)
+    assert trained.generation_config.decoder_start_token_id == 0
+
+
+def test_a_pretrained_model_keeps_its_own_config(tmp_path, pairs):
+    """The recipe names the architecture alone; a vocabulary larger than the tokenizer's stays too."""
+    begun = replace(make_recipe(max_steps=1, num_beams=3), model_config=SEQ2SEQ[0])
+    train(begun, tmp_path / "begun", dataset=pairs)
+    checkpoint = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "begun")
+    checkpoint.resize_token_embeddings(24)
+    checkpoint.save_pretrained(tmp_path / "begun")
+    training = replace(begun.training, pretrained=str(tmp_path / "begun"), learning_rate=1e-12)
+    recipe = Recipe("tuned", {"model_type": "t5", "dropout_rate": 0.0}, {"max_new_tokens": 5}, training)
+    train(recipe, tmp_path / "tuned", dataset=pairs)
+    tuned = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "tuned")
+    assert (tuned.config.d_model, tuned.config.vocab_size, tuned.config.dropout_rate) == (8, 24, 0)
+    assert (tuned.generation_config.num_beams, tuned.generation_config.max_new_tokens) == (3, 5)
+    for name, weight in tuned.state_dict().items():
+        torch.testing.assert_close(weight, checkpoint.state_dict()[name])
 
 
 def test_trackers_get_the_log(tmp_path, pairs):

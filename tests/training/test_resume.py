@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
 from accelerate.state import AcceleratorState
+from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.run import TrainingRun
 from hf_paraphrase.training.signals import TrainingInterrupted
 
 from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe, send_after
@@ -62,6 +65,51 @@ def test_resumed_run_ends_as_one_never_stopped(tmp_path, monkeypatch, pairs, uni
     assert losses(summary) == uninterrupted[1]
     log = [json.loads(line)["step"] for line in (tmp_path / "log_history.jsonl").read_text().splitlines()]
     assert log == [2, 4, 5, 6, 8, 10, 10, 12, 13]
+
+
+@pytest.mark.parametrize("stops", [[13], [7, 20], [3, 11, 25, 9]], ids=str)
+def test_long_run_resumes_exactly(tmp_path, monkeypatch, pairs, stops):
+    """Differences of rounding show after some dozens of steps, on kernels that mind where a weight lies."""
+    model = {"hidden_size": 48, "embedding_size": 48, "attention": "additive"}
+    recipe = make_recipe(**model, num_train_epochs=10, save_steps=50)
+    whole = train(recipe, tmp_path / "whole", dataset=pairs)
+    assert whole["steps"] == 60
+    for number, step in enumerate(stops):
+        interrupt(monkeypatch, step, recipe, tmp_path / "parts", pairs, resume=number > 0)
+    parts = train(recipe, tmp_path / "parts", dataset=pairs, resume=True)
+    assert losses(parts) == losses(whole)
+    assert_equal(last_weights(tmp_path / "parts"), last_weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("kind", ["resumed", "pretrained"])
+def test_loaded_weights_are_moved_to_where_new_ones_lie(tmp_path, monkeypatch, pairs, kind):
+    """To multiples of 64 bytes, as torch's allocator places them; in a file's memory they lie anywhere."""
+    recipe = make_recipe(max_steps=2)
+    interrupt(monkeypatch, 1, recipe, tmp_path, pairs)
+    load, seen = AutoModelForSeq2SeqLM.from_pretrained, []
+    monkeypatch.setattr(
+        AutoModelForSeq2SeqLM, "from_pretrained", lambda *args, **kwargs: misplace(load(*args, **kwargs))
+    )
+    monkeypatch.setattr(TrainingRun, "fit", lambda run, signals: seen.append(addresses(run.model)) or sys.exit())
+    with pytest.raises(SystemExit):
+        if kind == "resumed":
+            train(recipe, tmp_path, dataset=pairs, resume=True)
+        else:
+            (checkpoint,) = tmp_path.glob("checkpoints/last-*")
+            train(recipe.override({"pretrained": str(checkpoint)}), tmp_path / "tuned", dataset=pairs)
+    assert seen == [{0}]
+
+
+def misplace(model):
+    for weight in model.parameters():
+        memory = torch.empty(weight.numel() + 10)
+        weight.data = memory[10:].view_as(weight).copy_(weight.data)
+    assert addresses(model) == {40}
+    return model
+
+
+def addresses(model):
+    return {weight.data_ptr() % 64 for weight in model.parameters()}
 
 
 @pytest.fixture

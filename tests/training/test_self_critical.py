@@ -29,7 +29,7 @@ def tokenizer():
 def model(tokenizer):
     torch.manual_seed(0)
     recipe = make_recipe(dropout=0.0)
-    model = AutoModelForSeq2SeqLM.from_config(recipe.make_config(vocab_size=len(tokenizer)))
+    model = AutoModelForSeq2SeqLM.from_config(recipe.make_config(tokenizer))
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, -0.8, 0.8)
     # All that the objective must not decode with, and the ban that it must heed.

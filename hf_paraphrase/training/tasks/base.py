@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...errors import InputError
@@ -111,9 +111,6 @@ class Task(ABC):
 
     def _load_pretrained(self, name: str, config: PreTrainedConfig) -> PreTrainedModel:
         try:
-            model_type = AutoConfig.from_pretrained(name).model_type
-            if model_type != config.model_type:
-                raise ValueError(f"its `model_type` is {model_type}, not {config.model_type}")
             return self.auto_class.from_pretrained(
                 name, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
             )
