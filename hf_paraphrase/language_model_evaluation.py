@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .files import write_text
 from .metrics.nits_per_character.scoring import nits_per_character_statistics
 from .metrics.significance import bootstrap
+from .models.precision import at_least_single
 from .training.batching import PairCollator
 from .training.curves import evaluations_of
 from .training.environment import describe_environment
@@ -66,7 +67,7 @@ def evaluate_language_model(
     for start in range(0, len(rows), batch_size):
         part = rows.__getitems__(list(range(start, min(start + batch_size, len(rows)))))
         batch = {name: tensor.to(model.device) for name, tensor in collate(part).items()}
-        logits = model(**batch).logits.float()
+        logits = at_least_single(model(**batch).logits)
         losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
         characters += [len(row["labels"]) for row in part]
     statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]

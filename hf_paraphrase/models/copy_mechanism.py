@@ -7,6 +7,7 @@ from torch import nn
 
 from .attention import AdditiveAttention
 from .configuration_edit_lstm import EditLstmConfig
+from .precision import at_least_single
 
 __all__ = ["CopyMechanism", "Copying", "PairMemory", "add_copied_words", "copying_loss"]
 
@@ -82,9 +83,11 @@ class CopyMechanism(nn.Module):
         pairs = zip(self.pointers, memory.keys, memory.states, memory.masks, strict=True)
         contexts, weights = zip(*(pointer(outputs, *side) for pointer, *side in pairs), strict=True)
         joined = torch.cat((outputs, *contexts), dim=-1)
-        log_gates = self.gate(joined).float().log_softmax(dim=-1)
+        log_gates = at_least_single(self.gate(joined)).log_softmax(dim=-1)
         shares = log_gates[..., 1:].exp().split(1, dim=-1)
-        copied = torch.cat([share * side.float() for share, side in zip(shares, weights, strict=True)], dim=-1)
+        copied = torch.cat(
+            [share * at_least_single(side) for share, side in zip(shares, weights, strict=True)], dim=-1
+        )
         mask = torch.cat(memory.masks, dim=1)
         copying = Copying(log_gates[..., :1], copied, memory.ids, mask, memory.num_outside_words)
         return torch.tanh(self.combine(joined)), copying
@@ -102,7 +105,7 @@ def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.LongTenso
     """
     in_vocabulary = (labels >= 0) & (labels < scores.shape[-1])
     costs = nn.functional.cross_entropy(
-        scores.flatten(0, 1).float(), labels.where(in_vocabulary, -100).flatten(), reduction="none"
+        at_least_single(scores.flatten(0, 1)), labels.where(in_vocabulary, -100).flatten(), reduction="none"
     )
     generated = copying.log_generated.squeeze(-1) - costs.view_as(labels)
     is_copy = copying.ids.unsqueeze(1) == labels.unsqueeze(2)
@@ -122,7 +125,7 @@ def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
         copying: What is copied.
 
     Returns:
-        Log-probabilities `(batch, target_length, vocab_size + num_outside_words)`, in single precision.
+        Log-probabilities `(batch, target_length, vocab_size + num_outside_words)`, in single precision at least.
     """
     log_generated, weights, ids, mask, num_outside_words = copying
     same = (ids.unsqueeze(2) == ids.unsqueeze(1)) & mask.bool().unsqueeze(1)
@@ -131,7 +134,7 @@ def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
     is_first = mask.bool() & ~same.tril(-1).any(-1)
     columns = ids.where(is_first, scores.shape[-1] + num_outside_words)
     columns = columns.unsqueeze(1).expand_as(weights)
-    scores = scores.float()
+    scores = at_least_single(scores)
     generated = scores + (log_generated - scores.logsumexp(dim=-1, keepdim=True))
     lowest = torch.finfo(generated.dtype)
     generated = nn.functional.pad(generated, (0, num_outside_words + 1), value=lowest.min)

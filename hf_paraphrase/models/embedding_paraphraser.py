@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
+from .precision import at_least_single
+
 __all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "embeds_sentences", "perturb"]
 
 
@@ -130,7 +132,10 @@ class EmbeddingParaphraser:
         if not texts:
             return [[] for _ in groups]
         vectors = self.sentence_embeddings(texts, tokenizer).split(sizes)
-        return [(part - source).norm(dim=-1).tolist() for part, source in zip(vectors, sources.float(), strict=True)]
+        return [
+            (part - source).norm(dim=-1).tolist()
+            for part, source in zip(vectors, at_least_single(sources), strict=True)
+        ]
 
     @torch.inference_mode()
     def sentence_embeddings(
@@ -280,7 +285,7 @@ def in_batches(texts: Sequence[str], batch_size: int, embed: Callable[[list[str]
         return torch.zeros(0, 0)
     order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     parts = [
-        embed([texts[place] for place in order[start : start + batch_size]]).float()
+        at_least_single(embed([texts[place] for place in order[start : start + batch_size]]))
         for start in range(0, len(order), batch_size)
     ]
     vectors = torch.cat(parts)

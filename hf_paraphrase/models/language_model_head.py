@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from .portable import PortableModel
+from .precision import at_least_single
 from .token_ids import shift_tokens_right
 
 __all__ = ["LanguageModelHeadMixin", "language_model_loss"]
@@ -48,4 +49,4 @@ def language_model_loss(logits: torch.FloatTensor, labels: torch.LongTensor | No
     """
     if labels is None:
         return None
-    return nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.to(logits.device).flatten())
+    return nn.functional.cross_entropy(at_least_single(logits.flatten(0, 1)), labels.to(logits.device).flatten())

@@ -14,6 +14,7 @@ from .cache_hierarchical_lm import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .embedding_paraphraser import EmbeddingParaphraser, perturb
 from .language_model_head import LanguageModelHeadMixin
+from .precision import at_least_single
 from .ragged import Ragged, Words, find_words
 from .sentence_layers import SentenceAttention, condition, make_layer
 from .token_ids import embed
@@ -432,7 +433,7 @@ class HierarchicalLmForConditionalGeneration(
             scored, targets = logits.flatten(0, 1), labels.to(logits.device).flatten()
             if outputs.window_states is not None:
                 scored, targets = self.lm_head(outputs.window_states), targets[outputs.window_positions]
-            loss = nn.functional.cross_entropy(scored.float(), targets)
+            loss = nn.functional.cross_entropy(at_least_single(scored), targets)
         return Seq2SeqLMOutput(
             loss=loss,
             logits=logits,

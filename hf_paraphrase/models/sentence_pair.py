@@ -11,6 +11,7 @@ from transformers import initialization as init
 
 from .auto_map import AutoMappedModel
 from .configuration_sentence_pair import SentencePairConfig
+from .precision import at_least_single
 
 __all__ = [
     "MatchingHead",
@@ -142,7 +143,7 @@ def matching_loss(
     Raises:
         ValueError: A label is no class (on the CPU, where looking costs no wait).
     """
-    logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    logits = at_least_single(logits)
     if problem_type == "ranking":
         return max_margin_loss(logits.squeeze(-1), labels, group_ids)
     if labels.device.type == "cpu" and labels.numel() and not 0 <= labels.min() <= labels.max() < logits.shape[-1]:

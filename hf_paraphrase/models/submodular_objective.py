@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from .precision import at_least_single
+
 __all__ = ["MAX_NGRAM", "SubmodularObjective", "WordsOfSource", "choose_set", "word_closeness"]
 
 # The lengths of n-grams that count, 1 to this, as in the authors' code.
@@ -189,7 +191,7 @@ def common_subsequences(sequences: torch.LongTensor) -> torch.DoubleTensor:
 
 def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: torch.BoolTensor) -> torch.FloatTensor:
     """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`."""
-    vectors = nn.functional.normalize(embeddings.float(), dim=1)
+    vectors = nn.functional.normalize(at_least_single(embeddings), dim=1)
     closeness = vectors.new_zeros(len(ids), len(vectors))
     for row, words, real in zip(closeness, ids, mask, strict=True):
         if real.any():

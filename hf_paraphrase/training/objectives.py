@@ -3,6 +3,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from ..models.precision import at_least_single
+
 __all__ = ["cross_entropy_sums"]
 
 
@@ -27,6 +29,6 @@ def cross_entropy_sums(
     likelihood = outputs.loss * (labels != -100).sum()
     if not label_smoothing:
         return likelihood, likelihood.detach()
-    logits = outputs.logits.flatten(0, 1).float()
+    logits = at_least_single(outputs.logits.flatten(0, 1))
     smoothed = nn.functional.cross_entropy(logits, labels.flatten(), reduction="sum", label_smoothing=label_smoothing)
     return smoothed, likelihood.detach()

@@ -205,9 +205,8 @@ def _read_pretrained_config(name: str, model_type: str) -> dict[str, Any]:
         raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
     found = values.get("model_type")
     if found != model_type:
-        raise InputError(
-            f"`pretrained`: {name} cannot be loaded as this recipe's model: its `model_type` is {found}, not {model_type}"
-        )
+        wrong = f"its `model_type` is {found}, not {model_type}"
+        raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
     return values
 
 

@@ -189,7 +189,7 @@ class TrainingRun:
 
     def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
         """Accumulate the gradient of a step's loss; return the mean loss over its tokens, of all processes."""
-        likelihood = torch.zeros((), device=self.accelerator.device)
+        likelihood: float | torch.Tensor = 0.0
         divisor = tokens if self.training.loss_normalization == "tokens" else sum(map(len, batches))
         shares = self._share("train", batches, self.state.step // self.batches.steps_per_epoch)
         for number, (batch, rows) in enumerate(shares, 1):

@@ -8,6 +8,7 @@ from accelerate.utils import extract_model_from_parallel
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..models.precision import at_least_single
 from .objectives import cross_entropy_sums
 from .rewards import Reward
 
@@ -107,9 +108,10 @@ def log_probabilities(
     is_end = words == eos_token_id
     is_behind = is_end.cumsum(1) > is_end.long()
     # Not by `labels`, for which the model would compute a loss, and might leave out the logits.
-    logits = model(
+    outputs = model(
         **inputs, decoder_input_ids=outputs[:, :-1], decoder_attention_mask=(~is_behind).long(), use_cache=False
-    ).logits.float()
+    )
+    logits = at_least_single(outputs.logits)
     if suppressed:
         logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
     labels = words.masked_fill(is_behind, -100)

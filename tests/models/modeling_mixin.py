@@ -46,6 +46,25 @@ def pad(rows: list[list[int]], side: str, value: int) -> torch.Tensor:
     return padded
 
 
+def check_double_precision(model: torch.nn.Module, batch: dict[str, torch.Tensor], step: float = 1e-6) -> None:
+    """Compare the gradient of the loss, in a random direction, to the loss on both sides."""
+    torch.manual_seed(0)
+    model = model.double()
+    weights = list(model.parameters())
+    direction = [torch.randn_like(weight) for weight in weights]
+    loss = model(**batch).loss
+    assert loss.dtype == torch.float64
+    loss.backward()
+    slope = sum((weight.grad * side).sum() for weight, side in zip(weights, direction, strict=True))
+    losses = []
+    with torch.no_grad():
+        for distance in (step, -2 * step):
+            for weight, side in zip(weights, direction, strict=True):
+                weight += distance * side
+            losses.append(model(**batch).loss)
+    torch.testing.assert_close((losses[0] - losses[1]) / (2 * step), slope, rtol=1e-6, atol=1e-8)
+
+
 class Seq2SeqMixin:
     """Subclasses give `config_class`, `base_class`, `model_class` and `small_config(**overrides)` with 10 words."""
 
@@ -315,6 +334,10 @@ class Seq2SeqMixin:
         torch.testing.assert_close(outputs.loss, model(**batch).loss, rtol=0.05, atol=0.05)
         batch.pop("labels")
         assert len(half.generate(**batch, num_beams=2, max_new_tokens=4)) == len(SOURCES)
+
+    def test_double_precision_is_kept(self, variant):
+        """A quotient of differences is the gradient to six digits, where nothing on the way is single."""
+        check_double_precision(self.small_model(variant), self.batch())
 
     def test_gradient_checkpointing_gives_the_same_gradients(self, variant):
         model, batch = self.small_model(variant).train(), self.batch()

@@ -13,7 +13,7 @@ from hf_paraphrase.models.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import ARCHITECTURES
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package
-from tests.models.modeling_mixin import pad
+from tests.models.modeling_mixin import check_double_precision, pad
 from tests.models.tiny import save
 
 TASK = "text-classification"
@@ -65,6 +65,9 @@ class SentencePairMixin:
     def pytest_generate_tests(self, metafunc):
         if "variant" in metafunc.fixturenames:
             metafunc.parametrize("variant", list(self.variants))
+
+    def test_double_precision_is_kept(self, variant):
+        check_double_precision(self.small_model(variant), {**two_sequences(), "labels": torch.tensor(LABELS)})
 
     def test_padding_and_company_change_nothing(self, variant):
         model = self.small_model(variant)

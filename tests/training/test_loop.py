@@ -70,6 +70,15 @@ def test_losses_follow_a_known_path(tmp_path, pairs):
     assert losses == pytest.approx(path, rel=1e-3)
 
 
+def test_a_run_in_double_precision_stays_in_it(tmp_path, pairs):
+    """Its losses have digits that single precision does not."""
+    recipe = make_recipe(dtype="float64", dropout=0.0, label_smoothing_factor=0.1, logging_steps=1, max_steps=3)
+    summary = train(recipe, tmp_path, dataset=pairs)
+    assert {tensor.dtype for tensor in last_weights(tmp_path).values()} == {torch.float64}
+    losses = [summary["last"]["eval_loss"], *(entry["loss"] for entry in read_log(tmp_path) if "loss" in entry)]
+    assert not any(loss == torch.tensor(loss, dtype=torch.float32).item() for loss in losses)
+
+
 def test_the_task_is_learnt(tmp_path, pairs):
     model = {"dropout": 0.0, "hidden_size": 32, "embedding_size": 32, "attention": "additive"}
     recipe = make_recipe(**model, num_train_epochs=40, eval_strategy="steps", eval_steps=120)

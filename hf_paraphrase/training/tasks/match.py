@@ -24,6 +24,7 @@ from transformers import (
 from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
+from ...models.precision import at_least_single
 from ...models.sentence_pair import max_margin_loss
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
@@ -175,7 +176,7 @@ class MatchTask(Task):
         inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "group_ids")}
         logits = model(**inputs).logits
         sizes = batch["group_ids"].bincount().tolist()
-        queries = zip(logits.float().squeeze(-1).split(sizes), batch["labels"].split(sizes), strict=True)
+        queries = zip(at_least_single(logits).squeeze(-1).split(sizes), batch["labels"].split(sizes), strict=True)
         return torch.stack([max_margin_loss(scores, labels) for scores, labels in queries]).sum(), logits
 
     def validate(
