@@ -113,6 +113,12 @@ def test_the_transformer_has_five_times_the_parameters_of_fset(names):
         assert getattr(recipes[0].training, field) == getattr(recipes[1].training, field), field
 
 
+def test_sizes_in_the_paper_index():
+    text = (FOLDER.parent / "model_cards" / "PAPERS.md").read_text(encoding="utf-8")
+    for name in ("fset-quora", "residual-lstm-quora", "edit-lstm-quora", "copy-editor-quora", "rae-quora"):
+        assert f"{make_model(name).num_parameters():,}" in text, name
+
+
 LSTMS_2020 = ("residual-lstm-quora", "edit-lstm-quora", "copy-editor-quora", "rae-quora", "rbm-quora")
 
 
@@ -153,6 +159,26 @@ def test_reinforcement_goes_on_from_the_recipes_that_it_names(size):
     assert recipe.training.dataset_name == begun.training.dataset_name
     matcher = load_recipe(FOLDER / Path(recipe.training.reward).name).training
     assert (matcher.task, matcher.dataset) == ("match", "quora")
+
+
+LI = [
+    f"{model}-autoencoder-{corpus}"
+    for model in ("standard", "hierarchical", "attention")
+    for corpus in ("hotel-reviews", "wikipedia")
+]
+
+
+@pytest.mark.parametrize("name", LI)
+def test_settings_of_li_2015(name):
+    """Sections 4.1 and 4.2, though one published program has batches of 16, another initial weights up to ±0.1."""
+    recipe = load_recipe(FOLDER / name)
+    config, training = recipe.make_config(), recipe.training
+    assert (config.num_layers, config.hidden_size, config.dropout, config.initializer_range) == (4, 1000, 0.2, 0.08)
+    assert config.reverse_source and config.max_length_factor == 1.5
+    assert config.vocab_size == (120_005 if name.endswith("wikipedia") else 25_005)
+    assert (training.optim, training.learning_rate, training.train_batch_size) == ("sgd", 0.1, 32)
+    assert (training.halving_start_epoch, training.halving_interval_epochs) == (5, 0.5)
+    assert (training.num_train_epochs, training.max_grad_norm) == (7, 5)
 
 
 TRAYNOR = [name for name in NAMES if "-lm-" in name and not name.endswith("-small")]
