@@ -21,6 +21,10 @@ License = Annotated[
     str | None, typer.Option(help="Of the weights, as the Hub spells it.  [default: that of the training data]")
 ]
 
+Language = Annotated[
+    str | None, typer.Option(help="Code of the text's language.  [default: en for a published corpus]")
+]
+
 
 @app.command()
 def push(
@@ -36,6 +40,7 @@ def push(
     ] = False,
     dataset_id: DatasetId = None,
     license: License = None,
+    language: Language = None,
 ) -> None:
     """Share a checkpoint on the Hub: weights, tokenizer, code, recipe, results and card, in one commit.
 
@@ -58,6 +63,7 @@ def push(
         replace_card=replace_card,
         dataset_id=dataset_id,
         license=license,
+        language=language,
     )
     typer.echo(address)
 
@@ -86,6 +92,7 @@ def card(
     output: Annotated[Path | None, typer.Option(help="A file to write it to; else it is printed.")] = None,
     dataset_id: DatasetId = None,
     license: License = None,
+    language: Language = None,
 ) -> None:
     """Write the card that `push` would, to read it first or to edit it.
 
@@ -96,7 +103,7 @@ def card(
     from .hub.card import make_card
     from .hub.checkpoint import read_checkpoint
 
-    text = str(make_card(read_checkpoint(folder), repo_id, dataset_id, license))
+    text = str(make_card(read_checkpoint(folder), repo_id, dataset_id, license, language))
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -10,6 +10,7 @@ import hf_paraphrase.training.loop
 from hf_paraphrase.cli import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.hub.push import PushError
+from tests.hub.runs import write_run
 
 RECIPE = Path(__file__).parents[1] / "hub_configs" / "residual-lstm-synthetic"
 
@@ -81,3 +82,12 @@ def test_env(capsys):
     lines = dict(line.removeprefix("- ").split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert lines["torch"] and lines["transformers"] and lines["huggingface-hub"]
     assert {"platform", "Python", "CPU cores", "threads", "CUDA", "GPUs"} <= lines.keys()
+
+
+def test_the_language_can_be_told(events, tmp_path, capsys):
+    folder = write_run(tmp_path / "first")
+    assert run("card", folder, "--language", "de") == 0
+    assert "\nlanguage: de\n" in capsys.readouterr().out
+    assert run("push", folder, "--repo-id", "you/first", "--language", "de") == 0
+    (_, _, options) = events[-1]
+    assert options["language"] == "de"

@@ -36,6 +36,8 @@ def test_no_row() -> None:
     assert not find_paper_rows(ResidualLstmConfig(), "synthetic_questions")
     assert not find_paper_rows(ResidualLstmConfig(), None)
     assert not find_paper_rows(ResidualLstmConfig(num_layers=8), "mscoco")
+    # Residual connections need more than two layers (Prakash et al. 2016, section 5.2).
+    assert not any(find_paper_rows(ResidualLstmConfig(num_layers=2), corpus) for corpus in ("mscoco", "ppdb"))
     assert not find_paper_rows(ResidualLstmConfig(bidirectional_encoder=True), "mscoco")
     assert not find_paper_rows(tiny_bart().config, "mscoco")
 

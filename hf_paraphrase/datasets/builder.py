@@ -92,6 +92,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     # For the dataset card: the licence and the task categories, as the Hub spells them.
     licence_id: ClassVar[str] = "other"
     tasks: ClassVar[tuple[str, ...]] = ()
+    # Whether it reads a user's own files: then nobody knows its language, and no data set on the Hub has its name.
+    private: ClassVar[bool] = False
     # How many rows are held in memory before they are written.
     rows_at_once: ClassVar[int] = 10_000
 

@@ -8,7 +8,7 @@ import datasets
 from huggingface_hub import DatasetCard, DatasetCardData, HfApi
 
 from .builder import CorpusBuilder
-from .loading import find_builder, make_builder
+from .loading import find_builder, is_published, make_builder
 
 __all__ = ["SECTIONS", "dataset_card", "describe_corpus", "push_to_hub"]
 
@@ -17,11 +17,12 @@ SECTIONS = ("Source", "Layout", "Columns", "Splits", "Configurations", "Licence"
 TOPIC = re.compile(rf"({'|'.join(SECTIONS)}): ")
 
 
-def dataset_card(name: str) -> DatasetCard:
+def dataset_card(name: str, title: str | None = None) -> DatasetCard:
     """Render the Hub's card of a corpus from its builder's docstring.
 
     Args:
         name: A corpus, one of `list_datasets()`.
+        title: What to call it; by default its name.
 
     Returns:
         The card; `str` gives it as Markdown.
@@ -31,15 +32,15 @@ def dataset_card(name: str) -> DatasetCard:
     """
     builder = find_builder(name)
     data = DatasetCardData(
-        pretty_name=name,
-        language="en",
+        pretty_name=title or name,
+        language="en" if is_published(name) else None,
         license=builder.licence_id,
         task_categories=list(builder.tasks),
         tags=["paraphrase", "hf_paraphrase"],
     )
     sections = describe_corpus(builder)
     parts = [f"## {topic}\n\n" + "\n\n".join(sections[topic]) for topic in ("About", *SECTIONS) if topic in sections]
-    return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {name}", *parts, _use(name, builder)]) + "\n")
+    return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {title or name}", *parts, _use(name, builder)]) + "\n")
 
 
 def describe_corpus(builder: type[CorpusBuilder]) -> dict[str, list[str]]:
@@ -86,7 +87,8 @@ def push_to_hub(
     api = HfApi(token=token)
     url = api.create_repo(repo_id, repo_type="dataset", private=private, exist_ok=True)
     if not api.file_exists(repo_id, "README.md", repo_type="dataset"):
-        dataset_card(path).push_to_hub(repo_id, repo_type="dataset", token=token)
+        title = None if is_published(path) else repo_id.rpartition("/")[2]
+        dataset_card(path, title).push_to_hub(repo_id, repo_type="dataset", token=token)
     rows.push_to_hub(repo_id, config_name=builder.config.name, token=token)
     return str(url)
 

@@ -13,7 +13,7 @@ import datasets
 from ..errors import InputError
 from .builder import CorpusBuilder
 
-__all__ = ["find_builder", "list_datasets", "load_dataset", "make_builder"]
+__all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder"]
 
 DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 
@@ -95,6 +95,11 @@ def find_builder(path: str) -> type[CorpusBuilder]:
     _check(path, CORPORA, "there is no corpus", "`path`")
     module, class_name = CORPORA[path]
     return getattr(importlib.import_module(f".{module}", __package__), class_name)
+
+
+def is_published(path: str) -> bool:
+    """Whether this is the name of a published corpus, which are all in English, and not that of a user's own data."""
+    return path in CORPORA and not find_builder(path).private
 
 
 def make_builder(

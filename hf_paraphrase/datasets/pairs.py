@@ -62,6 +62,7 @@ class PairsBuilder(SampledPairsBuilder):
     BUILDER_CONFIG_CLASS = PairsConfig
     BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.")]
     DEFAULT_CONFIG_NAME = "default"
+    private = True
     origin = 'for instance load_dataset("pairs", data_files="pairs.csv", source_column="a", target_column="b")'
 
     def layout(self) -> str:

@@ -12,7 +12,7 @@ import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
 from .. import __version__
-from ..datasets.loading import CORPORA, find_builder
+from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
 from .card_sections import (
     describe_course,
@@ -49,6 +49,7 @@ class CardContent:
         summary: What the model is, as one clause.
         size: Parameters and words.
         domain: What kind of text it knows, as a sentence.
+        language: In which language, as a sentence.
         auto_class: What loads the model.
         task: Of `pipeline()`.
         variable: What the examples of use call the pipeline.
@@ -71,6 +72,7 @@ class CardContent:
     summary: str
     size: str
     domain: str
+    language: str
     auto_class: str
     task: str
     variable: str
@@ -99,14 +101,16 @@ def make_card(
     repo_id: str | None = None,
     dataset_id: str | None = None,
     license: str | None = None,
+    language: str | None = None,
 ) -> ModelCard:
     """Write the card of a checkpoint.
 
     Args:
         checkpoint: Read from its folder.
         repo_id: Its repository on the Hub; by default its name.
-        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
+        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here, none for a user's own data.
         license: Of the weights, as the Hub spells it; by default that of the corpus they were learnt from.
+        language: Code of the text's language; by default `en` for a published corpus, none for a user's own data.
 
     Raises:
         InputError: No card can be written for models of this type.
@@ -116,14 +120,16 @@ def make_card(
     notes, repo_id = ARCHITECTURE_NOTES[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
     corpus = describe_training_data(summary) if summary else None
+    language = language or ("en" if _published_corpus(checkpoint) else None)
     content = CardContent(
-        metadata=_metadata(checkpoint, repo_id, dataset_id, license).to_yaml(),
+        metadata=_metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
         name=repo_id.rpartition("/")[2],
         repo_id=repo_id,
         notes=notes,
         summary=notes.summarise(checkpoint.config),
         size=f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
         domain=corpus["about"] if corpus else "Not recorded.",
+        language=_describe_language(language),
         auto_class=checkpoint.auto_class,
         task="text-classification" if is_matcher else "text2text-generation",
         variable="match" if is_matcher else "rewrite",
@@ -156,8 +162,21 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None) -> ModelCardData:
+def _published_corpus(checkpoint: Checkpoint) -> str | None:
     corpus = checkpoint.summary["recipe"]["training"]["dataset"] if checkpoint.summary else None
+    return corpus if corpus is not None and is_published(corpus) else None
+
+
+def _describe_language(language: str | None) -> str:
+    if language is None:
+        return "The language is not recorded."
+    return f"The language is {'English' if language == 'en' else f'`{language}`'}."
+
+
+def _metadata(
+    checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None, language: str | None
+) -> ModelCardData:
+    corpus = _published_corpus(checkpoint)
     scored = {metric for results in checkpoint.results.values() for metric in list_systems(results)[0].scores}
     tags = ["paraphrase", "hf_paraphrase", checkpoint.model_type]
     if "Classification" in checkpoint.auto_class:
@@ -167,12 +186,12 @@ def _metadata(checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, lice
     results = make_eval_results(checkpoint, dataset_id)
     return ModelCardData(
         model_name=repo_id.rpartition("/")[2] if results else None,
-        language="en",
-        license=license or (find_builder(corpus).licence_id if corpus in CORPORA else "other"),
+        language=language,
+        license=license or (find_builder(corpus).licence_id if corpus else "other"),
         library_name="transformers",
         pipeline_tag=kind,
         tags=tags,
-        datasets=[dataset_id or corpus] if corpus else None,
+        datasets=[dataset_id or corpus] if dataset_id or corpus else None,
         metrics=sorted({METRIC_TYPES.get(metric, metric) for metric in scored}) or None,
         eval_results=results or None,
     )

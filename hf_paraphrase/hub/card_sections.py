@@ -7,7 +7,7 @@ from operator import eq
 from typing import Any
 
 from ..datasets.card import describe_corpus
-from ..datasets.loading import CORPORA, find_builder
+from ..datasets.loading import find_builder, is_published
 from .checkpoint import Checkpoint, name_decoding
 from .results import format_score, list_systems
 
@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 EXAMPLES = 10
+# What stands for the name of a corpus that is not among the published ones.
+PRIVATE = "data that are not published"
 # What goes in and comes out, in the rows of outputs that paraphrasers and autoencoders leave.
 REWRITES = (("source", "prediction"), ("document", "output"))
 RECIPE_FILES = {
@@ -35,13 +37,13 @@ def describe_training_data(summary: dict[str, Any]) -> dict[str, str]:
     """Corpus, configuration, licence and sizes of what a training read."""
     training = summary["recipe"]["training"]
     name = training["dataset"]
-    sections = describe_corpus(find_builder(name)) if name in CORPORA else {}
-    arguments = ", ".join(f"`{key}={value!r}`" for key, value in training["dataset_kwargs"].items())
+    published = is_published(name)
+    sections = describe_corpus(find_builder(name)) if published else {}
+    names = [f"`{name}`", f"configuration `{training['dataset_name'] or 'default'}`"] if published else [PRIVATE]
+    arguments = [f"`{key}={value!r}`" for key, value in _without_places(training["dataset_kwargs"]).items()]
     return {
-        "name": name,
+        "name": ", ".join(names + arguments),
         "about": sections.get("About", ["Not recorded."])[0],
-        "configuration": training["dataset_name"] or "default",
-        "arguments": f", {arguments}" if arguments else "",
         "licence": " ".join(sections.get("Licence", ["not recorded"])).replace("\n", " "),
         "splits": "\n\n".join(sections.get("Splits", [])),
         "size": f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with",
@@ -61,17 +63,26 @@ def describe_course(summary: dict[str, Any]) -> dict[str, Any]:
         "parameters": {
             file: {
                 name: f"`{_cell(json.dumps(value))}`"
-                for name, value in summary["recipe"][part].items()
-                if name != "data_dir"  # where the corpus lay is nobody's business
+                for name, value in _without_places(summary["recipe"][part]).items()
             }
             for file, part in RECIPE_FILES.items()
         },
     }
 
 
+def _without_places(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields without those that say where the corpus lay, which is nobody's business."""
+    return {
+        name: _without_places(value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+        if name not in ("data_dir", "data_files")
+    }
+
+
 def show_results(results: dict[str, Any]) -> dict[str, Any]:
     """The table of a split: this model, the baselines and the paper's figures in rows, scores in columns."""
     data, systems = results["data"], list_systems(results)
+    corpus = f"`{data['path']}`" if is_published(data["path"]) else PRIVATE
     own = [system for system in systems if system.decoding is not None]
     metrics = list(dict.fromkeys(metric for system in own for metric in system.scores))
     rows = [
@@ -79,7 +90,7 @@ def show_results(results: dict[str, Any]) -> dict[str, Any]:
         for system in systems
     ]
     return {
-        "title": f"`{data['path']}`, split `{data['split']}`, {_count_rows(data)}; in brackets 95% intervals.",
+        "title": f"{corpus}, split `{data['split']}`, {_count_rows(data)}; in brackets 95% intervals.",
         "header": _row(["", *metrics]),
         "columns": len(metrics),
         "rows": [_row([system.label, *cells]) for system, cells in zip(systems, rows, strict=True)],

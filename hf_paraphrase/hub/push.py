@@ -64,6 +64,7 @@ def push_to_hub(
     replace_card: bool = False,
     dataset_id: str | None = None,
     license: str | None = None,
+    language: str | None = None,
 ) -> str:
     """Upload a checkpoint with its code, recipe, results and card, as one commit.
 
@@ -82,6 +83,7 @@ def push_to_hub(
         replace_card: Replace the card even if a person has edited it.
         dataset_id: Repository of the corpus on the Hub, for the card.
         license: Of the weights, for the card; by default that of the corpus they were learnt from.
+        language: Code of the text's language, for the card; by default `en` for a published corpus.
 
     Returns:
         The address of the commit or pull request.
@@ -97,15 +99,15 @@ def push_to_hub(
     checkpoint = read_checkpoint(folder)
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
-        make_card(checkpoint, repo_id, dataset_id, license)
+        make_card(checkpoint, repo_id, dataset_id, license, language)
     api = HfApi(library_name="hf_paraphrase")
     repo_id = _retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
-    if checkpoint.results:
-        files[EVAL_RESULTS_FILE] = make_eval_results_yaml(checkpoint, dataset_id).encode()
+    if entries := make_eval_results_yaml(checkpoint, dataset_id):
+        files[EVAL_RESULTS_FILE] = entries.encode()
     if own_card.is_file():
         files[CARD_FILE] = own_card
     else:
-        files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license)).encode()
+        files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license, language)).encode()
     title = f"Upload {folder.resolve().name}"
     return _retry(lambda: _commit(api, repo_id, files, title, revision, create_pr, replace_card))
 

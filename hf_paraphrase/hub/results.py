@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
+from ..datasets.loading import is_published
 from .checkpoint import Checkpoint, name_decoding
 
 __all__ = [
@@ -96,14 +97,15 @@ def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> 
 
     Args:
         checkpoint: With its results.
-        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
+        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here. Without one, scores on data
+            that are not published have no entry.
     """
     task = "text-classification" if "Classification" in checkpoint.auto_class else "text2text-generation"
     return [
         EvalResult(
             task_type=task,
             dataset_type=dataset_id or data["path"],
-            dataset_name=data["path"],
+            dataset_name=data["path"] if is_published(data["path"]) else dataset_id,
             dataset_config=data.get("name"),
             dataset_split=data["split"],
             metric_type=METRIC_TYPES.get(metric, metric),
@@ -111,19 +113,22 @@ def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> 
             metric_value=round(score["score"], 2),
             metric_args=_describe_score(score) or None,
         )
-        for data, system, metric, score in _own_scores(checkpoint)
+        for data, system, metric, score in _own_scores(checkpoint, dataset_id)
     ]
 
 
 def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None) -> str:
-    """This model's scores as the text of a file in `.eval_results/`.
+    """This model's scores as the text of a file in `.eval_results/`, with the entries of `make_eval_results`.
 
     Args:
         checkpoint: With its results.
         dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
+
+    Returns:
+        The text; empty without an entry.
     """
     entries = []
-    for data, system, metric, score in _own_scores(checkpoint):
+    for data, system, metric, score in _own_scores(checkpoint, dataset_id):
         notes = [f"split {data['split']}, {data['rows']} rows"]
         if "low" in score:
             notes.append(f"95% interval {score['low']:.2f} to {score['high']:.2f}")
@@ -139,11 +144,17 @@ def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None
                 notes="; ".join(notes),
             )
         )
+    if not entries:
+        return ""
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=119)
 
 
-def _own_scores(checkpoint: Checkpoint) -> Iterator[tuple[dict[str, Any], System, str, dict[str, Any]]]:
+def _own_scores(
+    checkpoint: Checkpoint, dataset_id: str | None
+) -> Iterator[tuple[dict[str, Any], System, str, dict[str, Any]]]:
     for results in checkpoint.results.values():
+        if dataset_id is None and not is_published(results["data"]["path"]):
+            continue
         for system in list_systems(results):
             if system.decoding is not None:
                 for metric, score in system.scores.items():

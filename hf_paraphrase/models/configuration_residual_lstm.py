@@ -21,7 +21,7 @@ class ResidualLstmConfig(PortableConfig):
             or zero-pads them (section 2.3).
         hidden_size: LSTM units in every layer.
         num_layers: Layers of the encoder and of the decoder; a bi-directional encoder has half as many, in both
-            directions, so that the sizes match (section 4.2).
+            directions (section 4.2).
         residual_interval: A residual connection spans this many layers (`n` in section 2.3); 0 for none.
         bidirectional_encoder: Read the source in both directions.
         attention: `"additive"` (Bahdanau et al. 2015) or `None`.

@@ -34,6 +34,13 @@ def test_card_follows_the_docstring(monkeypatch):
     assert "| `validation_size` | `400` |" in text
 
 
+def test_a_user_s_own_files_have_no_known_language_and_the_repository_s_name():
+    assert dataset_card("quora").data.language == "en"
+    card = dataset_card("pairs", "fragen")
+    assert (card.data.language, card.data.pretty_name) == (None, "fragen")
+    assert "\n# fragen\n" in str(card)
+
+
 def test_unknown_corpus():
     with pytest.raises(InputError, match="did you mean quora"):
         dataset_card("qora")

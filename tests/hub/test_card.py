@@ -15,7 +15,7 @@ from hf_paraphrase.hub import card as card_module
 from hf_paraphrase.hub.card import is_edited, make_card, seal
 from hf_paraphrase.hub.checkpoint import Checkpoint
 from hf_paraphrase.hub.papers import ARCHITECTURE_NOTES
-from hf_paraphrase.hub.results import list_systems
+from hf_paraphrase.hub.results import list_systems, make_eval_results_yaml
 from hf_paraphrase.registration import ARCHITECTURES
 
 from .runs import PREDICTIONS, RESULTS, SUMMARY
@@ -83,8 +83,42 @@ def test_a_model_trained_and_evaluated_elsewhere(checkpoint):
     card = make_card(bare)
     assert card.text.count("Not recorded: the checkpoint has no `training_summary.json`.") == 3
     assert "It was not evaluated." in card.text and "No outputs were kept." in card.text
-    assert card.data.to_dict().keys() == {"language", "library_name", "license", "pipeline_tag", "tags"}
+    assert card.data.to_dict().keys() == {"library_name", "license", "pipeline_tag", "tags"}
     assert card.data.license == "other"
+    assert "The language is not recorded." in card.text
+
+
+def trained_on_own_files(checkpoint: Checkpoint) -> Checkpoint:
+    files = {"train": "/home/somebody/secret.csv"}
+    training = SUMMARY["recipe"]["training"] | {
+        "dataset": "pairs",
+        "dataset_kwargs": {"data_files": files, "source_column": "a"},
+    }
+    summary = SUMMARY | {"recipe": SUMMARY["recipe"] | {"training": training}}
+    results = RESULTS | {"data": RESULTS["data"] | {"path": "pairs"}}
+    return replace(checkpoint, summary=summary, results={"test": results})
+
+
+def test_a_user_s_own_data_are_not_called_english_nor_by_a_name(checkpoint):
+    checkpoint = trained_on_own_files(checkpoint)
+    card = make_card(checkpoint, "you/tiny")
+    for field in ("language", "datasets", "eval_results", "model_name"):
+        assert getattr(card.data, field) is None, field
+    assert not make_eval_results_yaml(checkpoint)
+    assert "English" not in card.text and "The language is not recorded." in card.text
+    assert "| corpus | data that are not published, `source_column='a'` |" in card.text
+    assert "\ndata that are not published, split `test`" in card.text
+    assert "secret" not in card.text and "Your own" not in card.text
+    assert "| this model, beam 5 |" in card.text
+
+
+def test_what_a_user_says_of_own_data_stands_in_the_card(checkpoint):
+    checkpoint = trained_on_own_files(checkpoint)
+    card = make_card(checkpoint, "you/tiny", dataset_id="you/fragen", language="de")
+    assert (card.data.language, card.data.datasets) == ("de", ["you/fragen"])
+    assert "The language is `de`." in card.text
+    assert {(result.dataset_type, result.dataset_name) for result in card.data.eval_results} == {("you/fragen",) * 2}
+    assert "you/fragen" in make_eval_results_yaml(checkpoint, "you/fragen")
 
 
 @pytest.mark.parametrize(("problem", "tag"), [(None, "text-classification"), ("ranking", "text-ranking")])

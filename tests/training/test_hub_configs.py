@@ -6,21 +6,28 @@ import pytest
 import torch
 from transformers import AutoConfig, GenerationConfig
 
+from hf_paraphrase.paper_figures import find_paper_rows
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.tasks import TASKS
 from tests.models.tiny import shrink
 
 FOLDER = Path(__file__).resolve().parents[2] / "hub_configs"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
-PRAKASH = [name for name in NAMES if name.endswith(("-lstm-mscoco", "-lstm-mscoco-2layer"))]
+# Corpus -> words, of Table 1 of Prakash et al. 2016.
+PRAKASH_WORDS = {"mscoco": 30_332, "ppdb": 38_279, "wikianswers": 50_000}
+PRAKASH = [name for name in NAMES if name.removesuffix("-2layer").split("-lstm-")[-1] in PRAKASH_WORDS]
+
+
+def make_model(name):
+    """The model of a recipe, without its numbers."""
+    recipe = load_recipe(FOLDER / name)
+    with torch.device("meta"):
+        return TASKS[recipe.training.task].auto_class.from_config(recipe.make_config())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_recipe_describes_a_model(name):
-    recipe = load_recipe(FOLDER / name)
-    with torch.device("meta"):
-        model = TASKS[recipe.training.task].auto_class.from_config(recipe.make_config())
-    assert model.num_parameters() > 0
+    assert make_model(name).num_parameters() > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,14 +54,39 @@ def test_recipe_builds_a_small_model(name, tmp_path):
             assert getattr(generation, field) == value, field
 
 
-def test_the_eight_models_of_prakash_2016_are_there():
-    recipes = [load_recipe(FOLDER / name) for name in PRAKASH]
-    models = {
-        (config.num_layers, config.residual_interval, config.bidirectional_encoder, config.attention)
-        for config in (recipe.make_config() for recipe in recipes)
+@pytest.mark.parametrize("corpus", PRAKASH_WORDS)
+def test_the_rows_of_table_3_of_prakash_2016_are_there(corpus):
+    """Those of two layers have no residual one: it needs more than two (section 5.2)."""
+    recipes = {name: load_recipe(FOLDER / name) for name in PRAKASH if f"-{corpus}" in name}
+    found = {
+        row.model: name for name, recipe in recipes.items() for row in find_paper_rows(recipe.make_config(), corpus)
     }
-    kinds = [(0, False, None), (0, False, "additive"), (0, True, None), (2, False, None)]
-    assert models == {(layers, *kind) for layers in (2, 4) for kind in kinds}
+    kinds = ("sequence to sequence", "attention", "bi-directional", "residual")
+    rows = [*((2, kind) for kind in kinds[:2]), *((4, kind) for kind in kinds)]
+    assert found.keys() == {f"Prakash et al. 2016, {layers}-layer {kind}, 512 units" for layers, kind in rows}
+    # MSCOCO also has a recipe that section 4.2 speaks of and Table 3 leaves out.
+    assert recipes.keys() - found.values() == {"bidirectional-lstm-mscoco-2layer"} & recipes.keys()
+    for name, recipe in recipes.items():
+        assert (recipe.training.dataset, recipe.make_config().vocab_size) == (corpus, PRAKASH_WORDS[corpus]), name
+
+
+def test_figures_in_the_recipes_of_prakash_2016():
+    for name in PRAKASH:
+        recipe, text = load_recipe(FOLDER / name), (FOLDER / name / "training.yaml").read_text(encoding="utf-8")
+        rows = find_paper_rows(recipe.make_config(), recipe.training.dataset)
+        figures = [f"{row.scores['bleu_4']} at beam {row.num_beams}" for row in rows]
+        assert (f"has BLEU {' and '.join(figures)}." if figures else "not in its Table 3") in text, name
+
+
+def test_a_bidirectional_encoder_adds_parameters():
+    """Section 4.2 halves its layers; with the map from its states to the decoder's it has 37% more all the same."""
+
+    def size(name):
+        model = make_model(name).model
+        tables = sum(parameter.numel() for name, parameter in model.named_parameters() if "embed_tokens" in name)
+        return model.num_parameters() - tables
+
+    assert size("bidirectional-lstm-mscoco") / size("seq2seq-lstm-mscoco") == pytest.approx(1.37, abs=0.005)
 
 
 @pytest.mark.parametrize("name", PRAKASH)
@@ -62,7 +94,7 @@ def test_settings_of_prakash_2016(name):
     """Section 4.3 and Table 1."""
     recipe = load_recipe(FOLDER / name)
     config, training = recipe.make_config(), recipe.training
-    assert (config.vocab_size, config.hidden_size, config.dropout) == (30332, 512, 0.5)
+    assert (config.hidden_size, config.dropout) == (512, 0.5)
     assert (training.optim, training.learning_rate, training.num_train_epochs) == ("sgd", 1.0, 10)
     assert (training.halving_start_epoch, training.halving_interval_epochs) == (3, 3)
     # Sutskever et al. 2014, section 3.4: the gradient of a mean over sequences is clipped at 5.
@@ -84,30 +116,79 @@ def test_settings_of_li_2015(name):
 def test_the_transformer_has_five_times_the_parameters_of_fset(names):
     """Kazemnejad et al. 2020, section 4.3."""
     recipes = [load_recipe(FOLDER / name) for name in names]
-    with torch.device("meta"):
-        sizes = [
-            TASKS[recipe.training.task].auto_class.from_config(recipe.make_config()).num_parameters()
-            for recipe in recipes
-        ]
+    sizes = [make_model(name).num_parameters() for name in names]
     assert sizes[0] / sizes[1] == pytest.approx(5, rel=0.02)
     assert {recipe.make_config().vocab_size for recipe in recipes} == {8000}
     for field in ("train_batch_size", "max_source_length", "max_target_length", "dataset", "dataset_name"):
         assert getattr(recipes[0].training, field) == getattr(recipes[1].training, field), field
 
 
-def test_the_transformer_trains_as_fset_does():
+def test_sizes_in_the_paper_index():
+    text = (FOLDER.parent / "model_cards" / "PAPERS.md").read_text(encoding="utf-8")
+    for name in ("fset-quora", "residual-lstm-quora", "edit-lstm-quora", "copy-editor-quora", "rae-quora"):
+        assert f"{make_model(name).num_parameters():,}" in text, name
+
+
+LSTMS_2020 = ("residual-lstm-quora", "edit-lstm-quora", "copy-editor-quora", "rae-quora", "rbm-quora")
+
+
+@pytest.mark.parametrize("name", LSTMS_2020)
+def test_the_lstms_have_about_twice_the_parameters_of_fset(name):
+    """Kazemnejad et al. 2020, section 4.3; those that retrieve are as wide and deep as the one that does not."""
+    assert make_model(name).num_parameters() / make_model("fset-quora").num_parameters() == pytest.approx(2, rel=0.1)
+    config, plain = (load_recipe(FOLDER / one).make_config() for one in (name, "residual-lstm-quora"))
+    for field in ("vocab_size", "embedding_size", "hidden_size", "num_layers", "residual_interval"):
+        assert getattr(config, field) == getattr(plain, field), field
+    if config.model_type == "edit_lstm":
+        assert config.edit_vector_size * 2 == config.hidden_size
+
+
+@pytest.mark.parametrize("name", ["transformer-quora", *LSTMS_2020[:-1]])
+def test_the_baselines_train_as_fset_does(name):
     """Kazemnejad et al. 2020, section 4.3."""
-    for name in ("transformer-quora", "fset-quora"):
-        training = load_recipe(FOLDER / name).training
-        assert (training.max_steps, training.train_batch_size) == (100_000, 128)
+    training, fset = load_recipe(FOLDER / name).training, load_recipe(FOLDER / "fset-quora").training
+    assert (training.max_steps, training.train_batch_size) == (fset.max_steps, fset.train_batch_size) == (100_000, 128)
+    assert (training.dataset, training.dataset_name) == (fset.dataset, fset.dataset_name)
 
 
-def test_reinforcement_goes_on_from_the_recipes_that_it_names():
-    recipe = load_recipe(FOLDER / "rbm-quora-small")
+FSET = [name for name in NAMES if name.startswith("fset-")]
+
+
+@pytest.mark.parametrize("name", FSET)
+def test_fset_sees_the_answer_in_some_draws(name):
+    """Kazemnejad et al. 2020, section 3.3: without (x, y) among the pairs the model ignores them."""
+    assert 0 < load_recipe(FOLDER / name).training.self_pair_share < 0.5
+
+
+@pytest.mark.parametrize("size", ["", "-small"])
+def test_reinforcement_goes_on_from_the_recipes_that_it_names(size):
+    recipe = load_recipe(FOLDER / f"rbm-quora{size}")
     begun = load_recipe(FOLDER / Path(recipe.training.pretrained).name)
+    assert begun.name == f"residual-lstm-quora{size}"
     assert recipe.model_config == begun.model_config | {"dropout": 0.0}
-    assert recipe.training.dataset_name == begun.training.dataset_name == "clean"
-    assert load_recipe(FOLDER / Path(recipe.training.reward).name).training.task == "match"
+    assert recipe.training.dataset_name == begun.training.dataset_name
+    matcher = load_recipe(FOLDER / Path(recipe.training.reward).name).training
+    assert (matcher.task, matcher.dataset) == ("match", "quora")
+
+
+LI = [
+    f"{model}-autoencoder-{corpus}"
+    for model in ("standard", "hierarchical", "attention")
+    for corpus in ("hotel-reviews", "wikipedia")
+]
+
+
+@pytest.mark.parametrize("name", LI)
+def test_settings_of_li_2015(name):
+    """Sections 4.1 and 4.2, though one published program has batches of 16, another initial weights up to ±0.1."""
+    recipe = load_recipe(FOLDER / name)
+    config, training = recipe.make_config(), recipe.training
+    assert (config.num_layers, config.hidden_size, config.dropout, config.initializer_range) == (4, 1000, 0.2, 0.08)
+    assert config.reverse_source and config.max_length_factor == 1.5
+    assert config.vocab_size == (120_005 if name.endswith("wikipedia") else 25_005)
+    assert (training.optim, training.learning_rate, training.train_batch_size) == ("sgd", 0.1, 32)
+    assert (training.halving_start_epoch, training.halving_interval_epochs) == (5, 0.5)
+    assert (training.num_train_epochs, training.max_grad_norm) == (7, 5)
 
 
 TRAYNOR = [name for name in NAMES if "-lm-" in name and not name.endswith("-small")]
@@ -121,8 +202,7 @@ def test_settings_of_traynor_2018(name):
     assert (config.vocab_size, config.embedding_size, config.max_characters, config.max_words) == (306, 32, 20, 30)
     assert (training.learning_rate, training.lr_scheduler_type, training.max_grad_norm) == (1e-4, "constant", 5)
     assert (training.train_batch_size, training.shuffle_buffer, training.interleaved_documents) == (64, 4096, 128)
-    with torch.device("meta"):
-        model = TASKS[training.task].auto_class.from_config(config)
+    model = make_model(name)
     if training.objective == "autoencode":
         assert config.decode_window is None
         model.requires_grad_(False)
@@ -142,9 +222,18 @@ def test_the_three_sizes_of_traynor_2018():
     assert (wide.num_layers, wide.value_size, wide.key_size) == (wdn.num_layers, wdn.value_size, wdn.key_size)
     assert (wide.num_layers, wide.value_size, wide.key_size) == (4, 2048, 512)
     assert (deep.num_layers, deep.value_size, deep.key_size) == (10, 1024, 256)
-    assert (list(wide.word_encoder_sizes), len(wdn.word_encoder_sizes)) == ([2048] * 4, 6)
+    assert list(wdn.word_encoder_sizes) == [*wide.word_encoder_sizes, 2048, 2048]
     assert list(deep.word_encoder_sizes) == [512] * 8 + [1024]
     assert list(deep.word_decoder_sizes) == [1024] * 2 + [512] * 8
     assert list(wdn.word_decoder_sizes) == [*wide.word_decoder_sizes, 1024, 512, 512, 512]
     assert {config.decode_window for config in (wide, deep, wdn)} == {20}
     assert wdn.sentence_projection and wdn.output_projection and wdn.sentence_noise == 1
+
+
+@pytest.mark.parametrize(("name", "millions"), [("wide-lm-books", 9.8), ("deep-lm-books", 2.6)])
+def test_the_word_encoders_have_the_parameters_that_traynor_2018_counts(name, millions):
+    """Section 4.2.4: the wide one has those of three layers, though section 4.2.3 speaks of four."""
+    model = make_model(name)
+    parts = (model.get_input_embeddings(), model.model.encoder.word_encoder)
+    count = sum(parameter.numel() for part in parts for parameter in part.parameters())
+    assert count / 1e6 == pytest.approx(millions, rel=0.04)

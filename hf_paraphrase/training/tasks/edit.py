@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
+from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...models.outside_words import OpenTokenizer, copies_words
 from ...retrieval import ParaphraseRetriever
-from ..batching import PairCollator, pad_rows
+from ..batching import PairCollator, pad_rows, share_batches
+from ..validation import mean_loss
 from .paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
 
 __all__ = ["EditConfig", "EditTask"]
@@ -24,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 # Pairs looked at for each neighbour that is wanted, where those with a sentence of the example do not count.
 CANDIDATES_A_NEIGHBOR = 8
+# Rows of the validation split that tell whether the pair is used; they are scored three times.
+COMPARED_ROWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +44,8 @@ class EditConfig(ParaphraseConfig):
     num_neighbors: int = field(
         default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
     )
-    num_self_pairs: int = field(
-        default=0, metadata={"help": "K': how often the example itself is among the pairs to draw from; below K."}
+    self_pair_share: float = field(
+        default=0.0, metadata={"help": "K' / (K + K'): the share of the draws that give the example itself; below 1."}
     )
     exclude_shared_sentences: bool = field(
         default=False,
@@ -54,11 +60,8 @@ class EditConfig(ParaphraseConfig):
         super().__post_init__()
         if self.num_neighbors < 1:
             raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
-        if not 0 <= self.num_self_pairs < self.num_neighbors:
-            raise InputError(
-                f"`num_self_pairs` must be at least 0 and below `num_neighbors` ({self.num_neighbors}), "
-                f"not {self.num_self_pairs}"
-            )
+        if not 0 <= self.self_pair_share < 1:
+            raise InputError(f"`self_pair_share` must be in [0, 1), not {self.self_pair_share}")
         if self.copy_unknown_words and self.objective == "rbm":
             raise InputError(
                 "`copy_unknown_words` must be false with `objective: rbm`: a reward reads known words only"
@@ -70,7 +73,11 @@ class EditTask(ParaphraseTask):
 
     Each epoch draws one pair for each example from N'(x), its K nearest pairs and K' times (x, y) itself
     (appendix A.1); an example of which no neighbour is left has (x, y) alone. The neighbours are of the train split.
-    Validation takes the nearest.
+    K' is given by its share of the draws, `self_pair_share`: the paper's K' < K would leave none where K is 1, as in
+    its main results, and a model that never sees (x, y) learns to ignore the pair.
+
+    Validation takes the nearest. On its first rows it also compares the loss with the nearest pair, with a random one
+    of the train split and with the row itself, which tells how much the pair is used.
     """
 
     config_class = EditConfig
@@ -98,12 +105,13 @@ class EditTask(ParaphraseTask):
         }
         if self.training.copy_unknown_words:
             tokenizer = OpenTokenizer(tokenizer, len(tokenizer))
-        return DatasetDict(
+        self.encoded = DatasetDict(
             {
                 split: encode_pairs(self._add_neighbors(pairs), tokenizer, *limits, nested)
                 for split, pairs in rows.items()
             }
         )
+        return self.encoded
 
     def _add_neighbors(self, pairs: Dataset) -> Dataset:
         k = self.training.num_neighbors
@@ -129,18 +137,52 @@ class EditTask(ParaphraseTask):
 
     def _with_pair(self, example: dict[str, Any], place: float) -> dict[str, Any]:
         sources, targets = example["retrieved_source_ids"], example["retrieved_target_ids"]
-        number = int(place * (len(sources) + self.training.num_self_pairs))
+        # The neighbours share what the example itself leaves of the draws, which is the last part.
+        number = int(place / (1 - self.training.self_pair_share) * len(sources))
         if number < len(sources):
-            pair = {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
-        else:
-            pair = {"retrieved_source_ids": example["input_ids"], "retrieved_target_ids": example["labels"]}
-        return example | pair
+            return example | {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
+        return _given(example, example)
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
         super().make_collator(tokenizer)
-        if self.training.copy_unknown_words:
-            return CopyCollator(tokenizer)
-        return EditCollator(tokenizer.pad_token_id)
+        copies = self.training.copy_unknown_words
+        self.collator = CopyCollator(tokenizer) if copies else EditCollator(tokenizer.pad_token_id)
+        return self.collator
+
+    def validate(
+        self,
+        model: nn.Module,
+        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+        counts: np.ndarray,
+        accelerator: Accelerator,
+        stop: Callable[[], bool],
+    ) -> dict[str, float] | None:
+        scores = super().validate(model, shares, counts, accelerator, stop)
+        if scores is None:
+            return None
+        rows = self.encoded["validation"]
+        rows = rows.select(range(min(COMPARED_ROWS, len(rows))))
+        batches = self.make_batches(rows).in_order()
+        for name, examples in self._pairs_compared(rows).items():
+            shares = share_batches(batches, partial(self._collate, examples), accelerator)
+            loss = mean_loss(model, self.loss_sums, shares, counts, accelerator, stop)
+            if loss is None:
+                return None
+            scores[f"loss_{name}_pair"] = loss
+        return scores
+
+    def _pairs_compared(self, rows: Dataset) -> dict[str, list[dict[str, Any]]]:
+        """Rows of the validation split, each with its nearest pair, a random one of the train split and itself."""
+        train, examples = self.encoded["train"], self.features(rows, range(len(rows)), None)
+        others = np.random.default_rng((self.training.seed, 0, 2)).integers(len(train), size=len(rows)).tolist()
+        return {
+            "nearest": examples,
+            "random": [_given(row, pair) for row, pair in zip(examples, train.__getitems__(others), strict=True)],
+            "own": [_given(row, row) for row in examples],
+        }
+
+    def _collate(self, examples: Sequence[dict[str, Any]], rows: Sequence[int]) -> dict[str, torch.Tensor]:
+        return self.collator([examples[row] for row in rows])
 
 
 class EditCollator(PairCollator):
@@ -194,6 +236,11 @@ def _with_text(pairs: Dataset) -> Dataset:
     if len(kept) < len(pairs):
         logger.warning("left out %d of %d pairs: one side is blank", len(pairs) - len(kept), len(pairs))
     return kept
+
+
+def _given(example: dict[str, Any], pair: dict[str, Any]) -> dict[str, Any]:
+    """An example with another, or itself, as its retrieved pair."""
+    return example | {"retrieved_source_ids": pair["input_ids"], "retrieved_target_ids": pair["labels"]}
 
 
 def _drop_shared(row: dict[str, Any], k: int) -> dict[str, list]:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from itertools import product
 
+import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 
 from hf_paraphrase.errors import InputError
@@ -13,6 +16,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.tasks import edit
 from hf_paraphrase.training.tasks.edit import EditConfig, EditTask
 
 from ..tiny_runs import assert_equal, last_weights, make_pairs, send_after
@@ -69,19 +73,27 @@ def test_an_example_without_neighbours_has_itself(tokenizer):
     assert texts_of(tokenizer, example) == ("a b", "b a")
 
 
-def test_pairs_are_drawn_uniformly_from_k_neighbours_and_the_example_repeated(tokenizer):
-    task = task_of(num_neighbors=3, num_self_pairs=2)
+@pytest.mark.parametrize(("k", "share"), [(3, 0.4), (1, 4 / 9), (1, 0.0), (3, 0.0)])
+def test_the_example_has_its_share_of_the_draws_and_the_neighbours_the_rest(tokenizer, k, share):
+    """Equation 1 and appendix A.1; one neighbour leaves room for the example too."""
+    task = task_of(num_neighbors=k, self_pair_share=share)
     encoded = encode(task, tokenizer)["train"]
     epochs = 3000
     drawn = Counter(texts_of(tokenizer, task.features(encoded, [0], epoch)[0]) for epoch in range(epochs))
-    assert len(drawn) == 4
+    assert len(drawn) == k + (share > 0)
     for pair, count in drawn.items():
-        expected = (2 if pair == ("a b c", "c b a") else 1) / 5
+        expected = share if pair == ("a b c", "c b a") else (1 - share) / k
         assert abs(count / epochs - expected) < 0.035, pair
 
 
+def test_validation_takes_the_nearest_pair_whatever_the_share(tokenizer):
+    task = task_of(num_neighbors=1, self_pair_share=0.99)
+    (example,) = task.features(encode(task, tokenizer)["validation"], [0], None)
+    assert texts_of(tokenizer, example) == ("a b c", "c b a")
+
+
 def test_draws_follow_from_seed_epoch_and_row_alone(tokenizer):
-    tasks = [task_of(num_neighbors=4, num_self_pairs=1, seed=seed) for seed in (1, 1, 2)]
+    tasks = [task_of(num_neighbors=4, self_pair_share=0.2, seed=seed) for seed in (1, 1, 2)]
     encoded = encode(tasks[0], tokenizer)["train"]
 
     def draw(task, rows):
@@ -131,8 +143,8 @@ def test_an_example_without_neighbours_copies_from_itself(tokenizer):
     ("fields", "message"),
     [
         ({"num_neighbors": 0}, "`num_neighbors` must be at least 1"),
-        ({"num_neighbors": 2, "num_self_pairs": 2}, r"below `num_neighbors` \(2\)"),
-        ({"num_self_pairs": -1}, "`num_self_pairs` must be at least 0"),
+        ({"self_pair_share": 1.0}, r"`self_pair_share` must be in \[0, 1\), not 1.0"),
+        ({"self_pair_share": -0.1}, r"`self_pair_share` must be in \[0, 1\), not -0.1"),
         (
             {"copy_unknown_words": True, "objective": "rbm", "reward": "rouge", "pretrained": "p"},
             "`copy_unknown_words` must be false",
@@ -150,7 +162,7 @@ def make_recipe(**fields) -> Recipe:
     training = EditConfig(
         dataset="reversed_words",
         num_neighbors=3,
-        num_self_pairs=1,
+        self_pair_share=0.25,
         num_train_epochs=2,
         train_batch_size=9,
         learning_rate=0.02,
@@ -175,7 +187,9 @@ COPYING |= {"embedding_size": 8, "hidden_size": 8, "num_layers": 1}
 
 
 def test_a_copying_model_learns_and_resumes(tmp_path, monkeypatch):
-    recipe = Recipe("tiny", COPYING, {"num_beams": 2}, make_recipe(copy_unknown_words=True, num_self_pairs=0).training)
+    recipe = Recipe(
+        "tiny", COPYING, {"num_beams": 2}, make_recipe(copy_unknown_words=True, self_pair_share=0.0).training
+    )
     summary = train(recipe, tmp_path / "copy", dataset=make_pairs())
     assert summary["vocab_size"] == 9
     assert summary["last"]["eval_loss"] < summary["evaluations"][0]["eval_loss"]
@@ -223,6 +237,71 @@ def test_a_reward_fine_tunes_with_the_pairs(tmp_path, model):
     assert 0 <= summary["best"]["eval_reward"] <= 1
     begun, ended = last_weights(tmp_path / "begun"), last_weights(tmp_path / "rbm")
     assert any(not torch.equal(weight, begun[name]) for name, weight in ended.items())
+
+
+class PairReader(torch.nn.Module):
+    """Costs a row as many nats as words of its target are not in the target of its pair."""
+
+    def forward(self, labels, retrieved_target_ids, **inputs):
+        missing = (labels[:, :, None] != retrieved_target_ids[:, None]).all(-1) & (labels != -100)
+        return missing.sum()
+
+
+def test_validation_says_whether_the_pair_is_used(tokenizer, monkeypatch):
+    task = task_of(num_neighbors=2, self_pair_share=0.5, train_batch_size=2)
+    rows = DatasetDict(train=dataset_of(ROWS), validation=dataset_of([("a b d", "d c"), ("x y", "a b c"), ("x", "z")]))
+    encoded = task.encode(rows, tokenizer)
+    task.make_collator(tokenizer)
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    counts = task.counts(encoded["validation"])
+    scores = task.validate(PairReader(), batches_of(task, encoded["validation"]), counts, Accelerator(cpu=True), bool)
+    nearest = task.features(encoded["validation"], [0, 1, 2], None)
+    expected = sum(len(set(example["labels"]) - set(example["retrieved_target_ids"])) for example in nearest) / sum(
+        counts
+    )
+    assert scores["loss"] == scores["loss_nearest_pair"] == pytest.approx(expected)
+    assert scores["loss_own_pair"] == 0 < scores["loss_nearest_pair"]
+    train = [set(row["labels"]) for row in encoded["train"]]
+    # A random pair is one of the train split: one of so many sums.
+    sums = {
+        sum(len(set(example["labels"]) - pair) for example, pair in zip(nearest, pairs, strict=True))
+        for pairs in product(train, repeat=3)
+    }
+    assert round(scores["loss_random_pair"] * sum(counts)) in sums
+    assert task.cost(scores) == scores["loss"]
+
+
+def batches_of(task, rows):
+    yield task.collator(task.features(rows, range(len(rows)), None)), np.arange(len(rows))
+
+
+def test_a_comparison_of_pairs_that_is_stopped_gives_no_scores(tokenizer, monkeypatch):
+    task = task_of(train_batch_size=1)
+    encoded = encode(task, tokenizer)
+    task.make_collator(tokenizer)
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    answers = iter([False, False, True])
+    counts = task.counts(encoded["validation"])
+    shares = batches_of(task, encoded["validation"])
+    assert task.validate(PairReader(), shares, counts, Accelerator(cpu=True), lambda: next(answers)) is None
+
+
+def test_the_first_rows_of_a_long_validation_split_are_compared(tokenizer, monkeypatch):
+    monkeypatch.setattr(edit, "COMPARED_ROWS", 2)
+    task = task_of(num_neighbors=1)
+    rows = DatasetDict(train=dataset_of(ROWS), validation=dataset_of([("a", "a"), ("a", "a"), ("a b d", "x x")]))
+    encoded = task.encode(rows, tokenizer)
+    task.make_collator(tokenizer)
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    counts = task.counts(encoded["validation"])
+    scores = task.validate(PairReader(), batches_of(task, encoded["validation"]), counts, Accelerator(cpu=True), bool)
+    assert scores["loss_nearest_pair"] == 0 < scores["loss"]
+
+
+def test_the_losses_of_the_pairs_stand_in_the_summary(tmp_path):
+    last = train(make_recipe(max_steps=2), tmp_path, dataset=make_pairs())["last"]
+    assert last["eval_loss_nearest_pair"] == pytest.approx(last["eval_loss"])
+    assert {"eval_loss_random_pair", "eval_loss_own_pair"} <= last.keys()
 
 
 def test_models_that_read_no_pairs_are_refused(tmp_path):
