@@ -154,8 +154,8 @@ def test_the_baselines_train_as_fset_does(name):
 FSET = [name for name in NAMES if name.startswith("fset-")]
 
 
-@pytest.mark.parametrize("name", FSET)
-def test_fset_sees_the_answer_in_some_draws(name):
+@pytest.mark.parametrize("name", [*FSET, "edit-lstm-quora", "copy-editor-quora", "rae-quora"])
+def test_an_editor_sees_the_answer_in_some_draws(name):
     """Kazemnejad et al. 2020, section 3.3: without (x, y) among the pairs the model ignores them."""
     assert 0 < load_recipe(FOLDER / name).training.self_pair_share < 0.5
 
