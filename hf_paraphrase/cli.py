@@ -8,7 +8,7 @@ import sys
 from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -42,9 +42,6 @@ from .cli_options import (
     read_training_config,
 )
 from .errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["app", "main"]
 
@@ -113,13 +110,12 @@ class _TrainCommand(TyperCommand):
     """Adds the recipe's fields to `--help`."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        from .training.tasks import ParaphraseTask
+        from .training.arguments import ParaphraseConfig
 
         super().format_help(ctx, formatter)
-        config_class = ParaphraseTask.config_class
-        types = get_type_hints(config_class)
+        types = get_type_hints(ParaphraseConfig)
         options = {parameter.name for parameter in self.params}
-        others = [field for field in fields(config_class) if field.name not in options]
+        others = [field for field in fields(ParaphraseConfig) if field.name not in options]
         with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
             formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
 

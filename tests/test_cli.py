@@ -4,6 +4,8 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,40 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_version(capsys: pytest.CaptureFixture) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("hf-paraphrase 0.")
+
+
+ALL_HELP = """
+import contextlib, io, sys
+import typer
+from hf_paraphrase.cli import app, main
+
+def walk(command, path):
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, [*path, name])
+
+for path in walk(typer.main.get_command(app), []):
+    for option in ("--help", *(["--version"] if not path else [])):
+        out = io.StringIO()
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(out):
+            main([*path, option])
+        assert out.getvalue().strip(), path
+        print(*path, option)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_help_and_version_load_no_heavy_library() -> None:
+    done = subprocess.run([sys.executable, "-c", ALL_HELP], capture_output=True, text=True, check=True)
+    *asked, loaded = done.stdout.splitlines()
+    assert {"--version", "--help", "train --help", "datasets preview --help", "push --help"} <= set(asked)
+    assert not set(loaded.split()) & {"torch", "transformers", "datasets", "evaluate", "numpy", "pyarrow"}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "hf_paraphrase", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("hf-paraphrase 0.")
 
 
 def test_help_of_train_lists_the_fields(capsys: pytest.CaptureFixture) -> None:

@@ -11,9 +11,10 @@ from transformers import AutoTokenizer
 from hf_paraphrase import FsetConfig
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
+from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.signals import TrainingInterrupted
-from hf_paraphrase.training.tasks.paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
+from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask, encode_pairs
 
 from ..tiny_runs import WORDS, assert_equal, last_weights, make_pairs, make_recipe, send_after
 
