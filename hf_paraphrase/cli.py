@@ -14,21 +14,29 @@ import typer
 from typer.core import TyperCommand
 
 from . import __version__
+from .cli_corpus import (
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
+    SampleSeed,
+    TrainedCorpus,
+    choose_corpus,
+    read_evaluated_corpus,
+    take_rows,
+)
 from .cli_datasets import app as datasets_app
 from .cli_explain import app as explain_app
 from .cli_hub import app as hub_app
 from .cli_hub import push_trained
 from .cli_matching import evaluate_matcher
 from .cli_options import (
-    DataDir,
-    DatasetKwargs,
-    DatasetName,
     Decoding,
     DiversityPenalty,
-    EvaluatedCorpus,
-    EvaluatedSplit,
     Fidelity,
-    MaxSamples,
     MeteorStages,
     MeteorVariant,
     Metrics,
@@ -38,8 +46,6 @@ from .cli_options import (
     WordVectors,
     choose_metrics,
     parse_decoding,
-    parse_pairs,
-    read_training_config,
 )
 from .errors import InputError
 
@@ -132,7 +138,11 @@ def train(
     ctx: typer.Context,
     recipe: Annotated[Path, typer.Option(help="Folder with config.json, generation_config.json and training.yaml.")],
     output_dir: Annotated[Path, typer.Option(help="Where the model, the checkpoints and the logs go.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    dataset: TrainedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
     push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
@@ -152,6 +162,8 @@ def train(
     \b
     hf-paraphrase train --recipe hub_configs/residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
     hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
+    hf-paraphrase train --recipe hub_configs/residual-lstm-quora-small --output-dir runs/mine \\
+        --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
     accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
 
     Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
@@ -164,6 +176,7 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    chosen, corpus = choose_corpus(chosen, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     if grid and push_to_hub:
         raise InputError("--search trains several models; share the best one afterwards with: hf-paraphrase push DIR")
     repo_id = hub_model_id or output_dir.resolve().name
@@ -174,10 +187,10 @@ def train(
     if grid:
         from .training.search import parse_grid, search
 
-        for run in search(chosen, parse_grid(grid), output_dir, data_dir=data_dir)["runs"]:
+        for run in search(chosen, parse_grid(grid), output_dir, data_dir=corpus.data_dir)["runs"]:
             typer.echo(f"{run['cost']:.4f}  {run['folder']}")
         return
-    run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
+    run_training(chosen, output_dir, data_dir=corpus.data_dir, overwrite=overwrite, resume=resume)
     if push_to_hub:
         push_trained(output_dir, repo_id, hub_private_repo)
 
@@ -187,13 +200,12 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
     dataset: EvaluatedCorpus = None,
     dataset_name: DatasetName = None,
-    dataset_kwargs: DatasetKwargs = None,
     data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     split: EvaluatedSplit = "test",
     max_samples: MaxSamples = None,
-    sample_seed: Annotated[
-        int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
-    ] = None,
+    sample_seed: SampleSeed = None,
     num_beams: Annotated[
         list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
     ] = None,
@@ -233,7 +245,6 @@ def evaluate(
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     """
-    from .datasets import load_dataset
     from .evaluation import evaluate_paraphraser, format_results
 
     chosen = choose_metrics(
@@ -251,16 +262,8 @@ def evaluate(
         diversity_penalty=diversity_penalty,
         fidelity=fidelity,
     )
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
-    if dataset is None:
-        trained_on = read_training_config(model)
-        dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
-        data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
-    rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
-    if sample_seed is not None:
-        rows = rows.shuffle(seed=sample_seed)
-    if max_samples is not None:
-        rows = rows.select(range(min(max_samples, len(rows))))
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    rows = take_rows(corpus.load(split), max_samples, sample_seed)
     results = evaluate_paraphraser(
         model,
         None,
@@ -273,13 +276,7 @@ def evaluate(
         seed=seed,
         output_dir=output_dir,
         split=split,
-        data={
-            "path": dataset,
-            "name": dataset_name,
-            "kwargs": kwargs,
-            "max_samples": max_samples,
-            "sample_seed": sample_seed,
-        },
+        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
         num_neighbors=num_neighbors or [1],
         num_candidates=num_candidates,
         select=select,

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from .errors import InputError
 
-if TYPE_CHECKING:
-    from .training.arguments import TrainingConfig
-
 __all__ = [
-    "DataDir",
-    "DatasetKwargs",
-    "DatasetName",
     "Decoding",
     "DiversityPenalty",
-    "EvaluatedCorpus",
-    "EvaluatedSplit",
     "Fidelity",
-    "MaxSamples",
     "Metrics",
     "MeteorStages",
     "MeteorVariant",
@@ -33,19 +24,8 @@ __all__ = [
     "choose_metrics",
     "parse_decoding",
     "parse_pairs",
-    "read_training_config",
 ]
 
-EvaluatedCorpus = Annotated[
-    str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
-]
-DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
-DatasetKwargs = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-]
-DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
-EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
-MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
 Metrics = Annotated[
     str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
 ]
@@ -138,16 +118,3 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
             raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
         parsed[key] = parse_scalar(value)
     return parsed
-
-
-def read_training_config(model: str) -> TrainingConfig:
-    """What a run in an output folder of `train` was trained on and how.
-
-    Raises:
-        InputError: It is no such folder.
-    """
-    from .training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training
