@@ -37,6 +37,7 @@ from .cli_options import (
     Decoding,
     DiversityPenalty,
     Fidelity,
+    Lowercase,
     MeteorStages,
     MeteorVariant,
     Metrics,
@@ -212,9 +213,7 @@ def evaluate(
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
     metrics: Metrics = "bleu",
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase/--cased", help="Ignore case, as tokenizers of lower-cased words do.")
-    ] = True,
+    lowercase: Lowercase = True,
     tokenize: Tokenize = "13a",
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
@@ -395,18 +394,20 @@ def curves(
 def score(
     predictions: Annotated[
         list[Path],
-        typer.Option(help="Outputs: one a line, or .jsonl of `evaluate`; repeat it for several runs."),
+        typer.Option(help="Outputs, as .jsonl, .csv, .tsv or lines of text; repeat it for several runs."),
     ],
     references: Annotated[
         list[Path] | None,
-        typer.Option(help="References, one a line; repeatable. By default those of the .jsonl files."),
+        typer.Option(help="References; repeatable.  [default: those beside the predictions]"),
     ] = None,
-    sources: Annotated[Path | None, typer.Option(help="Sources, one a line, for pinc and ibleu.")] = None,
-    metrics: Metrics = "bleu,ter,rouge",
+    sources: Annotated[
+        Path | None, typer.Option(help="Sources, for pinc and ibleu.  [default: those beside the predictions]")
+    ] = None,
+    metrics: Metrics = "bleu,ter",
     against: Annotated[
         list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
     ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case, as ter, rouge and meteor do.")] = False,
+    lowercase: Lowercase = True,
     tokenize: Tokenize = "13a",
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
@@ -422,6 +423,14 @@ def score(
     \b
     hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge
     hf-paraphrase score --predictions ours.txt --references refs1.txt --references refs2.txt --against theirs.txt
+    hf-paraphrase score --predictions paraphrases.jsonl --references test.csv --metrics bleu,pinc
+
+    A .jsonl file has an object a line, a .csv or .tsv file columns that its first line names; they are read by name:
+    prediction (or the first of paraphrases, as `paraphrase --json` writes them), references, reference or target, and
+    source. Any other file has a text a line.
+
+    Case is ignored unless --cased is given, as in `evaluate` and in the papers, whose corpora are lower-cased. The
+    signatures say which, as case:lc or case:mixed.
     """
     from .metrics.score_files import read_scored_texts
     from .metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems

@@ -15,6 +15,7 @@ __all__ = [
     "DiversityPenalty",
     "Fidelity",
     "Metrics",
+    "Lowercase",
     "MeteorStages",
     "MeteorVariant",
     "NumBeamGroups",
@@ -28,6 +29,9 @@ __all__ = [
 
 Metrics = Annotated[
     str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
+]
+Lowercase = Annotated[
+    bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
 ]
 Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
 WordVectors = Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")]
@@ -56,15 +60,21 @@ def choose_metrics(
     """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
 
     Raises:
-        InputError: A metric lacks what it needs.
+        InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
     """
     names = [name.strip() for name in metrics.split(",")]
     if "embedding_greedy" in names and word_vectors is None:
         raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
+    stages = tuple(meteor_stages.split(","))
+    if "meteor" in names and meteor_variant == "nltk":
+        from .metrics.meteor.nltk_variant import check_stages
+
+        check_stages(stages, "--meteor-stages")
     words = {"tokenize": tokenize, "lowercase": lowercase}
     options = {
         **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
-        "meteor": {"variant": meteor_variant, "stages": tuple(meteor_stages.split(",")), "tokenize": tokenize},
+        "ter": {"case_sensitive": not lowercase},
+        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
         "embedding_greedy": {"word_vectors": word_vectors, **words},
     }
     return {"metrics": names, "options": options}
