@@ -37,7 +37,7 @@ class AnswerKey:
         ratings: For each question of the first experiment `row` and `system`.
         preference: For each question of the second one `row`, and the systems that are `first` and `second`.
         seed: Of the draw.
-        equal: Pairs of systems, `first` and `second`, that wrote the same for a `row`: ties that nobody is asked about.
+        equal: Pairs of systems, `first` and `second`, that wrote the same for a `row`: ties that nobody is asked of.
     """
 
     systems: list[str]
