@@ -429,8 +429,8 @@ def score(
     prediction (or the first of paraphrases, as `paraphrase --json` writes them), references, reference or target, and
     source. Any other file has a text a line.
 
-    Case is ignored unless --cased is given, as in `evaluate` and in the papers, whose corpora are lower-cased. The
-    signatures say which, as case:lc or case:mixed.
+    Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
+    with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
     """
     from .metrics.score_files import read_scored_texts
     from .metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems

@@ -34,8 +34,8 @@ SCORED_METRICS = {
     "pinc": (("sources",), ("pinc",)),
     "ibleu": (("references", "sources"), ("ibleu",)),
 }
-# A score heeds no case unless it is asked to: the papers' corpora are lower-cased, and so is what models of words
-# write; ROUGE and METEOR know no other way, and TER knows both.
+# A score heeds no case unless it is asked to. No paper says what theirs do; but models of words write lower case, so
+# do the examples of Prakash et al. 2016 (Table 5), and METEOR, TER and rouge-score ignore case by themselves.
 DEFAULT_OPTIONS = dict.fromkeys(("bleu", "pinc", "ibleu", "embedding_greedy"), {"lowercase": True})
 
 
