@@ -35,8 +35,8 @@ SCORED_METRICS = {
     "ibleu": (("references", "sources"), ("ibleu",)),
 }
 # A score heeds no case unless it is asked to. No paper says what theirs do, but the outputs that they print are lower
-# case (Prakash et al. 2016, Table 5; Kazemnejad et al. 2020, Table 6), as are those of our models of words; METEOR, TER
-# and rouge-score ignore case by themselves.
+# case (Prakash et al. 2016, Table 5; Kazemnejad et al. 2020, Table 6), as are those of our models of words; METEOR,
+# TER and rouge-score ignore case by themselves.
 DEFAULT_OPTIONS = dict.fromkeys(("bleu", "pinc", "ibleu", "embedding_greedy"), {"lowercase": True})
 
 
