@@ -1,7 +1,7 @@
 """Research models of paraphrasing as first-class citizens of the Hugging Face ecosystem.
 
 Importing this package registers its models with transformers' Auto classes and brings the `text2text-generation`
-pipeline back. Its public names are loaded when they are first used.
+pipeline back, as soon as transformers is imported too. Its public names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .registration import register
+from .deferred import register_with_transformers
 
 if TYPE_CHECKING:
     from .datasets import dataset_card, list_datasets, load_dataset
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
     from .models.pipeline_text2text import Text2TextGenerationPipeline
     from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
+    from .registration import register
     from .retrieval import ParaphraseRetriever
     from .tokenization import train_word_tokenizer
 
@@ -101,6 +102,7 @@ MODULES = {
     "list_metrics": "metrics",
     "load_dataset": "datasets",
     "load_metric": "metrics",
+    "register": "registration",
     "train_word_tokenizer": "tokenization",
 }
 
@@ -115,4 +117,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-register()
+register_with_transformers()

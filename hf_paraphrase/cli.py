@@ -8,27 +8,36 @@ import sys
 from dataclasses import MISSING, Field, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from . import __version__
+from .cli_corpus import (
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
+    SampleSeed,
+    TrainedCorpus,
+    choose_corpus,
+    read_evaluated_corpus,
+    take_rows,
+)
 from .cli_datasets import app as datasets_app
 from .cli_explain import app as explain_app
 from .cli_hub import app as hub_app
 from .cli_hub import push_trained
 from .cli_matching import evaluate_matcher
 from .cli_options import (
-    DataDir,
-    DatasetKwargs,
-    DatasetName,
     Decoding,
     DiversityPenalty,
-    EvaluatedCorpus,
-    EvaluatedSplit,
     Fidelity,
-    MaxSamples,
+    Lowercase,
     MeteorStages,
     MeteorVariant,
     Metrics,
@@ -38,13 +47,8 @@ from .cli_options import (
     WordVectors,
     choose_metrics,
     parse_decoding,
-    parse_pairs,
-    read_training_config,
 )
 from .errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["app", "main"]
 
@@ -113,13 +117,12 @@ class _TrainCommand(TyperCommand):
     """Adds the recipe's fields to `--help`."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        from .training.tasks import ParaphraseTask
+        from .training.arguments import ParaphraseConfig
 
         super().format_help(ctx, formatter)
-        config_class = ParaphraseTask.config_class
-        types = get_type_hints(config_class)
+        types = get_type_hints(ParaphraseConfig)
         options = {parameter.name for parameter in self.params}
-        others = [field for field in fields(config_class) if field.name not in options]
+        others = [field for field in fields(ParaphraseConfig) if field.name not in options]
         with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
             formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
 
@@ -136,7 +139,11 @@ def train(
     ctx: typer.Context,
     recipe: Annotated[Path, typer.Option(help="Folder with config.json, generation_config.json and training.yaml.")],
     output_dir: Annotated[Path, typer.Option(help="Where the model, the checkpoints and the logs go.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    dataset: TrainedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
     push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
@@ -156,6 +163,8 @@ def train(
     \b
     hf-paraphrase train --recipe hub_configs/residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
     hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
+    hf-paraphrase train --recipe hub_configs/residual-lstm-quora-small --output-dir runs/mine \\
+        --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
     accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
 
     Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
@@ -168,6 +177,7 @@ def train(
     from .training.recipe import load_recipe
 
     chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
+    chosen, corpus = choose_corpus(chosen, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     if grid and push_to_hub:
         raise InputError("--search trains several models; share the best one afterwards with: hf-paraphrase push DIR")
     repo_id = hub_model_id or output_dir.resolve().name
@@ -178,10 +188,10 @@ def train(
     if grid:
         from .training.search import parse_grid, search
 
-        for run in search(chosen, parse_grid(grid), output_dir, data_dir=data_dir)["runs"]:
+        for run in search(chosen, parse_grid(grid), output_dir, data_dir=corpus.data_dir)["runs"]:
             typer.echo(f"{run['cost']:.4f}  {run['folder']}")
         return
-    run_training(chosen, output_dir, data_dir=data_dir, overwrite=overwrite, resume=resume)
+    run_training(chosen, output_dir, data_dir=corpus.data_dir, overwrite=overwrite, resume=resume)
     if push_to_hub:
         push_trained(output_dir, repo_id, hub_private_repo)
 
@@ -191,22 +201,19 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
     dataset: EvaluatedCorpus = None,
     dataset_name: DatasetName = None,
-    dataset_kwargs: DatasetKwargs = None,
     data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     split: EvaluatedSplit = "test",
     max_samples: MaxSamples = None,
-    sample_seed: Annotated[
-        int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
-    ] = None,
+    sample_seed: SampleSeed = None,
     num_beams: Annotated[
         list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
     ] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
     metrics: Metrics = "bleu",
-    lowercase: Annotated[
-        bool, typer.Option("--lowercase/--cased", help="Ignore case, as tokenizers of lower-cased words do.")
-    ] = True,
+    lowercase: Lowercase = True,
     tokenize: Tokenize = "13a",
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
@@ -237,7 +244,6 @@ def evaluate(
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     """
-    from .datasets import load_dataset
     from .evaluation import evaluate_paraphraser, format_results
 
     chosen = choose_metrics(
@@ -255,16 +261,8 @@ def evaluate(
         diversity_penalty=diversity_penalty,
         fidelity=fidelity,
     )
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
-    if dataset is None:
-        trained_on = read_training_config(model)
-        dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
-        data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
-    rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
-    if sample_seed is not None:
-        rows = rows.shuffle(seed=sample_seed)
-    if max_samples is not None:
-        rows = rows.select(range(min(max_samples, len(rows))))
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    rows = take_rows(corpus.load(split), max_samples, sample_seed)
     results = evaluate_paraphraser(
         model,
         None,
@@ -277,13 +275,7 @@ def evaluate(
         seed=seed,
         output_dir=output_dir,
         split=split,
-        data={
-            "path": dataset,
-            "name": dataset_name,
-            "kwargs": kwargs,
-            "max_samples": max_samples,
-            "sample_seed": sample_seed,
-        },
+        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
         num_neighbors=num_neighbors or [1],
         num_candidates=num_candidates,
         select=select,
@@ -402,18 +394,20 @@ def curves(
 def score(
     predictions: Annotated[
         list[Path],
-        typer.Option(help="Outputs: one a line, or .jsonl of `evaluate`; repeat it for several runs."),
+        typer.Option(help="Outputs, as .jsonl, .csv, .tsv or lines of text; repeat it for several runs."),
     ],
     references: Annotated[
         list[Path] | None,
-        typer.Option(help="References, one a line; repeatable. By default those of the .jsonl files."),
+        typer.Option(help="References; repeatable.  [default: those beside the predictions]"),
     ] = None,
-    sources: Annotated[Path | None, typer.Option(help="Sources, one a line, for pinc and ibleu.")] = None,
-    metrics: Metrics = "bleu,ter,rouge",
+    sources: Annotated[
+        Path | None, typer.Option(help="Sources, for pinc and ibleu.  [default: those beside the predictions]")
+    ] = None,
+    metrics: Metrics = "bleu,ter",
     against: Annotated[
         list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
     ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case, as ter, rouge and meteor do.")] = False,
+    lowercase: Lowercase = True,
     tokenize: Tokenize = "13a",
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
@@ -429,6 +423,14 @@ def score(
     \b
     hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge
     hf-paraphrase score --predictions ours.txt --references refs1.txt --references refs2.txt --against theirs.txt
+    hf-paraphrase score --predictions paraphrases.jsonl --references test.csv --metrics bleu,pinc
+
+    A .jsonl file has an object a line, a .csv or .tsv file columns that its first line names; they are read by name:
+    prediction (or the first of paraphrases, as `paraphrase --json` writes them), references, reference or target, and
+    source. Any other file has a text a line.
+
+    Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
+    with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
     """
     from .metrics.score_files import read_scored_texts
     from .metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import parse_pairs
+from .cli_corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, read_corpus
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -56,12 +56,10 @@ def info(name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase
 @app.command()
 def preview(
     name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase datasets list`.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
-    data_files: Annotated[list[Path] | None, typer.Option(help="File of the corpus `pairs`; repeatable.")] = None,
-    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")] = None,
-    dataset_kwargs: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-    ] = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of each split to show.")] = 3,
     plot: Annotated[Path | None, typer.Option(help="A PNG file for the distribution of the lengths.")] = None,
 ) -> None:
@@ -72,13 +70,11 @@ def preview(
     hf-paraphrase datasets preview quora --data-dir data/quora --dataset-name clean --rows 10
     hf-paraphrase datasets preview pairs --data-files mine.csv --dataset-kwargs source_column=question
     """
-    from .datasets import load_dataset
     from .datasets.statistics import count_lengths, plot_lengths
 
     if plot is not None and importlib.util.find_spec("matplotlib") is None:
         raise InputError("--plot needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or ())
-    splits = load_dataset(name, dataset_name, data_dir, data_files=data_files or None, **kwargs)
+    splits = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs).load()
     lengths = {split: count_lengths(content) for split, content in splits.items()}
     for split, content in splits.items():
         typer.echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")

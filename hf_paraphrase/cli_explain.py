@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .cli_options import parse_pairs
+from .cli_corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, read_corpus, take_rows
 from .errors import InputError
 
 __all__ = ["app"]
@@ -43,12 +43,11 @@ def heatmap(
 @app.command()
 def pairs(
     model: Model,
-    dataset: Annotated[str, typer.Option(help="Corpus of sentence pairs: one of `hf-paraphrase datasets list`.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
-    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")] = None,
-    dataset_kwargs: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-    ] = None,
+    dataset: DatasetOption,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     split: Annotated[str, typer.Option(help="Split to look through.")] = "test",
     rows: Annotated[int | None, typer.Option(min=1, help="First rows only.")] = None,
     top: Annotated[int, typer.Option(min=1, help="Pairs of words for each unit.")] = 5,
@@ -59,15 +58,13 @@ def pairs(
     \b
     hf-paraphrase explain-match pairs runs/coupled-lstm-snli --dataset snli --data-dir data/snli --output pairs.md
     """
-    from .datasets import load_dataset
     from .files import write_text
     from .match_explanation import format_exciting_pairs, load_matcher, most_exciting_pairs
 
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or ())
-    content = load_dataset(dataset, dataset_name, data_dir, split=split, **kwargs)
+    content = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs).load(split)
     if not {"sentence1", "sentence2"} <= set(content.column_names):
         raise InputError(f"{dataset} has no sentence pairs; its columns are {', '.join(content.column_names)}")
-    content = content.select(range(min(rows or len(content), len(content))))
+    content = take_rows(content, rows)
     texts = ((row["sentence1"], row["sentence2"]) for row in content if row["sentence2"])
     table = format_exciting_pairs(most_exciting_pairs(*load_matcher(model), texts, top=top))
     if output is None:

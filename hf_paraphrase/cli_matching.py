@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
-from .cli_options import (
+from .cli_corpus import (
     DataDir,
+    DataFiles,
     DatasetKwargs,
     DatasetName,
     EvaluatedCorpus,
     EvaluatedSplit,
     MaxSamples,
-    NumSamples,
-    parse_pairs,
-    read_training_config,
+    read_evaluated_corpus,
+    take_rows,
 )
+from .cli_options import NumSamples
 
 __all__ = ["evaluate_matcher"]
 
@@ -26,8 +27,9 @@ def evaluate_matcher(
     model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
     dataset: EvaluatedCorpus = None,
     dataset_name: DatasetName = None,
-    dataset_kwargs: DatasetKwargs = None,
     data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     split: EvaluatedSplit = "test",
     threshold_split: Annotated[str, typer.Option(help="Split that chooses the threshold of F1.")] = "validation",
     max_samples: MaxSamples = None,
@@ -42,19 +44,12 @@ def evaluate_matcher(
     hf-paraphrase evaluate-matcher runs/twitter --data-dir data/twitter_url --output-dir runs/twitter/evaluation
     hf-paraphrase evaluate-matcher runs/first --dataset wikiqa --data-dir data/wikiqa --split validation
     """
-    from .datasets import load_dataset
     from .matching import evaluate_matcher as evaluate
     from .matching import format_matching_results
 
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
-    if dataset is None:
-        trained_on = read_training_config(model)
-        dataset, dataset_name = trained_on.dataset, dataset_name or trained_on.dataset_name
-        data_dir, kwargs = data_dir or trained_on.data_dir, {**trained_on.dataset_kwargs, **kwargs}
-    splits = load_dataset(dataset, name=dataset_name, data_dir=data_dir, **kwargs)
-    rows = splits[split]
-    if max_samples is not None:
-        rows = rows.select(range(min(max_samples, len(rows))))
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    splits = corpus.load()
+    rows = take_rows(splits[split], max_samples)
     results = evaluate(
         model,
         None,
@@ -65,6 +60,6 @@ def evaluate_matcher(
         seed=seed,
         output_dir=output_dir,
         split=split,
-        data={"path": dataset, "name": dataset_name, "kwargs": kwargs, "max_samples": max_samples},
+        data=corpus.describe(max_samples=max_samples),
     )
     typer.echo(format_matching_results(results))

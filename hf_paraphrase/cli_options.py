@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from .errors import InputError
 
-if TYPE_CHECKING:
-    from .training.arguments import TrainingConfig
-
 __all__ = [
-    "DataDir",
-    "DatasetKwargs",
-    "DatasetName",
     "Decoding",
     "DiversityPenalty",
-    "EvaluatedCorpus",
-    "EvaluatedSplit",
     "Fidelity",
-    "MaxSamples",
     "Metrics",
+    "Lowercase",
     "MeteorStages",
     "MeteorVariant",
     "NumBeamGroups",
@@ -33,21 +25,13 @@ __all__ = [
     "choose_metrics",
     "parse_decoding",
     "parse_pairs",
-    "read_training_config",
 ]
 
-EvaluatedCorpus = Annotated[
-    str | None, typer.Option(help="Corpus (hf_paraphrase.list_datasets()); by default what a run was trained on.")
-]
-DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
-DatasetKwargs = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
-]
-DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
-EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
-MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
 Metrics = Annotated[
     str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
+]
+Lowercase = Annotated[
+    bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
 ]
 Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
 WordVectors = Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")]
@@ -76,15 +60,21 @@ def choose_metrics(
     """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
 
     Raises:
-        InputError: A metric lacks what it needs.
+        InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
     """
     names = [name.strip() for name in metrics.split(",")]
     if "embedding_greedy" in names and word_vectors is None:
         raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
+    stages = tuple(meteor_stages.split(","))
+    if "meteor" in names and meteor_variant == "nltk":
+        from .metrics.meteor.nltk_variant import check_stages
+
+        check_stages(stages, "--meteor-stages")
     words = {"tokenize": tokenize, "lowercase": lowercase}
     options = {
         **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
-        "meteor": {"variant": meteor_variant, "stages": tuple(meteor_stages.split(",")), "tokenize": tokenize},
+        "ter": {"case_sensitive": not lowercase},
+        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
         "embedding_greedy": {"word_vectors": word_vectors, **words},
     }
     return {"metrics": names, "options": options}
@@ -138,16 +128,3 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
             raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
         parsed[key] = parse_scalar(value)
     return parsed
-
-
-def read_training_config(model: str) -> TrainingConfig:
-    """What a run in an output folder of `train` was trained on and how.
-
-    Raises:
-        InputError: It is no such folder.
-    """
-    from .training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training

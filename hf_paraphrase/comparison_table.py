@@ -6,8 +6,9 @@ import csv
 import io
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from .pictures import curve_style, new_figure, save_figure
 
 __all__ = ["format_comparison_as_csv", "format_comparison_as_markdown", "plot_quality_against_diversity"]
 
@@ -93,14 +94,10 @@ def plot_quality_against_diversity(results: Mapping[str, Any], path: str | os.Pa
         results: What `compare_paraphrasers` returned.
         path: The PNG file to write.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure = new_figure(11, 4.5)
     left, right = figure.subplots(1, 2, sharey=True)
     for number, entry in enumerate(results["systems"]):
-        # The ten colours come again, with another mark.
-        style = {"color": f"C{number % 10}", "marker": "os^D"[number // 10 % 4], "capsize": 2}
+        style = {**curve_style(number), "linestyle": "", "capsize": 2, "markersize": 6}
         quality, pinc = (entry["scores"][metric] for metric in ("bleu_4", "pinc"))
         bars = {"xerr": _error(pinc), "yerr": _error(quality)}
         left.errorbar(pinc["score"], quality["score"], **bars, **style, label=entry["name"])
@@ -112,9 +109,7 @@ def plot_quality_against_diversity(results: Mapping[str, Any], path: str | os.Pa
     for axes in (left, right):
         axes.grid(True, alpha=0.3)
     figure.legend(loc="outside right center")
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+    save_figure(figure, path)
 
 
 def _system_cells(entry: Mapping[str, Any]) -> list[str]:

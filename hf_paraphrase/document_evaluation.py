@@ -21,6 +21,7 @@ from .metrics.coherence.scoring import coherence_statistics
 from .metrics.rouge.scoring import rouge_statistics
 from .metrics.significance import bootstrap
 from .paper_figures import find_paper_rows
+from .pictures import add_legend, new_figure, save_figure
 from .tokenization import join_sentences
 from .training.environment import describe_environment
 
@@ -170,10 +171,7 @@ def plot_reconstruction(results: Mapping[str, Mapping[str, Any]], path: str | os
         results: Name of each curve, and what `evaluate_autoencoder` returned.
         path: The PNG file to write.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure()
     axes = figure.subplots()
     for name, result in results.items():
         rates = result["reconstruction"]
@@ -181,10 +179,8 @@ def plot_reconstruction(results: Mapping[str, Mapping[str, Any]], path: str | os
         axes.plot(middles, [100 * entry["exact"] for entry in rates], marker="o", label=name)
     axes.set(xlabel="words of the document", ylabel="exact reconstructions, %", ylim=(0, None))
     axes.grid(True, alpha=0.3)
-    axes.legend()
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+    add_legend(axes)
+    save_figure(figure, path)
 
 
 def write_results(

@@ -7,13 +7,18 @@ import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .errors import InputError
 from .files import write_text
+from .pictures import label_points, new_figure, save_figure, wrap
 
-__all__ = ["draw_map", "nearest", "project", "write_map_page"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_map", "make_map", "nearest", "project", "write_map_page"]
 
 # Most points that a picture names; more would hide each other.
 NAMED = 60
@@ -53,7 +58,7 @@ def nearest(vectors: np.ndarray, center: np.ndarray, count: int) -> np.ndarray:
 def draw_map(
     points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "", center: int | None = None
 ) -> None:
-    """Draw a map as PNG; of many points some are named, spread over the map.
+    """Draw a map as PNG; of many points some are named, spread over the map, where no name hides another.
 
     Args:
         points: `(points, 2)`.
@@ -62,25 +67,34 @@ def draw_map(
         title: Stands above.
         center: A point to mark.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    save_figure(make_map(points, labels, title, center), path)
 
-    figure = Figure(figsize=(12, 9), layout="constrained")
-    axes = figure.subplots()
+
+def make_map(points: np.ndarray, labels: Sequence[str], title: str = "", center: int | None = None) -> Figure:
+    """The figure that `draw_map` writes; arguments as there."""
+    # Labels are laid out by pixels, so that the axes must not move any more.
+    figure = new_figure(12, 9, layout=None)
+    axes = figure.add_axes((0.01, 0.04, 0.98, 0.89), xticks=[], yticks=[])
+    axes.margins(0.03)
     axes.scatter(*points.T, s=max(0.5, min(12, 20_000 / len(points))), linewidths=0, alpha=0.5)
-    for place in spread(points, NAMED):
-        axes.annotate(shorten(labels[place]), points[place], fontsize=7, ha="center")
+    axes.autoscale_view()
+    axes.set_autoscale_on(False)
+    chosen = [place for place in spread(points, NAMED) if place != center]
+    shown, styles = points[chosen], [{} for _ in chosen]
     if center is not None:
-        axes.scatter(*points[center], marker="*", s=160, color="tab:red")
-        axes.annotate(shorten(labels[center]), points[center], fontsize=9, color="tab:red")
-    axes.set(xticks=[], yticks=[], title=title)
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+        axes.scatter(*points[center], marker="*", s=90, color="tab:red")
+        chosen, styles = [center, *chosen], [{"fontsize": 9, "color": "tab:red"}, *styles]
+    axes.scatter(*shown.T, s=12, color="tab:blue", linewidths=0)
+    names = [shorten(labels[place]) for place in chosen]
+    named = label_points(axes, points[chosen], names, obstacles=points[chosen], styles=styles)
+    axes.set_title(wrap(title, 120), parse_math=False)
+    if len(named) < len(points):
+        axes.set_xlabel(f"{len(named)} of {len(points):,} points are named", fontsize=9)
+    return figure
 
 
 def spread(points: np.ndarray, count: int) -> list[int]:
-    """At most `count` points, each the first in a cell of a grid over the map, so that their names do not collide."""
+    """At most `count` points, each the first in a cell of a grid over the map."""
     if len(points) <= count:
         return list(range(len(points)))
     low, high = points.min(axis=0), points.max(axis=0)
@@ -90,8 +104,8 @@ def spread(points: np.ndarray, count: int) -> list[int]:
 
 
 def shorten(label: str, length: int = 48) -> str:
-    """A label on one line; a `$` would begin a formula."""
-    text = " ".join(label.split()).replace("$", r"\$")
+    """A label on one line."""
+    text = " ".join(label.split())
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
@@ -134,13 +148,27 @@ const place = ([x, y]) => [left + x * side() * scale, top_ + y * side() * scale]
 function draw() {
   canvas.width = innerWidth
   canvas.height = innerHeight
+  const named = []
   for (const point of points) {
     const [x, y] = place(point), found = wanted && point[2].toLowerCase().includes(wanted)
     if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue
     context.fillStyle = found ? "#d62728" : "#1f77b480"
     const size = found ? 6 : 3
     context.fillRect(x - size / 2, y - size / 2, size, size)
-    if (found || scale > 12) context.fillText(point[2].slice(0, 60), x + 4, y)
+    if (found) named.unshift([x + 4, y, point[2].slice(0, 60), "#d62728"])
+    else if (scale > 12) named.push([x + 4, y, point[2].slice(0, 60), "#1f77b4"])
+  }
+  name(named)
+}
+// Those that are looked for come first; a name that would hide another waits until one looks closer.
+function name(named) {
+  const taken = []
+  for (const [x, y, text, color] of named) {
+    const right = x + context.measureText(text).width
+    if (taken.some(([l, t, r]) => x < r && right > l && Math.abs(y - t) < 12)) continue
+    taken.push([x, y, right])
+    context.fillStyle = color
+    context.fillText(text, x, y)
   }
 }
 function nearest(event) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -15,6 +14,7 @@ from . import inference
 from .errors import InputError
 from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from .models.sentence_pair import split_pair
+from .pictures import new_figure, save_figure
 
 __all__ = [
     "ExcitingPair",
@@ -169,25 +169,19 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
     Raises:
         InputError: There is no such unit.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     ranges = grid.h.amax((0, 1)) - grid.h.amin((0, 1))
     unit = int(ranges.argmax()) if unit is None else unit
     if not 0 <= unit < len(ranges):
         raise InputError(f"there is no unit {unit}; the model has units 0 to {len(ranges) - 1}")
     margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
     cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
-    figure = Figure(figsize=[1.5 + margin + size for margin, size in zip(margins, cells, strict=True)])
-    figure.set_layout_engine("constrained")
+    figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
     image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)
-    axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right")
-    axes.set_yticks(range(len(grid.x)), grid.x)
+    axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
+    axes.set_yticks(range(len(grid.x)), grid.x, parse_math=False)
     axes.set_title(f"unit {unit}")
     figure.colorbar(image, shrink=0.8)
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+    save_figure(figure, path)
     return unit

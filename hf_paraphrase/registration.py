@@ -70,7 +70,7 @@ class NoDefaultModel(dict):
 def register() -> None:
     """Make transformers' Auto classes and `pipeline("text2text-generation")` find what this package has.
 
-    Importing the package calls it; calling it again changes nothing.
+    Importing this module calls it (`deferred` says when that is); calling it again changes nothing.
     """
     for config_class, model_classes in ARCHITECTURES.items():
         AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
@@ -99,3 +99,6 @@ def register_pipeline() -> None:
     }
     # `pipeline()` refuses these before it asks the registry; early releases of transformers 5 have no such list.
     getattr(pipelines, "REMOVED_TASKS", {}).pop("text2text-generation", None)
+
+
+register()

@@ -16,19 +16,31 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase import load_dataset
+from hf_paraphrase.cli_corpus import (
+    Corpus,
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    TrainedCorpus,
+    choose_corpus,
+)
 from hf_paraphrase.cli_options import parse_pairs
 from hf_paraphrase.files import write_text
 from hf_paraphrase.inference import load_paraphraser
 from hf_paraphrase.language_model_evaluation import evaluate_language_model, plot_architectures
-from hf_paraphrase.training.recipe import Recipe, load_recipe
+from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.search import train_once
 
 
 def main(
     recipes: Annotated[list[Path], typer.Argument(help="Folders of recipes.")],
     output_dir: Annotated[Path, typer.Option(help="Where the runs, the figures and the chart go.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    dataset: TrainedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     override: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="A field for all recipes; repeatable.")
     ] = None,
@@ -38,12 +50,14 @@ def main(
 ) -> None:
     """Train, evaluate and draw."""
     runs, scores = [], {}
-    chosen = [load_recipe(path).override(parse_pairs("--set", override or [])) for path in recipes]
-    for recipe in chosen:
+    fields = parse_pairs("--set", override or [])
+    options = (dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    chosen = [choose_corpus(load_recipe(path).override(fields), *options) for path in recipes]
+    for recipe, corpus in chosen:
         for seed in seeds or [recipe.training.seed]:
             folder = output_dir / f"{recipe.name}-seed={seed}"
-            summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": data_dir})
-            results = evaluate(folder, recipe, data_dir, split, max_samples)
+            summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": corpus.data_dir})
+            results = evaluate(folder, recipe.training.objective, corpus, split, max_samples)
             (score,) = results["scores"]
             scores.setdefault(recipe.name, []).append(score["score"])
             spent = {name: summary[name] for name in ("num_parameters", "steps", "train_seconds")}
@@ -54,21 +68,16 @@ def main(
     plot_architectures(scores, output_dir / "comparison.png")
 
 
-def evaluate(folder: Path, recipe: Recipe, data_dir: Path | None, split: str, max_samples: int | None) -> dict:
-    """Nits per character of a run on a split of its recipe's corpus."""
-    training = recipe.training
-    kwargs = training.dataset_kwargs
-    documents = load_dataset(
-        training.dataset, training.dataset_name, data_dir=data_dir or training.data_dir, split=split, **kwargs
-    )
+def evaluate(folder: Path, objective: str, corpus: Corpus, split: str, max_samples: int | None) -> dict:
+    """Nits per character of a run on a split of the corpus."""
     return evaluate_language_model(
         *load_paraphraser(folder),
-        documents,
-        objective=training.objective,
+        corpus.load(split),
+        objective=objective,
         max_samples=max_samples,
         output_dir=folder / "evaluation",
         split=split,
-        data={"path": training.dataset, "name": training.dataset_name, **kwargs},
+        data=corpus.describe(),
     )
 
 

@@ -21,17 +21,18 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase import load_dataset
-from hf_paraphrase.cli_options import (
+from hf_paraphrase.cli_corpus import (
     DataDir,
+    DataFiles,
     DatasetKwargs,
     DatasetName,
+    DatasetOption,
     EvaluatedSplit,
-    MeteorStages,
-    NumSamples,
-    choose_metrics,
-    parse_pairs,
+    SampleSeed,
+    read_corpus,
+    take_rows,
 )
+from hf_paraphrase.cli_options import MeteorStages, NumSamples, choose_metrics
 from hf_paraphrase.comparison import METRICS, compare_paraphrasers, parse_system
 from hf_paraphrase.comparison_table import (
     format_comparison_as_csv,
@@ -44,16 +45,15 @@ from hf_paraphrase.files import write_text
 
 def main(
     systems: Annotated[list[str], typer.Argument(metavar="NAME=PATH[,OPTION=VALUE…]...", help="What to compare.")],
-    dataset: Annotated[str, typer.Option(help="Corpus (hf_paraphrase.list_datasets()).")],
+    dataset: DatasetOption,
     output_dir: Annotated[Path, typer.Option(help="Where the evaluations and the table go.")],
     dataset_name: DatasetName = None,
-    dataset_kwargs: DatasetKwargs = None,
     data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     split: EvaluatedSplit = "test",
     max_samples: Annotated[int | None, typer.Option(min=1, help="At most so many rows of it.")] = None,
-    sample_seed: Annotated[
-        int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
-    ] = None,
+    sample_seed: SampleSeed = None,
     num_beams: Annotated[int, typer.Option(min=1, help="Beam width.")] = 5,
     num_candidates: Annotated[int, typer.Option(min=1, help="Outputs to choose from.")] = 5,
     select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "jaccard",
@@ -76,12 +76,8 @@ def main(
         meteor_stages=meteor_stages,
     )
     compared = [parse_system(text) for text in systems]
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
-    rows = load_dataset(dataset, name=dataset_name, data_dir=data_dir, split=split, **kwargs)
-    if sample_seed is not None:
-        rows = rows.shuffle(seed=sample_seed)
-    if max_samples is not None:
-        rows = rows.select(range(min(max_samples, len(rows))))
+    corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    rows = take_rows(corpus.load(split), max_samples, sample_seed)
     results = compare_paraphrasers(
         compared,
         rows,
@@ -98,13 +94,7 @@ def main(
         n_trials=n_trials,
         seed=seed,
         split=split,
-        data={
-            "path": dataset,
-            "name": dataset_name,
-            "kwargs": kwargs,
-            "max_samples": max_samples,
-            "sample_seed": sample_seed,
-        },
+        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
     )
     table = format_comparison_as_markdown(results, shlex.join(["python", *sys.argv]))
     write_text(output_dir / "comparison.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n")

@@ -7,7 +7,7 @@ Several runs at once also give one plot of exact reconstructions by length:
     python scripts/evaluate_autoencoder.py runs/standard runs/hierarchical runs/attention \
         --data-dir data/hotel_reviews --plot reconstruction.png
 
-Each run's documents are those of its recipe's corpus; its outputs and results go to RUN/evaluation.
+By default the documents are those of each run's own corpus; its outputs and results go to RUN/evaluation.
 """
 
 from __future__ import annotations
@@ -17,17 +17,30 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase import load_dataset
+from hf_paraphrase.cli_corpus import (
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
+    read_evaluated_corpus,
+    take_rows,
+)
 from hf_paraphrase.document_evaluation import evaluate_autoencoder, format_document_results, plot_reconstruction
 from hf_paraphrase.inference import load_paraphraser
-from hf_paraphrase.training.recipe import load_recipe
 
 
 def main(
     runs: Annotated[list[Path], typer.Argument(help="Output folders of scripts/train_autoencoder.py.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
-    split: Annotated[str, typer.Option(help="Split to evaluate on.")] = "test",
-    max_samples: Annotated[int | None, typer.Option(min=1, help="Only the first documents of the split.")] = None,
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    max_samples: MaxSamples = None,
     num_beams: Annotated[int, typer.Option(min=1, help="Beam width; the paper's is 1, greedy.")] = 1,
     batch_size: Annotated[int, typer.Option(min=1, help="Documents at once.")] = 32,
     n_samples: Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")] = 1000,
@@ -37,11 +50,8 @@ def main(
     """Evaluate runs one after the other."""
     results = {}
     for run in runs:
-        training = load_recipe(run / "recipe").training
-        kwargs = training.dataset_kwargs
-        folder = data_dir or training.data_dir
-        rows = load_dataset(training.dataset, training.dataset_name, data_dir=folder, split=split, **kwargs)
-        rows = rows.select(range(min(max_samples or len(rows), len(rows))))
+        corpus = read_evaluated_corpus(str(run), dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+        rows = take_rows(corpus.load(split), max_samples)
         model, tokenizer = load_paraphraser(run)
         results[run.name] = evaluate_autoencoder(
             model,
@@ -52,7 +62,7 @@ def main(
             seed=seed,
             output_dir=run / "evaluation",
             split=split,
-            data={"path": training.dataset, "name": training.dataset_name, **kwargs},
+            data=corpus.describe(),
             num_beams=num_beams,
         )
         print(format_document_results(results[run.name]), flush=True)

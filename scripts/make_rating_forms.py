@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.rating import make_rating_forms, read_outputs
+from hf_paraphrase.rating import AnswerKey, make_rating_forms, read_outputs
 
 
 def main(
@@ -38,6 +38,8 @@ def main(
         raise typer.Exit(2) from error
     for name, path in paths.items():
         print(f"{name}: {path}")
+    if equal := len(AnswerKey.load(paths["key"]).equal):
+        print(f"{equal} pairs of equal outputs are not asked about: they count as ties")
 
 
 def read_systems(options: list[str]) -> dict[str, list]:

@@ -18,7 +18,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from hf_paraphrase import load_dataset
+from hf_paraphrase.cli_corpus import (
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    DatasetOption,
+    read_corpus,
+    take_rows,
+)
 from hf_paraphrase.datasets.running_text import fit_sentences
 from hf_paraphrase.embedding_maps import draw_map, nearest, project, write_map_page
 from hf_paraphrase.inference import load_paraphraser
@@ -27,8 +35,11 @@ from hf_paraphrase.inference import load_paraphraser
 def main(
     model: Annotated[Path, typer.Argument(help="Output folder of scripts/train_language_model.py.")],
     output_dir: Annotated[Path, typer.Option(help="Where the maps go.")],
-    dataset: Annotated[str, typer.Option(help="Corpus of documents.")] = "gutenberg",
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    dataset: DatasetOption = "gutenberg",
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     max_documents: Annotated[int | None, typer.Option(min=1, help="Only the first documents.")] = None,
     num_words: Annotated[int, typer.Option(min=4, help="Commonest words.")] = 20_000,
     num_sentences: Annotated[int, typer.Option(min=4, help="Sentences, drawn at random.")] = 100_000,
@@ -40,8 +51,8 @@ def main(
 ) -> None:
     """Draw the maps."""
     embedder, tokenizer = load_paraphraser(model)
-    documents = load_dataset(dataset, data_dir=data_dir, split="train")
-    documents = documents.select(range(min(max_documents or len(documents), len(documents))))
+    corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    documents = take_rows(corpus.load("train"), max_documents)
     counts: Counter[str] = Counter()
     sentences: set[str] = set()
     for words in sentences_of(documents):

@@ -18,16 +18,18 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase import load_dataset
+from hf_paraphrase.cli_corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, read_corpus
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from hf_paraphrase.retrieval.training import measure_recall, train_encoder
 
 
 def main(
     output_dir: Annotated[Path, typer.Option(help="Where the encoder goes.")],
-    dataset: Annotated[str, typer.Option(help="Corpus of paraphrase pairs.")] = "quora",
-    dataset_name: Annotated[str | None, typer.Option(help="Configuration of the corpus.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")] = None,
+    dataset: DatasetOption = "quora",
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
     vocab_size: Annotated[int, typer.Option(min=5, help="Most words, special tokens included.")] = 8000,
     max_length: Annotated[int, typer.Option(min=2, help="Tokens of a sentence; longer ones are cut.")] = 24,
     hidden_size: Annotated[int, typer.Option(min=1, help="Width of the vectors.")] = 128,
@@ -38,7 +40,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 42,
 ) -> None:
     """Train an encoder, and say how well it finds the paraphrases of the validation split."""
-    pairs = load_dataset(dataset, name=dataset_name, data_dir=data_dir)
+    pairs = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs).load()
     started = time.perf_counter()
     train_encoder(
         pairs["train"],

@@ -3,19 +3,31 @@ from __future__ import annotations
 import io
 import json
 import re
+import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer
 from datasets import Dataset
 
 import hf_paraphrase.datasets
 import hf_paraphrase.training.loop
-from hf_paraphrase.cli import main
+from hf_paraphrase.cli import app, main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.signals import TrainingInterrupted
 from tests.models.tiny import tiny_bart, word_tokenizer
 
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+CORPUS_SCRIPTS = (
+    "compare_paraphrasers",
+    "compare_language_models",
+    "evaluate_autoencoder",
+    "map_embeddings",
+    "train_retriever",
+)
 RECIPE_FILES = {
     "config.json": json.dumps({"model_type": "bart", "d_model": 16}),
     "generation_config.json": json.dumps({"num_beams": 5}),
@@ -57,6 +69,40 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_version(capsys: pytest.CaptureFixture) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("hf-paraphrase 0.")
+
+
+ALL_HELP = """
+import contextlib, io, sys
+import typer
+from hf_paraphrase.cli import app, main
+
+def walk(command, path):
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, [*path, name])
+
+for path in walk(typer.main.get_command(app), []):
+    for option in ("--help", *(["--version"] if not path else [])):
+        out = io.StringIO()
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(out):
+            main([*path, option])
+        assert out.getvalue().strip(), path
+        print(*path, option)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_help_and_version_load_no_heavy_library() -> None:
+    done = subprocess.run([sys.executable, "-c", ALL_HELP], capture_output=True, text=True, check=True)
+    *asked, loaded = done.stdout.splitlines()
+    assert {"--version", "--help", "train --help", "datasets preview --help", "push --help"} <= set(asked)
+    assert not set(loaded.split()) & {"torch", "transformers", "datasets", "evaluate", "numpy", "pyarrow"}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "hf_paraphrase", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("hf-paraphrase 0.")
 
 
 def test_help_of_train_lists_the_fields(capsys: pytest.CaptureFixture) -> None:
@@ -177,6 +223,60 @@ def test_evaluate(
     table = capsys.readouterr().out
     assert "beam 1" in table
     assert "the source, copied" in table
+
+
+CORPUS_OPTIONS = ["dataset_name", "data_dir", "data_files", "dataset_kwargs"]
+
+
+@pytest.mark.parametrize(
+    "name", ["train", "evaluate", "evaluate-matcher", "datasets preview", "explain-match pairs", *CORPUS_SCRIPTS]
+)
+def test_a_corpus_is_named_alike_everywhere(name: str) -> None:
+    if name in CORPUS_SCRIPTS:
+        command = typer.Typer()
+        command.command()(runpy.run_path(str(SCRIPTS / f"{name}.py"))["main"])
+        command = typer.main.get_command(command)
+    else:
+        command = typer.main.get_command(app)
+        for part in name.split():
+            command = command.commands[part]
+    parameters = {parameter.name: parameter for parameter in command.params}
+    found = {option: (*parameters[option].opts, parameters[option].metavar) for option in CORPUS_OPTIONS}
+    assert found == {
+        "dataset_name": ("--dataset-name", None),
+        "data_dir": ("--data-dir", None),
+        "data_files": ("--data-files", "[SPLIT=]FILE"),
+        "dataset_kwargs": ("--dataset-kwargs", "KEY=VALUE"),
+    }
+    assert all(parameters[option].multiple for option in ("data_files", "dataset_kwargs"))
+    assert name == "datasets preview" or parameters["dataset"].opts == ["--dataset"]
+
+
+def test_train_takes_a_corpus_as_evaluate_does(recipe: Path, tmp_path: Path, trained: list) -> None:
+    with (recipe / "training.yaml").open("a") as file:
+        file.write("dataset_name: default\ndata_dir: here\ndataset_kwargs: {seed: 3, size: 9}\n")
+    command = ["train", "--recipe", recipe, "--output-dir", tmp_path / "out"]
+    assert run(*command, "--dataset-kwargs", "seed=4", "--data-dir", tmp_path) == 0
+    files = ["--data-files", "train=a.csv", "--data-files", "train=b.csv", "--data-files", "test=c.csv"]
+    assert run(*command, "--dataset", "pairs", *files, "--dataset_kwargs", "source_column=q") == 0
+    assert run(*command, "--dataset", "pairs", "--data-files", "a=b.csv", "--dataset-name", "default") == 0
+    found = []
+    for (chosen, _), kwargs in trained:
+        training = chosen.training
+        fields = (training.dataset, training.dataset_name, training.data_dir, training.dataset_kwargs)
+        found.append((*fields, kwargs["data_dir"]))
+    by_split = {"train": ["a.csv", "b.csv"], "test": ["c.csv"]}
+    assert found == [
+        ("synthetic_questions", "default", "here", {"seed": 4, "size": 9}, tmp_path),
+        ("pairs", None, None, {"source_column": "q", "data_files": by_split}, None),
+        ("pairs", "default", None, {"data_files": ["a=b.csv"]}, None),
+    ]
+
+
+def test_files_with_and_without_a_split(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    files = ["--data-files", "train=a.csv", "--data-files", "b.csv"]
+    assert run("train", "--recipe", recipe, "--output-dir", tmp_path / "out", "--dataset", "pairs", *files) == 2
+    assert capsys.readouterr().err.startswith("error: --data-files: give each file its split, or none")
 
 
 def test_evaluate_knows_what_a_run_was_trained_on(

@@ -31,7 +31,7 @@ def test_names_are_spread_over_the_map():
     points = np.concatenate([np.full((500, 2), 0.1) + np.arange(500)[:, None] * 1e-5, [[1.0, 1.0], [0.0, 1.0]]])
     assert spread(points, 10) == [0, 500, 501]
     assert spread(points[:4], 10) == [0, 1, 2, 3]
-    assert shorten("a\n b" + "c" * 60) == "a b" + "c" * 44 + "…" and shorten("$1") == r"\$1"
+    assert shorten("a\n b" + "c" * 60) == "a b" + "c" * 44 + "…"
 
 
 def test_a_map_is_a_picture_and_a_page(tmp_path):

@@ -61,16 +61,41 @@ def test_no_default_model():
 
 def test_public_names():
     assert hf_paraphrase.__all__ == sorted(hf_paraphrase.__all__)
-    assert set(hf_paraphrase.MODULES) | {"register"} == set(hf_paraphrase.__all__) <= set(dir(hf_paraphrase))
+    assert set(hf_paraphrase.MODULES) == set(hf_paraphrase.__all__) <= set(dir(hf_paraphrase))
     for name in hf_paraphrase.__all__:
         assert getattr(hf_paraphrase, name).__name__ == name
     with pytest.raises(AttributeError, match="no_such_name"):
         hf_paraphrase.no_such_name  # noqa: B018 - the access is the test
 
 
-def test_the_import_is_light():
-    code = "import hf_paraphrase, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+def run(code: str) -> list[str]:
+    """The words that a fresh process prints."""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(result.stdout.split())
-    assert {"hf_paraphrase", "transformers", "torch"} <= loaded
-    assert not loaded & {"faiss", "evaluate", "datasets", "sentence_transformers", "matplotlib", "sacrebleu"}
+    return result.stdout.split()
+
+
+def test_the_import_is_light():
+    loaded = set(run("import hf_paraphrase, sys; print(*{name.partition('.')[0] for name in sys.modules})"))
+    assert "hf_paraphrase" in loaded
+    heavy = {"transformers", "torch", "faiss", "evaluate", "datasets", "sentence_transformers", "matplotlib"}
+    assert not loaded & (heavy | {"sacrebleu"})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import hf_paraphrase; from transformers import AutoConfig, pipelines",
+        "from transformers import AutoConfig, pipelines; import hf_paraphrase",
+        "import hf_paraphrase, transformers.models.bart.modeling_bart; from transformers import AutoConfig, pipelines",
+        # Each of these is half imported when it imports transformers.
+        "from hf_paraphrase.models.modeling_fset import FsetModel; from transformers import AutoConfig, pipelines",
+        "from hf_paraphrase.registration import register; from transformers import AutoConfig, pipelines",
+        "import hf_paraphrase; hf_paraphrase.register; from transformers import AutoConfig, pipelines",
+        # Libraries that ask whether transformers is installed do not import it.
+        "import hf_paraphrase, importlib.util; importlib.util.find_spec('transformers')\n"
+        "from transformers import AutoConfig, pipelines",
+    ],
+)
+def test_the_later_import_registers(code):
+    asked = "print(type(AutoConfig.for_model('fset')).__module__, pipelines.check_task('text2text-generation')[0])"
+    assert run(f"{code}\n{asked}") == ["hf_paraphrase.models.configuration_fset", "text2text-generation"]

@@ -5,11 +5,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from itertools import accumulate
-from pathlib import Path
 
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from ..pictures import add_legend, new_figure, save_figure
 
 __all__ = ["LengthCounts", "count_lengths", "describe_lengths", "plot_lengths"]
 
@@ -67,11 +68,9 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
         counts: The lengths for each curve, by its name.
         path: The PNG file to write.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure()
     axes = figure.subplots()
     longest = 1
     for name, lengths in counts.items():
@@ -87,7 +86,5 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     axes.grid(True, alpha=0.3)
-    axes.legend()
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+    add_legend(axes)
+    save_figure(figure, path)

@@ -1,15 +1,32 @@
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 from ..errors import InputError
 
 __all__ = ["ScoredTexts", "read_scored_texts"]
+
+JSON_LINES = (".jsonl", ".json")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# The names of what is read, in objects and columns; the first that is there counts.
+NAMES = {
+    "prediction": ("prediction", "paraphrases"),
+    "references": ("references", "reference", "target"),
+    "source": ("source",),
+}
+
+
+class Row(NamedTuple):
+    """A line of a file, by its number, and what it holds by name."""
+
+    line: int
+    values: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,35 +51,41 @@ def read_scored_texts(
 ) -> ScoredTexts:
     """Read predictions of one or several runs with their references.
 
+    The end of a file's name says what it is: `.jsonl` or `.json` an object a line; `.csv` or `.tsv` columns, named in
+    the first line; anything else a text a line. Objects and columns are read by name: `prediction`, or of
+    `paraphrases`, as `hf-paraphrase paraphrase --json` writes them, the first; `references`, `reference` or `target`;
+    `source`.
+
     Args:
-        predictions: A file for each run: text, a prediction on each line, or `.jsonl` as `hf-paraphrase evaluate`
-            writes it, whose rows hold `prediction` and may hold `references` and `source`.
-        references: Text files, the first reference of each sentence in the first and so on; an empty line says that a
-            sentence has no further one. Without any, the references are those of the `.jsonl` files.
-        sources: A text file; None for those of the `.jsonl` files, if any.
+        predictions: A file for each run; those with names, such as what `hf-paraphrase evaluate` writes, may hold the
+            references and the sources too.
+        references: Files, the first reference of each sentence in the first and so on; an empty text says that a
+            sentence has no further one. Without any, the references are those of the files of predictions.
+        sources: A file; None for those of the files of predictions, if any.
 
     Raises:
-        InputError: Files of different lengths, a row without its fields, or no references; the message names the file.
+        InputError: Files of different lengths, a row without what is wanted, or no references; the message names the
+            file.
         FileNotFoundError: There is no such file.
     """
-    rows = {path: _read_rows(Path(path)) for path in predictions}
-    streams = {path: _read_lines(Path(path)) for path in references}
-    if sources is not None:
-        streams[sources] = _read_lines(Path(sources))
-    _check_equal_lengths({**rows, **streams})
+    rows = {path: _read_rows(Path(path), "prediction") for path in predictions}
+    streams = {path: _read_rows(Path(path), "references") for path in references}
+    others = {} if sources is None else {sources: _read_rows(Path(sources), "source")}
+    _check_equal_lengths([*rows.items(), *streams.items(), *others.items()])
+    runs = [_field(path, rows[path], "prediction") for path in predictions]
     if references:
-        # An empty line says that the sentence has no further reference.
-        wanted = [[text for text in row if text] for row in zip(*map(streams.get, references), strict=True)]
+        columns = [_field(path, streams[path], "references") for path in references]
+        wanted = [[text for texts in row for text in texts if text] for row in zip(*columns, strict=True)]
     else:
         wanted = _shared_field(rows, "references")
     return ScoredTexts(
-        runs=[_field(path, rows[path], "prediction") for path in predictions],
+        runs=runs,
         references=wanted,
-        sources=_shared_sources(rows) if sources is None else streams[sources],
+        sources=_shared_sources(rows) if sources is None else _field(sources, others[sources], "source"),
     )
 
 
-def _shared_field(files: dict[str | os.PathLike, list[dict[str, Any]]], field: str) -> list[Any]:
+def _shared_field(files: dict[str | os.PathLike, list[Row]], field: str) -> list[Any]:
     first, *others = files
     values = _field(first, files[first], field)
     for path in others:
@@ -71,45 +94,72 @@ def _shared_field(files: dict[str | os.PathLike, list[dict[str, Any]]], field: s
     return values
 
 
-def _shared_sources(files: dict[str | os.PathLike, list[dict[str, Any]]]) -> list[str] | None:
-    if all("source" in row for rows in files.values() for row in rows):
+def _shared_sources(files: dict[str | os.PathLike, list[Row]]) -> list[str] | None:
+    if all("source" in row.values for rows in files.values() for row in rows):
         return _shared_field(files, "source")
     return None
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    lines = _read_lines(path)
-    if path.suffix != ".jsonl":
-        return [{"prediction": line} for line in lines]
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON ({error.msg})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: expected an object with the field `prediction`")
-        rows.append(row)
+def _read_rows(path: Path, field: str) -> list[Row]:
+    """The rows of a file; in one of plain lines each is the one `field`."""
+    try:
+        # Spreadsheets put a mark before the first letter; `newline` keeps line ends that stand within a field or text.
+        with path.open(encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
+            if path.suffix in SEPARATORS:
+                rows = _read_columns(path, file)
+            else:
+                rows = [Row(number, {field: line.rstrip("\r\n")}) for number, line in enumerate(file, start=1)]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start + 1})") from None
+    if not rows:
+        raise InputError(f"{path} is empty")
+    if path.suffix in JSON_LINES:
+        return [Row(row.line, _parse_object(path, row.line, row.values[field])) for row in rows]
     return rows
 
 
-def _read_lines(path: Path) -> list[str]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        lines = [line.rstrip("\r\n") for line in file]
-    if not lines:
-        raise InputError(f"{path} is empty")
-    return lines
+def _read_columns(path: Path, file: TextIO) -> list[Row]:
+    reader = csv.reader(file, delimiter=SEPARATORS[path.suffix], strict=True)
+    rows = []
+    try:
+        names = [name.strip() for name in next(reader, [])]
+        for fields in reader:
+            if len(fields) != len(names):
+                raise InputError(f"{path}, line {reader.line_num}: {len(fields)} fields, but {len(names)} columns")
+            rows.append(Row(reader.line_num, dict(zip(names, fields, strict=True))))
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+    return rows
 
 
-def _field(path: str | os.PathLike, rows: list[dict[str, Any]], field: str) -> list[Any]:
-    for number, row in enumerate(rows, start=1):
-        if field not in row:
+def _parse_object(path: Path, line: int, text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {line}: not JSON ({error.msg})") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{path}, line {line}: expected an object with the field `prediction`")
+    return row
+
+
+def _field(path: str | os.PathLike, rows: list[Row], field: str) -> list[Any]:
+    """For each row one text, or of `references` a list of them."""
+    values = []
+    for row in rows:
+        name = next((name for name in NAMES[field] if name in row.values), None)
+        if name is None:
             advice = "; give --references" if field == "references" else ""
-            raise InputError(f"{path}, line {number}: no {field}{advice}")
-    return [row[field] for row in rows]
+            names, there = " or ".join(NAMES[field]), ", ".join(row.values)
+            raise InputError(f"{path}, line {row.line}: no {names}, only {there}{advice}")
+        value = row.values[name]
+        texts = value if isinstance(value, list) else [value]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise InputError(f"{path}, line {row.line}: no text in `{name}`")
+        values.append(texts if field == "references" else texts[0])
+    return values
 
 
-def _check_equal_lengths(files: dict[str | os.PathLike, list]) -> None:
-    if len({len(rows) for rows in files.values()}) > 1:
-        lengths = ", ".join(f"{path} {len(rows)}" for path, rows in files.items())
-        raise InputError(f"the files differ in length, in lines: {lengths}")
+def _check_equal_lengths(files: Sequence[tuple[str | os.PathLike, list[Row]]]) -> None:
+    if len({len(rows) for _, rows in files}) > 1:
+        lengths = ", ".join(f"{path} {len(rows)}" for path, rows in files)
+        raise InputError(f"the files differ in length, in rows: {lengths}")

@@ -34,6 +34,10 @@ SCORED_METRICS = {
     "pinc": (("sources",), ("pinc",)),
     "ibleu": (("references", "sources"), ("ibleu",)),
 }
+# A score heeds no case unless it is asked to. No paper says what theirs do, but the outputs that they print are lower
+# case (Prakash et al. 2016, Table 5; Kazemnejad et al. 2020, Table 6), as are those of our models of words; METEOR,
+# TER and rouge-score ignore case by themselves.
+DEFAULT_OPTIONS = dict.fromkeys(("bleu", "pinc", "ibleu", "embedding_greedy"), {"lowercase": True})
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def score_systems(
     texts: ScoredTexts,
     against: ScoredTexts | None = None,
     *,
-    metrics: Sequence[str] = ("bleu", "ter", "rouge"),
+    metrics: Sequence[str] = ("bleu", "ter"),
     options: Mapping[str, Mapping[str, Any]] | None = None,
     n_samples: int = 1000,
     n_trials: int = 1000,
@@ -85,7 +89,8 @@ def score_systems(
         texts: Outputs, references and sources.
         against: The same of the other system, over the same test sentences.
         metrics: Names out of `SCORED_METRICS`.
-        options: For a metric the options of its function, for instance `{"bleu": {"lowercase": True}}`.
+        options: For a metric the options of its function, for instance `{"bleu": {"lowercase": False}}` to heed case,
+            which is ignored otherwise.
         n_samples: Resampled corpora for the intervals.
         n_trials: Shuffles for the p-values.
         seed: Of both.
@@ -118,9 +123,10 @@ def collect_statistics(
     check_metrics([metric])
     inputs, names = SCORED_METRICS[metric]
     if "sources" in inputs and texts.sources is None:
-        raise InputError(f"{metric} needs the sources; give --sources, or .jsonl files that hold them")
+        raise InputError(f"{metric} needs the sources; give --sources, or predictions with a column or field `source`")
     compute = getattr(import_module(f".{metric}.scoring", __package__), f"{metric}_statistics")
     columns = [getattr(texts, name) for name in inputs]
+    options = {**DEFAULT_OPTIONS.get(metric, {}), **options}
     runs = [compute(predictions, *columns, **options) for predictions in texts.runs]
     return {name: [run[name] for run in runs] for name in names}
 

@@ -5,7 +5,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class AnswerKey:
         ratings: For each question of the first experiment `row` and `system`.
         preference: For each question of the second one `row`, and the systems that are `first` and `second`.
         seed: Of the draw.
+        equal: Pairs of systems, `first` and `second`, that wrote the same for a `row`: ties that nobody is asked of.
     """
 
     systems: list[str]
@@ -44,6 +45,7 @@ class AnswerKey:
     ratings: dict[str, dict[str, Any]]
     preference: dict[str, dict[str, Any]]
     seed: int
+    equal: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
@@ -122,7 +124,9 @@ def summarise_answers(answers: Mapping[str, Sequence[Mapping[str, str]]], key: A
     Returns:
         `ratings`: a row for each system, with the mean of each criterion and Cohen's kappa (the mean over the pairs of
         raters), and how many ratings there are. `preference`: for each pair of systems what the metric `preference`
-        returns, wins being those of the first. Systems without answers are left out.
+        returns, wins being those of the first, and `equal`, the rows for which both wrote the same: each is a tie of
+        every rater of the pair, but the kappas are those of the rows that were shown. Systems without answers are left
+        out.
     """
     return {"ratings": _summarise_ratings(answers, key), "preference": _summarise_preference(answers, key)}
 
@@ -157,7 +161,13 @@ def _summarise_preference(answers: Mapping[str, Sequence[Mapping[str, str]]], ke
         if judgements:
             items, raters, preferred = zip(*judgements, strict=True)
             choices = ["tie" if name is None else "win" if name == first else "loss" for name in preferred]
-            rows.append({"first": first, "second": second, **preference(items, raters, choices)})
+            equal = [entry["row"] for entry in key.equal if {entry["first"], entry["second"]} == {first, second}]
+            shown = list(zip(items, raters, choices, strict=True))
+            ties = [(f"equal-{row}", rater, "tie") for row in equal for rater in dict.fromkeys(raters)]
+            counted = preference(*zip(*shown, *ties, strict=True))
+            # Nobody agreed on what nobody was asked.
+            agreed = {name: value for name, value in preference(items, raters, choices).items() if "kappa" in name}
+            rows.append({"first": first, "second": second, **counted, **agreed, "equal": len(equal)})
     return rows
 
 
@@ -174,6 +184,7 @@ def format_rating_results(results: Mapping[str, Any]) -> str:
     figure = [
         f"{row['first']} {row['win_share']:.1%}, tie {row['tie_share']:.1%}, {row['second']} {row['loss_share']:.1%}; "
         f"kappa {_kappa(row['cohen_kappa'])}, {row['judgements']} judgements"
+        + (f"; {row['equal']} rows with the same outputs, not shown, count as ties" if row["equal"] else "")
         for row in pairs
     ]
     return "\n\n".join("\n".join(lines) for lines in (table, figure) if lines)

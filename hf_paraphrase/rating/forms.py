@@ -62,7 +62,9 @@ def make_rating_forms(
     `ratings.html` shows the outputs of one system for one source at a time, to be rated together from 1 to 5 for
     grammar and for coherency; `preference.html` shows those of two systems, to be compared. The sources are drawn at
     random, and so are the order of questions and what comes first in each. A form is one file that needs no network,
-    and hands its answers out as CSV. Only `key.json` says which system wrote what: keep it from the raters.
+    and hands its answers out as CSV. Only `key.json` says which system wrote what: keep it from the raters. Where two
+    systems wrote the same for a source, but for case and white space, nobody is asked which of them is better; the key
+    notes it, and it counts as a tie of every rater who compared the two.
 
     Args:
         systems: For each system, by name, what it wrote for the same sources in the same order.
@@ -72,7 +74,7 @@ def make_rating_forms(
         seed: Of all that is drawn.
 
     Returns:
-        The paths of the files: `ratings`, `preference` (with two systems or more) and `key`.
+        The paths of the files: `ratings`, `preference` (with two systems or more that differ) and `key`.
 
     Raises:
         InputError: Systems that wrote for other sources, or fewer sources than asked for.
@@ -91,7 +93,13 @@ def make_rating_forms(
         for row in drawn
         for pair in combinations(systems, 2)
     ]
-    answers = {"ratings": number_questions(ratings, random), "preference": number_questions(pairs, random)}
+
+    def is_equal(pair: dict[str, Any]) -> bool:
+        first, second = (sorted(map(normalise, outputs(pair[side], pair["row"]))) for side in ("first", "second"))
+        return first == second
+
+    asked = [pair for pair in pairs if not is_equal(pair)]
+    answers = {"ratings": number_questions(ratings, random), "preference": number_questions(asked, random)}
     questions = {
         "ratings": [
             {"item": item, "source": sources[entry["row"]], "outputs": outputs(entry["system"], entry["row"])}
@@ -114,8 +122,14 @@ def make_rating_forms(
         names[experiment], paths[experiment] = form["form"], folder / f"{experiment}.html"
         write_text(paths[experiment], render_form(form))
     paths["key"] = folder / "key.json"
-    AnswerKey(systems=list(systems), forms=names, seed=seed, **answers).save(paths["key"])
+    equal = [pair for pair in pairs if is_equal(pair)]
+    AnswerKey(systems=list(systems), forms=names, seed=seed, equal=equal, **answers).save(paths["key"])
     return paths
+
+
+def normalise(text: str) -> str:
+    """A text without what no rater would prefer: case and white space."""
+    return " ".join(text.casefold().split())
 
 
 def number_questions(entries: Sequence[dict[str, Any]], random: np.random.Generator) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_type_hints
 from ..errors import InputError
 from .fields import check_known, check_type
 
-__all__ = ["TrainingConfig"]
+__all__ = ["ParaphraseConfig", "TrainingConfig"]
 
 
 def _option(help: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
@@ -146,3 +146,30 @@ class TrainingConfig:
             return cls(**values)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParaphraseConfig(TrainingConfig):
+    """As `TrainingConfig`, with what is optimised: the targets' likelihood, or a reward of the outputs."""
+
+    objective: Literal["cross_entropy", "rbm"] = _option(
+        "`cross_entropy` of the target, or `rbm`: the reward of what the model writes.", "cross_entropy"
+    )
+    reward: str | None = _option(
+        "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs.", None
+    )
+    cross_entropy_weight: float = _option("For `rbm`: the part of the loss that stays cross-entropy, below 1.", 0.0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.objective == "cross_entropy":
+            for name in ("reward", "cross_entropy_weight"):
+                if getattr(self, name):
+                    raise InputError(f"`{name}` is for `objective: rbm`, not `cross_entropy`")
+            return
+        if self.reward is None:
+            raise InputError("`objective: rbm` needs `reward`: `rouge`, or a classifier of sentence pairs")
+        if self.pretrained is None:
+            raise InputError("`objective: rbm` fine-tunes a model that writes already: name it in `pretrained`")
+        if not 0 <= self.cross_entropy_weight < 1:
+            raise InputError(f"`cross_entropy_weight` must be in [0, 1), not {self.cross_entropy_weight}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..pictures import add_legend, curve_style, new_figure, save_figure, tick_plainly
 
 __all__ = ["evaluations_of", "plot_learning_curves"]
 
@@ -22,24 +23,22 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
         FileNotFoundError: If a folder holds no `log_history.jsonl`.
         InputError: If a run never validated.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = new_figure()
     axes = figure.subplots()
-    for name, run in runs.items():
+    lines = []
+    for number, (name, run) in enumerate(runs.items()):
         evaluations = evaluations_of(name, run)
         epochs, train, validation = (
             [entry[column] for entry in evaluations] for column in ("epoch", "train_perplexity", "eval_perplexity")
         )
-        (line,) = axes.plot(epochs, validation, marker="o", markersize=3, label=f"{name} (V)")
-        axes.plot(epochs, train, linestyle="--", color=line.get_color(), label=f"{name} (T)")
-    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log")
+        style = curve_style(number)
+        lines += axes.plot(epochs, validation, **style, label=name)
+        axes.plot(epochs, train, **style | {"linestyle": "--", "marker": ""})
+    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
+    tick_plainly(axes.yaxis)
     axes.grid(True, which="both", alpha=0.3)
-    axes.legend()
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    FigureCanvasAgg(figure).print_png(temporary)
-    os.replace(temporary, path)
+    add_legend(axes, lines)
+    save_figure(figure, path)
 
 
 def evaluations_of(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from hf_paraphrase.cli import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.meteor import java_variant
 from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
@@ -61,8 +63,27 @@ def test_stages(tiny_wordnet: None) -> None:
 def test_wordnet_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = nltk_corpus.LazyCorpusLoader("no-such-wordnet", nltk_corpus.reader.WordNetCorpusReader, None)
     monkeypatch.setattr(nltk_corpus, "wordnet", missing)
-    with pytest.raises(InputError, match=r'nltk.downloader wordnet .* stages=\("exact", "stem"\)'):
+    with pytest.raises(InputError, match="nltk.downloader wordnet.* with stages exact,stem, and say so"):
         meteor(["a"], ["a"])
+
+
+@pytest.mark.parametrize("command", ["score", "evaluate"])
+def test_the_command_line_hears_of_its_option(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    missing = nltk_corpus.LazyCorpusLoader("no-such-wordnet", nltk_corpus.reader.WordNetCorpusReader, None)
+    monkeypatch.setattr(nltk_corpus, "wordnet", missing)
+    (tmp_path / "a.csv").write_text("prediction,reference\na,a\n")
+    where = {"score": ["--predictions", str(tmp_path / "a.csv")], "evaluate": [str(tmp_path)]}[command]
+    for options, message in (
+        ([], r"with --meteor-stages exact,stem, and say so"),
+        (["--meteor-stages", "stem"], r"--meteor-stages must be a beginning of exact,stem,wordnet, got stem\n"),
+    ):
+        with pytest.raises(SystemExit) as exit_info:
+            main([command, *where, "--metrics", "meteor", *options])
+        error = capsys.readouterr().err
+        assert exit_info.value.code == 2 and re.search(message, error), error
+        assert "stages=" not in error
 
 
 def test_the_best_reference_counts_in_any_order() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from hf_paraphrase.cli import main
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.metrics import extras
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
 from hf_paraphrase.metrics.score_table import SCORED_METRICS, collect_statistics, format_rows, score_systems
@@ -61,7 +63,7 @@ def test_table_of_one_system(good: Path, capsys: pytest.CaptureFixture) -> None:
     assert head.split() == ["metric", "score", "95%", "interval", "signature"]
     assert [line.split()[0] for line in lines] == ["bleu_4", "bleu_2", "ter", "pinc", "ibleu"]
     assert lines[0].split()[1] == f"{bleu(GOOD, REFERENCES)['score']:.2f}"
-    assert "nrefs:2|case:mixed" in lines[0]
+    assert "nrefs:2|case:lc" in lines[0]
 
 
 def test_table_against_another_system(good: Path, bad: Path, capsys: pytest.CaptureFixture) -> None:
@@ -76,12 +78,107 @@ def test_table_against_another_system(good: Path, bad: Path, capsys: pytest.Capt
 
 
 def test_text_files_are_the_same_as_jsonl(good: Path, texts: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
-    options = ["--metrics", "bleu,pinc", "--n-samples", 20, "--json", "--lowercase", "--tokenize", "none"]
+    options = ["--metrics", "bleu,pinc", "--n-samples", 20, "--json", "--cased", "--tokenize", "none"]
     files = ["--references", texts["first"], "--references", texts["second"], "--sources", texts["sources"]]
     _, from_text, _ = run(capsys, "--predictions", texts["good"], *files, *options)
     _, from_jsonl, _ = run(capsys, "--predictions", good, *options)
     assert from_text == from_jsonl
-    assert "case:lc" in json.loads(from_text)[0]["signature"]
+    assert "case:mixed" in json.loads(from_text)[0]["signature"]
+
+
+def quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+@pytest.mark.parametrize(("suffix", "separator"), [("csv", ","), ("tsv", "\t")])
+def test_tables_are_read_by_column(suffix: str, separator: str, good: Path, tmp_path: Path) -> None:
+    """Predictions with a mark that spreadsheets write, commas in fields, and references in files of their own."""
+    outputs = tmp_path / f"outputs.{suffix}"
+    rows = [separator.join(("id", quoted("prediction"), "source"))]
+    rows += [separator.join((str(n), quoted(f"{text}, {n}"), SOURCES[n])) for n, text in enumerate(GOOD)]
+    outputs.write_text("\r\n".join(rows) + "\r\n", encoding="utf-8-sig", newline="")
+    first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
+    for place, (path, name) in enumerate(((first, "target"), (second, "reference"))):
+        lines = [f"a{separator}{name}", *(f"{n}{separator}{row[place]}" for n, row in enumerate(REFERENCES))]
+        path.write_text("\n".join(lines))
+    texts = read_scored_texts([outputs], [first, second])
+    assert texts == ScoredTexts([[f"{text}, {n}" for n, text in enumerate(GOOD)]], REFERENCES, SOURCES)
+    assert read_scored_texts([good], [first, good], outputs).references[3] == [REFERENCES[3][0], *REFERENCES[3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("question,answer\na,b\n", "line 2: no prediction or paraphrases, only question, answer"),
+        ("prediction,reference\na,b,c\n", "line 2: 3 fields, but 2 columns"),
+        ("prediction,reference\na,b\n\nc,d\n", "line 3: 0 fields, but 2 columns"),
+        ('prediction,reference\na,"b\n', "line 2: unexpected end of data"),
+        ("prediction,reference\n", "is empty"),
+        ("prediction\na\n", "line 2: no references or reference or target, only prediction; give --references"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_refused(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / "outputs.csv"
+    path.write_text(text)
+    code, _, error = run(capsys, "--predictions", path)
+    assert code == 2
+    assert re.fullmatch(rf"error: {path}(, | ){message}\n", error), error
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outputs.parquet").write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(InputError, match="outputs.parquet is no text in UTF-8 .* at byte 5"):
+        read_scored_texts([tmp_path / "outputs.parquet"])
+
+
+def test_outputs_of_paraphrase_as_json(tmp_path: Path, texts: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
+    """Of several paraphrases of a text the first, likeliest one is scored; the sources are there already."""
+    rows = [{"source": SOURCES[n], "paraphrases": [text, "another"]} for n, text in enumerate(GOOD)]
+    (tmp_path / "said.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ["--references", texts["first"], "--metrics", "bleu,pinc", "--n-samples", 20]
+    code, said, _ = run(capsys, "--predictions", tmp_path / "said.json", *options)
+    assert code == 0
+    plain = ["--predictions", texts["good"], "--sources", texts["sources"]]
+    assert said == run(capsys, *plain, *options)[1]
+    (tmp_path / "said.json").write_text(json.dumps({"source": "a", "paraphrases": []}) + "\n")
+    with pytest.raises(InputError, match="said.json, line 1: no text in `paraphrases`"):
+        read_scored_texts([tmp_path / "said.json"], [tmp_path / "said.json"])
+
+
+def test_the_default_metrics_need_no_extras(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    code, out, error = run(capsys, "--predictions", good, "--n-samples", 20)
+    assert (code, error) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["bleu_4", "bleu_2", "ter"]
+    assert run(capsys, "--predictions", good, "--metrics", "rouge")[0] == 2
+
+
+def test_case_is_ignored_unless_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    pytest.importorskip("nltk")
+    pytest.importorskip("rouge_score")
+    loud = write_jsonl(tmp_path / "loud.jsonl", [row[0].upper() for row in REFERENCES])
+    options = ["--predictions", loud, "--metrics", "bleu,ter,rouge,meteor,pinc,ibleu", "--meteor-stages", "exact"]
+    options += ["--n-samples", 20, "--json"]
+    scores = {}
+    for choice in ((), ("--lowercase",), ("--cased",)):
+        rows = json.loads(run(capsys, *options, *choice)[1])
+        scores[choice] = {row["metric"]: (row["score"], row["signature"]) for row in rows}
+    assert scores[()] == scores[("--lowercase",)]
+    assert scores[()]["bleu_4"][0] == pytest.approx(100) and scores[()]["ter"][0] == 0
+    assert all("case:lc" in signature for _, signature in scores[()].values())
+    cased = scores[("--cased",)]
+    assert cased["bleu_4"][0] < 50 < cased["ter"][0]
+    heeding = {name for name, (_, signature) in cased.items() if "case:mixed" in signature}
+    assert heeding == {"bleu_4", "bleu_2", "ter", "pinc", "ibleu"}
+    # And in Python, as `evaluate_paraphraser` asks for the same scores.
+    texts = read_scored_texts([loud])
+    assert [row.score for row in score_systems(texts, metrics=["bleu", "ter"], n_samples=20)] == [
+        scores[()][name][0] for name in ("bleu_4", "bleu_2", "ter")
+    ]
 
 
 def test_json_and_csv_hold_the_same(good: Path, bad: Path, capsys: pytest.CaptureFixture) -> None:
@@ -135,18 +232,21 @@ def test_bad_options(options: list[str], message: str, good: Path, capsys: pytes
 
 
 def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path]) -> None:
-    with pytest.raises(InputError, match=r"good.txt, line 1: no references; give --references"):
+    with pytest.raises(
+        InputError,
+        match=r"good.txt, line 1: no references or .*; give --references",
+    ):
         read_scored_texts([texts["good"]])
     short = tmp_path / "short.txt"
     short.write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"differ in length, in lines: .*good.jsonl 12, .*short.txt 2"):
+    with pytest.raises(InputError, match=r"differ in length, in rows: .*good.jsonl 12, .*short.txt 2"):
         read_scored_texts([good], [short])
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"prediction": "a", "references": ["b"]}\n{"prediction"\n')
     with pytest.raises(InputError, match=r"broken.jsonl, line 2: not JSON"):
         read_scored_texts([broken])
     broken.write_text('{"text": "a", "references": ["b"]}\n')
-    with pytest.raises(InputError, match=r"broken.jsonl, line 1: no prediction"):
+    with pytest.raises(InputError, match=r"broken.jsonl, line 1: no prediction or paraphrases, only text, references"):
         read_scored_texts([broken])
     broken.write_text('["a"]\n')
     with pytest.raises(InputError, match=r"broken.jsonl, line 1: expected an object"):

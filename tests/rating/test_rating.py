@@ -107,6 +107,35 @@ def test_the_seed_decides(tmp_path: Path, paths: dict[str, Path]) -> None:
         assert again[name].read_bytes() == path.read_bytes() != other[name].read_bytes()
 
 
+def test_equal_outputs_are_not_shown_but_count_as_ties(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Rows 0 and 1 are the same for both, in another order, case and spacing; of row 2 only one output is."""
+    ours = [SourceOutputs(f"s{row}", (f"How {row} ?", "like  This")) for row in range(5)]
+    theirs = [SourceOutputs(f"s{row}", ("like this", f"how {row if row < 2 else 'else'} ?")) for row in range(5)]
+    for name, rows in (("ours", ours), ("theirs", theirs)):
+        lines = (json.dumps({"source": row.source, "predictions": row.outputs}) for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    systems = [f"--system={name}={tmp_path / name}.jsonl" for name in ("ours", "theirs")]
+    run_script("make_rating_forms", *systems, "--num-sources", "5", "--output-dir", str(tmp_path))
+    assert "\n2 pairs of equal outputs are not asked about: they count as ties\n" in capsys.readouterr().out
+    form = Page(tmp_path / "preference.html").form
+    assert {question["source"] for question in form["questions"]} == {"s2", "s3", "s4"}
+    key = AnswerKey.load(tmp_path / "key.json")
+    assert sorted(entry["row"] for entry in key.equal) == [0, 1]
+
+    def prefer(question: dict) -> dict:
+        entry = key.preference[question["item"]]
+        return {"choice": "tie" if question["source"] == "s2" else "first" if entry["first"] == "ours" else "second"}
+
+    files = [hand_in(tmp_path / f"{rater}.csv", form, rater, prefer) for rater in ("ann", "bob")]
+    results = summarise_answers(read_answers(files, key), key)
+    (row,) = results["preference"]
+    assert (row["wins"], row["ties"], row["losses"], row["equal"], row["judgements"]) == (4, 6, 0, 2, 10)
+    assert row["cohen_kappa"] == 1 and row["tie_share"] == 0.6
+    assert "2 rows with the same outputs, not shown, count as ties" in format_rating_results(results)
+    same = {"ours": ours, "again": ours}
+    assert set(make_rating_forms(same, tmp_path / "same", num_sources=5)) == {"ratings", "key"}
+
+
 def test_one_system_is_only_rated(tmp_path: Path) -> None:
     assert set(make_rating_forms({"FSET": SYSTEMS["FSET"]}, tmp_path, num_sources=2)) == {"ratings", "key"}
 

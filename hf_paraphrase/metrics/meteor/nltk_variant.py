@@ -11,7 +11,7 @@ from ...errors import InputError
 from ..extras import require
 from ..sufficient_statistics import SufficientStatistics
 
-__all__ = ["STAGES", "nltk_meteor"]
+__all__ = ["STAGES", "check_stages", "nltk_meteor"]
 
 STAGES = ("exact", "stem", "wordnet")
 _PARAMETERS = {"alpha": 0.9, "beta": 3.0, "gamma": 0.5}
@@ -21,11 +21,9 @@ def nltk_meteor(
     predictions: list[str], references: list[list[str]], *, stages: Sequence[str], tokenize: str
 ) -> SufficientStatistics:
     """Statistics of nltk's METEOR: the mean over the sentences of the score with the best reference."""
-    if tuple(stages) not in {STAGES[:1], STAGES[:2], STAGES}:
-        raise InputError(f"stages must be a beginning of {STAGES}, got {tuple(stages)}")
-    require("nltk", "nltk", "meteor")
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    check_stages(stages)
     options = {"stemmer": _Stems("stem" in stages), "wordnet": _Synonyms("wordnet" in stages), **_PARAMETERS}
     from nltk.translate.meteor_score import meteor_score
 
@@ -49,6 +47,33 @@ def nltk_meteor(
     return SufficientStatistics.from_sentence_scores("meteor", scores, signature, scale=100)
 
 
+def check_stages(stages: Sequence[str], argument: str = "stages") -> None:
+    """Refuse stages that METEOR does not have, or that cannot run here.
+
+    Args:
+        stages: A beginning of `STAGES`.
+        argument: What they are called where they were given, for the message.
+
+    Raises:
+        InputError: They are none, or nltk or WordNet is missing.
+    """
+    if tuple(stages) not in {STAGES[:1], STAGES[:2], STAGES}:
+        raise InputError(f"{argument} must be a beginning of {','.join(STAGES)}, got {','.join(stages)}")
+    require("nltk", "nltk", "meteor")
+    if "wordnet" not in stages:
+        return
+    from nltk.corpus import wordnet
+
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        raise InputError(
+            "meteor's stage `wordnet` needs WordNet, which nltk does not find; get it with `python -m nltk.downloader "
+            "wordnet` (or point NLTK_DATA at a folder that holds corpora/wordnet), or leave the stage out, with "
+            f"{argument} {','.join(STAGES[:2])}, and say so beside the score"
+        ) from None
+
+
 class _Words:
     def __init__(self, tokenize: str):
         self._tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
@@ -70,8 +95,6 @@ class _Synonyms:
     """What nltk calls a WordNet reader: WordNet, or no synonyms at all; it remembers."""
 
     def __init__(self, wanted: bool):
-        if wanted:
-            _load_wordnet()
         self.synsets = lru_cache(maxsize=100_000)(self._look_up) if wanted else self._find_none
 
     @staticmethod
@@ -83,16 +106,3 @@ class _Synonyms:
     @staticmethod
     def _find_none(word: str) -> list[Any]:
         return []
-
-
-def _load_wordnet() -> None:
-    from nltk.corpus import wordnet
-
-    try:
-        wordnet.ensure_loaded()
-    except LookupError:
-        raise InputError(
-            "meteor's WordNet stage needs WordNet, which nltk does not find; get it with: python -m nltk.downloader "
-            'wordnet (or point NLTK_DATA at a folder that holds corpora/wordnet), or pass stages=("exact", "stem") '
-            "and say so beside the score"
-        ) from None

@@ -78,6 +78,7 @@ def rouge_statistics(
         [
             f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
             "multi:best-f",
+            "case:lc",
             f"stem:{'porter' if use_stemmer else 'no'}",
             f"w:{weight:g}",
             f"version:rouge-score-{version('rouge-score')}",

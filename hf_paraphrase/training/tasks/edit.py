@@ -18,9 +18,10 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...errors import InputError
 from ...models.outside_words import OpenTokenizer, copies_words
 from ...retrieval import ParaphraseRetriever
+from ..arguments import ParaphraseConfig
 from ..batching import PairCollator, pad_rows, share_batches
 from ..validation import mean_loss
-from .paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseTask, encode_pairs
 
 __all__ = ["EditConfig", "EditTask"]
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import compress, islice
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...models.outside_words import OpenTokenizer
-from ..arguments import TrainingConfig
+from ..arguments import ParaphraseConfig
 from ..batching import PairCollator
 from ..data import token_counts
 from ..objectives import cross_entropy_sums
@@ -27,40 +26,9 @@ from ..self_critical import SelfCritical
 from ..validation import mean_loss
 from .base import Task
 
-__all__ = ["ParaphraseConfig", "ParaphraseTask", "encode_pairs"]
+__all__ = ["ParaphraseTask", "encode_pairs"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParaphraseConfig(TrainingConfig):
-    """As `TrainingConfig`, with what is optimised: the targets' likelihood, or a reward of the outputs."""
-
-    objective: Literal["cross_entropy", "rbm"] = field(
-        default="cross_entropy",
-        metadata={"help": "`cross_entropy` of the target, or `rbm`: the reward of what the model writes."},
-    )
-    reward: str | None = field(
-        default=None,
-        metadata={"help": "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs."},
-    )
-    cross_entropy_weight: float = field(
-        default=0.0, metadata={"help": "For `rbm`: the part of the loss that stays cross-entropy, below 1."}
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.objective == "cross_entropy":
-            for name in ("reward", "cross_entropy_weight"):
-                if getattr(self, name):
-                    raise InputError(f"`{name}` is for `objective: rbm`, not `cross_entropy`")
-            return
-        if self.reward is None:
-            raise InputError("`objective: rbm` needs `reward`: `rouge`, or a classifier of sentence pairs")
-        if self.pretrained is None:
-            raise InputError("`objective: rbm` fine-tunes a model that writes already: name it in `pretrained`")
-        if not 0 <= self.cross_entropy_weight < 1:
-            raise InputError(f"`cross_entropy_weight` must be in [0, 1), not {self.cross_entropy_weight}")
 
 
 class ParaphraseTask(Task):

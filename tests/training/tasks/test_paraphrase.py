@@ -8,12 +8,13 @@ from datasets import Dataset, DatasetDict, load_from_disk
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from hf_paraphrase import FsetConfig
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
+from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
-from hf_paraphrase.training.tasks.paraphrase import ParaphraseConfig, ParaphraseTask, encode_pairs
+from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask, encode_pairs
 
 from ..tiny_runs import WORDS, assert_equal, last_weights, make_pairs, make_recipe, send_after
 
@@ -182,5 +183,6 @@ def test_missing_models_are_named_before_training(pretrained, tmp_path):
     with pytest.raises(InputError, match="`tokenizer`.*nowhere"):
         train(rbm_recipe(str(tmp_path / "nowhere")), tmp_path / "run", dataset=make_pairs())
     with pytest.raises(InputError, match="its `model_type` is residual_lstm, not fset"):
-        task = ParaphraseTask(ParaphraseConfig(dataset="d", pretrained=pretrained))
-        task.make_model(FsetConfig())
+        training = ParaphraseConfig(dataset="d", pretrained=pretrained)
+        recipe = Recipe("other", {"model_type": "fset"}, {}, training)
+        train(recipe, tmp_path / "run", dataset=make_pairs(), overwrite=True)

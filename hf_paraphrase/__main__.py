@@ -1,0 +1,8 @@
+"""`python -m hf_paraphrase` is `hf-paraphrase`."""
+
+from __future__ import annotations
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()
