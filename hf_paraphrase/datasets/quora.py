@@ -59,8 +59,8 @@ class QuoraBuilder(SentencePairsBuilder):
     Splits: 100,000 train, 3,000 validation, 30,000 test of the release's duplicates, at random; `pairs` has 10,000
     validation, 10,000 test and all others in train. Of a smaller file, validation and test get at most a quarter, in
     the same proportion. Sentences are cut to 20 words, as in the paper, except in `pairs`. A pair that stands there
-    twice, in either order or in other capitals, is one, so no test pair is in train; one with two labels is left out of
-    `pairs`. A question may be in train and test: see `clean`.
+    twice, in either order or in other capitals, is one, so no test pair is in train; `pairs` leaves those with two
+    labels out. A question may be in train and test: see `clean`.
 
     Configurations: `paraphrases` as above. `clean` divides the same pairs by groups of questions linked by
     duplicates, so that no question of a test or validation pair stands in train. `pairs` keeps all pairs and labels.

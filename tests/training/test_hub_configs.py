@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, GenerationConfig
+from transformers import AutoConfig, AutoModelForSequenceClassification, GenerationConfig
 
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.tasks import TASKS
@@ -90,6 +90,27 @@ def test_the_transformer_trains_as_fset_does():
     for name in ("transformer-quora", "fset-quora"):
         training = load_recipe(FOLDER / name).training
         assert (training.max_steps, training.train_batch_size) == (100_000, 128)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("coupled-lstm-loose-1direction-snli", 45_403),
+        ("coupled-lstm-loose-4directions-snli", 45_403),
+        ("coupled-lstm-loose-stacked-snli", 136_003),
+        ("coupled-lstm-tight-1direction-snli", 77_953),
+        ("coupled-lstm-tight-4directions-snli", 77_953),
+        ("coupled-lstm-tight-stacked-snli", 191_203),
+    ],
+)
+def test_coupled_lstms_are_as_large_as_in_liu_2016(name, parameters):
+    """Section 5: with SNLI's three labels and without embeddings; 190k for the best, and for one block of loosely
+    coupled LSTMs nearly a fifth of the attention LSTM's 232,103."""
+    config = load_recipe(FOLDER / name).make_config(num_labels=3)
+    assert not config.match_features
+    with torch.device("meta"):
+        model = AutoModelForSequenceClassification.from_config(config)
+    assert model.num_parameters() - model.get_input_embeddings().weight.numel() == parameters
 
 
 def test_reinforcement_goes_on_from_the_recipes_that_it_names():

@@ -24,6 +24,7 @@ from transformers import (
 from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
+from ...models.configuration_coupled_lstm import CoupledLstmConfig
 from ...models.sentence_pair import max_margin_loss
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
@@ -128,6 +129,8 @@ class MatchTask(Task):
         else:
             config.num_labels, config.problem_type = 1, "ranking"
         config.pad_token_id = self.tokenizer.pad_token_id
+        if isinstance(config, CoupledLstmConfig):
+            config.unk_token_id = self.tokenizer.unk_token_id
         model = super().make_model(config)
         if self.training.embeddings is not None:
             start_from_word_vectors(model, self.tokenizer.get_vocab(), self.training.embeddings)
