@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import struct
+
 import pytest
 import torch
 
@@ -27,6 +29,14 @@ def test_words_get_their_vectors(model, tmp_path, caplog):
     assert "vectors for 1 of 6 words (16.7%)" in caplog.text
     assert table[5].tolist() == [3.0, 4.5]
     assert not table[0].any() and table.requires_grad
+
+
+def test_vectors_in_word2vec_s_binary_format(model, tmp_path):
+    (tmp_path / "vectors.bin").write_bytes(
+        b"2 2\nthe " + struct.pack("<2f", 1, 2) + b"dog " + struct.pack("<2f", 3, 4.5)
+    )
+    assert start_from_word_vectors(model, WORDS, tmp_path / "vectors.bin") == pytest.approx(1 / 6)
+    assert model.get_input_embeddings().weight[5].tolist() == [3.0, 4.5]
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 4.0])
