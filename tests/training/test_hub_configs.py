@@ -113,6 +113,23 @@ def test_coupled_lstms_are_as_large_as_in_liu_2016(name, parameters):
     assert model.num_parameters() - model.get_input_embeddings().weight.numel() == parameters
 
 
+def test_features_of_pairs_of_words_are_ours_alone():
+    """They are no part of the paper, and add two numbers to each of the five gates of its 25 units."""
+    recipes = {name: load_recipe(FOLDER / name) for name in NAMES if name.startswith("coupled-lstm")}
+    assert [name for name, recipe in recipes.items() if recipe.make_config().match_features] == [
+        "coupled-lstm-twitter-features-small"
+    ]
+    recipe = recipes["coupled-lstm-twitter-features-small"]
+    assert recipe.training.freeze_embeddings
+    sizes = []
+    for match_features in (False, True):
+        with torch.device("meta"):
+            config = recipe.make_config(match_features=match_features)
+            model = AutoModelForSequenceClassification.from_config(config)
+        sizes.append(model.num_parameters() - model.get_input_embeddings().weight.numel())
+    assert sizes[1] - sizes[0] == 2 * 5 * 25
+
+
 def test_reinforcement_goes_on_from_the_recipes_that_it_names():
     recipe = load_recipe(FOLDER / "rbm-quora-small")
     begun = load_recipe(FOLDER / Path(recipe.training.pretrained).name)
