@@ -34,7 +34,9 @@ Lowercase = Annotated[
     bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
 ]
 Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
-WordVectors = Annotated[Path | None, typer.Option(help="Word vectors as text, for embedding_greedy.")]
+WordVectors = Annotated[
+    Path | None, typer.Option(help="Word vectors for embedding_greedy: text such as GloVe's, or word2vec's .bin.")
+]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
 Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam or dips.")]
@@ -64,7 +66,9 @@ def choose_metrics(
     """
     names = [name.strip() for name in metrics.split(",")]
     if "embedding_greedy" in names and word_vectors is None:
-        raise InputError("embedding_greedy needs word vectors; give --word-vectors, a text file such as GloVe's")
+        raise InputError(
+            "embedding_greedy needs word vectors; give --word-vectors, a file such as GloVe's or word2vec's .bin"
+        )
     stages = tuple(meteor_stages.split(","))
     if "meteor" in names and meteor_variant == "nltk":
         from .metrics.meteor.nltk_variant import check_stages

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["copy_file", "write_directory", "write_text"]
+__all__ = ["copy_file", "open_plain_or_gzipped", "write_directory", "write_text"]
+
+
+def open_plain_or_gzipped(path: Path) -> BinaryIO:
+    """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ import datasets
 from .bm25 import index_texts, require_bm25, search
 from .reader import CorpusReader
 from .sampling import linked_groups, pair_key
-from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig, is_paraphrase
+from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["QuoraBuilder", "QuoraConfig"]
 
@@ -59,7 +59,8 @@ class QuoraBuilder(SentencePairsBuilder):
     Splits: 100,000 train, 3,000 validation, 30,000 test of the release's duplicates, at random; `pairs` has 10,000
     validation, 10,000 test and all others in train. Of a smaller file, validation and test get at most a quarter, in
     the same proportion. Sentences are cut to 20 words, as in the paper, except in `pairs`. A pair that stands there
-    twice, in either order or in other capitals, is one, so no test pair is in train. A question may be: see `clean`.
+    twice, in either order or in other capitals, is one, so no test pair is in train; `pairs` leaves those with two
+    labels out. A question may be in train and test: see `clean`.
 
     Configurations: `paraphrases` as above. `clean` divides the same pairs by groups of questions linked by
     duplicates, so that no question of a test or validation pair stands in train. `pairs` keeps all pairs and labels.
@@ -102,11 +103,10 @@ class QuoraBuilder(SentencePairsBuilder):
         with self.reader() as reader:
             if self.existing:
                 splits = self.read_existing(reader)
-            elif self.config.name == "clean_pairs":
-                require_bm25("clean_pairs of quora")
-                splits = self.divide((pair for pair in self._read(reader) if is_paraphrase(pair)), linked=True)
             else:
-                splits = self.divide(self._read(reader), linked=self.config.name == "clean")
+                if self.config.name == "clean_pairs":
+                    require_bm25("clean_pairs of quora")
+                splits = self.divide(self._read(reader), linked=self.config.name.startswith("clean"))
         return self.generators(splits)
 
     def _read(self, reader: CorpusReader) -> Iterator[Pair]:

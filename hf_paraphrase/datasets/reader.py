@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
+from ..files import open_plain_or_gzipped
 
-__all__ = ["CorpusReader", "open_plain_or_gzipped"]
+__all__ = ["CorpusReader"]
 
 logger = logging.getLogger(__name__)
 
@@ -282,13 +283,6 @@ class CorpusReader:
                 f"{share}, more than `max_bad_fraction` = {self.max_bad_fraction:g} of them: {examples}; {self.layout}"
             )
         logger.warning("%s and left out: %s", share, examples)
-
-
-def open_plain_or_gzipped(path: Path) -> BinaryIO:
-    """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
 def _quoted(lines: Iterator[tuple[int, str]], separator: str, allowed: range) -> Iterator[tuple[int, list[str]]]:

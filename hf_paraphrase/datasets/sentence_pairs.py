@@ -92,10 +92,11 @@ class SentencePairsBuilder(CorpusBuilder):
         """Divide pairs at random into test, validation and train, a pair that stands there twice being one.
 
         Args:
-            pairs: All pairs of the corpus, in any order.
+            pairs: All pairs of the corpus, in any order; those that this configuration serves with two labels are
+                left out.
             linked: Keep pairs that share a sentence, directly or through others, in one split.
         """
-        pairs = self.select(pairs)
+        pairs = self.distinct(filter(self.serves, pairs))
         groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
         config = self.config
         sizes = held_out_sizes(len(pairs), config.validation_size, config.test_size or 0, config.max_held_out)
@@ -106,14 +107,15 @@ class SentencePairsBuilder(CorpusBuilder):
         """Keep the corpus's own test file, and take the validation pairs from the other file at random.
 
         Args:
-            train: The pairs of the train file; those that stand in the test file too are left out.
-            test: The pairs of the test file.
+            train: The pairs of the train file, each of which is taken once; those that stand there with two labels,
+                or in the test file too, are left out.
+            test: The pairs of the test file, whose every row counts, as in all figures that others publish for it.
             linked: Keep train pairs that share a sentence, directly or through others, in one split.
         """
         config = self.config
-        test = self.select(test)
+        test = sorted(filter(self.serves, test))
         tested = {pair_key(*pair[:2]) for pair in test}
-        found = self.select(train)
+        found = list(filter(self.serves, self.distinct(train)))
         train = [pair for pair in found if pair_key(*pair[:2]) not in tested]
         if len(train) < len(found):
             logger.warning("%d train pairs stand in the test file too; left out", len(found) - len(train))
@@ -123,14 +125,23 @@ class SentencePairsBuilder(CorpusBuilder):
         dealt = deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
         return dealt | {"test": test[: config.test_size]}
 
-    def select(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """The pairs of this configuration, each once and in an order of its own."""
+    def serves(self, pair: Pair) -> bool:
+        """Whether a pair is one of this configuration."""
+        return self.config.name == "pairs" or is_paraphrase(pair)
+
+    def distinct(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """The pairs, each once and in an order of its own; those that have two labels are left out and counted."""
         distinct: dict[tuple[str, str], Pair] = {}
+        conflicting = set()
         for pair in pairs:
             key = pair_key(*pair[:2])
-            if self.labelled or is_paraphrase(pair):
-                distinct[key] = min(pair, distinct.get(key, pair))
-        return sorted(distinct.values())
+            known = distinct.setdefault(key, pair)
+            if known[2] != pair[2]:
+                conflicting.add(key)
+            distinct[key] = min(pair, known)
+        if conflicting:
+            logger.warning("%d pairs stand in the file with two labels; left out", len(conflicting))
+        return sorted(pair for key, pair in distinct.items() if key not in conflicting)
 
     def texts(
         self, reader: CorpusReader, path: Path, columns: Sequence[str], texts: Sequence[str], **options: Any

@@ -45,10 +45,12 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
 
     Splits: test is the test file (at most 5,000 pairs), validation 1,000 pairs of the train file, at random, and train
-    the others. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. A train pair that
-    stands in the test file, in either order, is left out. Sentences are cut to 20 words, as in Kazemnejad et al.,
-    except in `pairs`; there validation shares no sentence with train, as test does not: each tweet stands in about ten
-    pairs, and a model that knows the tweet would look better in validation than it is.
+    the others. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. The test file is
+    taken whole, with the pairs that stand there twice, on some of which the votes differ. A pair of the train file is
+    taken once; one that stands there with two labels, or in the test file too, in either order, is left out, and the
+    log says how many there were. Sentences are cut to 20 words, as in Kazemnejad et al., except in `pairs`; there
+    validation shares no sentence with train, as test does not: each tweet stands in about ten pairs, and a model that
+    knows the tweet would look better in validation than it is.
 
     Configurations: `paraphrases` and `pairs` as above. `li2018` reads 110,000 train, 1,000 validation and up to 5,000
     test pairs as they were divided for those papers; where they are given out, many test pairs stand in train as well:

@@ -13,9 +13,10 @@ import datasets
 import xxhash
 
 from ..errors import InputError
+from ..files import open_plain_or_gzipped
 from .bm25 import index_texts, require_bm25, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import CorpusReader, open_plain_or_gzipped
+from .reader import CorpusReader
 from .sampling import cut
 
 if TYPE_CHECKING:

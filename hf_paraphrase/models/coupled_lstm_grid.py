@@ -149,6 +149,10 @@ class GridPart(NamedTuple):
         """Return the layout of each input, the first being of pairs or of words of X, the second of Y."""
         return [self.pairs if is_pair else words for is_pair, words in zip(is_pairs, (self.x, self.y), strict=False)]
 
+    def sum_directions(self, rows: torch.Tensor) -> torch.Tensor:
+        """Add up what all directions have of each pair, given the rows of all anti-diagonals."""
+        return torch.nn.functional.embedding_bag(self.visits, rows, mode="sum")
+
 
 class GridOrder:
     """The layouts of a batch of pairs of sentences that are read in some directions.

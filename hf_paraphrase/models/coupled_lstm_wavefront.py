@@ -24,7 +24,11 @@ sigmoid_backward, sigmoid_backward_out = (
 # Compiling would unroll the loop anew for every pair of lengths.
 @torch.compiler.disable
 def coupled_lstm(
-    inputs: list[torch.Tensor], weights: list[torch.Tensor], order: GridOrder, coupling: str
+    inputs: list[torch.Tensor],
+    weights: list[torch.Tensor],
+    order: GridOrder,
+    coupling: str,
+    features: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Scan a batch of grids in the directions of `order`, and sum the hidden states of all directions.
 
@@ -36,9 +40,11 @@ def coupled_lstm(
             one if coupled tightly. If coupled loosely, the first grid is for LSTM1 and the second for LSTM2.
         weights: Recurrent weights of each LSTM, `(gates * hidden_size, states)`. The states are h(i, j - 1) and
             h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for LSTM1 and h(i, j - 1) for LSTM2,
-            each being h of both LSTMs, side by side. Rows are the gates c̃, o, i and one or two f.
+            each being h of both LSTMs, side by side; behind them stand the features. Rows are the gates c̃, o, i and
+            one or two f.
         order: Directions and lengths.
         coupling: `"tight"` or `"loose"`.
+        features: What the gates read of each pair of words beside the states, `(batch, n, m, features)`.
 
     Returns:
         h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
@@ -46,7 +52,9 @@ def coupled_lstm(
     weights = [weight.to(inputs[0].dtype) for weight in weights]
     is_pairs = [grid.shape[:3] == order.shape for grid in inputs]
     grids = [grid.flatten(0, 2) for grid in inputs]
-    return CoupledLstmFunction.apply(order, coupling, is_pairs, *weights, *grids).unflatten(0, order.shape)
+    if features is not None:
+        features = features.flatten(0, 2).to(inputs[0].dtype)
+    return CoupledLstmFunction.apply(order, coupling, is_pairs, features, *weights, *grids).unflatten(0, order.shape)
 
 
 class CoupledLstmFunction(torch.autograd.Function):
@@ -57,7 +65,7 @@ class CoupledLstmFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], *tensors):
+    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], features: torch.Tensor | None, *tensors):
         weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
         saved, hidden = [], []
@@ -67,9 +75,11 @@ class CoupledLstmFunction(torch.autograd.Function):
             for layout, laid_out in inputs:
                 if layout.copies:
                     lanes[0].to_sigmoid(laid_out)
-            hidden.append(scan(part, lanes, by_lane(inputs, lanes), saved))
+            extra = [] if features is None else [features.index_select(0, part.places)]
+            hidden.append(scan(part, lanes, by_lane(inputs, lanes), extra, saved))
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
+        ctx.num_features = 0 if features is None else features.shape[1]
         return torch.cat(hidden)
 
     @staticmethod
@@ -79,6 +89,7 @@ class CoupledLstmFunction(torch.autograd.Function):
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
         grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
+        grad_features = []
         # Nothing of it is differentiated again, and without the records for that each operation starts sooner.
         with torch.inference_mode():
             lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
@@ -87,7 +98,10 @@ class CoupledLstmFunction(torch.autograd.Function):
             for number, part in enumerate(ctx.order.parts):
                 layouts = part.layouts(ctx.is_pairs)
                 totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
-                scan_back(part, lanes, by_lane(totals, lanes), saved[number * size :][:size], grad, grad_weights)
+                extra = [grad.new_zeros(len(part.places), ctx.num_features)] if ctx.num_features else []
+                steps = saved[number * size :][:size]
+                scan_back(part, lanes, by_lane(totals, lanes), extra, steps, grad, grad_weights)
+                grad_features += map(part.sum_directions, extra)
                 for (layout, total), grid in zip(totals, grad_grids, strict=True):
                     if layout.copies:
                         lanes[0].whole(total)
@@ -97,7 +111,8 @@ class CoupledLstmFunction(torch.autograd.Function):
                     lanes[0].whole(grid)
             for grad_weight in grad_weights:
                 lanes[0].whole(grad_weight.t())
-        return None, None, None, *grad_weights, *grad_grids
+        grad_features = torch.cat(grad_features) if grad_features else None
+        return None, None, None, grad_features, *grad_weights, *grad_grids
 
 
 def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
@@ -105,13 +120,16 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
     return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
 
-def scan(part: GridPart, lanes: list[Lane], inputs, saved: list[torch.Tensor]) -> torch.Tensor:
+def scan(
+    part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor]
+) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
         part: The rows, and where they stand.
         lanes: The LSTMs.
         inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
+        features: Those of the pairs in the rows of all anti-diagonals, if there are any.
         saved: What the way back needs is appended: c of each lane, then for each anti-diagonal and each lane its
             gates, states and σ(-2c).
 
@@ -127,19 +145,23 @@ def scan(part: GridPart, lanes: list[Lane], inputs, saved: list[torch.Tensor]) -
         for memory in (all_h, *all_c):
             memory[diagonal.border] = 0
         for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
-            gates, states = lane.read_inputs(sources, t), beside(lane.neighbors_in(all_h, diagonal))
+            gates = lane.read_inputs(sources, t)
+            states = beside(lane.neighbors_in(all_h, diagonal) + [rows[diagonal.rows] for rows in features])
             squashed = lane.step(gates, states, lane.neighbors_in(memory, diagonal), memory[diagonal.rows], output)
             saved += gates, states, squashed
-    return torch.nn.functional.embedding_bag(part.visits, all_h, mode="sum")
+    return part.sum_directions(all_h)
 
 
-def scan_back(part: GridPart, lanes: list[Lane], totals, saved, grad: torch.Tensor, grad_weights) -> None:
+def scan_back(
+    part: GridPart, lanes: list[Lane], totals, grad_features, saved, grad: torch.Tensor, grad_weights
+) -> None:
     """Run back through them.
 
     Args:
         part: The rows, and where they stand.
         lanes: The LSTMs.
         totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
+        grad_features: The gradient of the features as `scan` gets them, which is added to.
         saved: What `scan` appended.
         grad: Gradient of h of all pairs.
         grad_weights: For each lane, the gradient of its weights, which is added to.
@@ -157,18 +179,19 @@ def scan_back(part: GridPart, lanes: list[Lane], totals, saved, grad: torch.Tens
                 layout.add(total, t, grad_gates)
             if t:
                 all_grad_c[number] = lane.forget_back(grad_c, gates, diagonal, part.diagonals[t - 1])
-                grad_h_before = lane.neighbors_in(all_grad_h, diagonal)
-                lane.multiply_back(grad_gates, states, grad_h_before, grad_weights[number])
+            if states is not None:
+                sources = lane.neighbors_in(all_grad_h, diagonal) + [rows[diagonal.rows] for rows in grad_features]
+                lane.multiply_back(grad_gates, states, sources, grad_weights[number])
 
 
-def beside(neighbors: list[torch.Tensor]) -> torch.Tensor | None:
-    """Lay neighbors beside each other, if there are any; one alone is not copied."""
-    if len(neighbors) < 2:
-        return neighbors[0] if neighbors else None
-    size, width = neighbors[0].shape
-    states = neighbors[0].new_empty(size, len(neighbors) * width)
-    for part, neighbor in zip(states.chunk(len(neighbors), 1), neighbors, strict=True):
-        part.copy_(neighbor)
+def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
+    """Lay neighbors and features beside each other, if there are any; one alone is not copied."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    widths = [part.shape[1] for part in parts]
+    states = parts[0].new_empty(len(parts[0]), sum(widths))
+    for place, part in zip(states.split(widths, 1), parts, strict=True):
+        place.copy_(part)
     return states
 
 
@@ -179,7 +202,8 @@ class Lane:
     stands where c̃ has its place among the gates. On the way back its factor 4 is left out, which `whole` restores.
 
     Args:
-        weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor.
+        weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor, and
+            the states h of the neighbors and the features.
         neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
     """
 
@@ -218,8 +242,8 @@ class Lane:
 
     def step(self, gates, states, c_before, c, h) -> torch.Tensor:
         """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
-        if states is not None:
-            gates.addmm_(states, self.forth)
+        if states is not None:  # Where nothing comes before, only features.
+            gates.addmm_(states, self.forth[-states.shape[1] :])
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
         torch.addcmul(entry, entry, candidate, value=-2, out=c)
@@ -267,10 +291,12 @@ class Lane:
                 torch.mul(grad_c, forgets[number], out=total[start:stop])
         return total[border:-border]
 
-    def multiply_back(self, grad_gates, states, grad_h_before: torch.Tensor, grad_weight: torch.Tensor) -> None:
-        """Add what gates say of h of their neighbors, as `neighbors_in` sees it, and of the weights."""
-        grad_weight.addmm_(grad_gates.t(), states)
-        grad_states = grad_gates @ self.back
+    def multiply_back(self, grad_gates, states, grad_sources: list[torch.Tensor], grad_weight: torch.Tensor) -> None:
+        """Add what gates say of the parts of `states`, as `beside` got them, and of the weights."""
+        columns = slice(-states.shape[1], None)
+        grad_weight[:, columns].addmm_(grad_gates.t(), states)
+        grad_states = grad_gates @ self.back[:, columns]
         # One neighbor after the other: a cell may be a neighbor of two.
-        for grad, before in zip(grad_states.chunk(len(self.neighbors), 1), grad_h_before, strict=True):
-            before.add_(grad)
+        widths = [source.shape[1] for source in grad_sources]
+        for grad, source in zip(grad_states.split(widths, 1), grad_sources, strict=True):
+            source.add_(grad)

@@ -23,7 +23,8 @@ class CoupledLstmPreTrainedModel(SentencePairPreTrainedModel):
 class TightCell(nn.Module):
     """The affine map T of the tightly coupled LSTM, whose rows are the gates c̃, o, i, f1, f2.
 
-    `T(x_i, y_j, h_{i,j-1}, h_{i-1,j})` in the first block; above it h of the block below stands for x_i and y_j.
+    `T(x_i, y_j, h_{i,j-1}, h_{i-1,j})` in the first block; above it h of the block below stands for x_i and y_j. The
+    recurrent weights of a first block with `match_features` have columns for these behind those of h.
 
     Args:
         config: Gives the sizes.
@@ -32,18 +33,24 @@ class TightCell(nn.Module):
 
     def __init__(self, config: CoupledLstmConfig, is_first: bool):
         super().__init__()
-        gates = 5 * config.hidden_size
+        gates, states = 5 * config.hidden_size, 2 * config.hidden_size
         if is_first:
+            states += config.num_features
             self.input_x = nn.Linear(config.embedding_size, gates)
             self.input_y = nn.Linear(config.embedding_size, gates, bias=False)
         else:
             self.input = nn.Linear(config.hidden_size, gates)
-        self.recurrent = nn.ModuleList([nn.Linear(2 * config.hidden_size, gates, bias=False)])
+        self.recurrent = nn.ModuleList([nn.Linear(states, gates, bias=False)])
         self.is_first = is_first
 
     def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
         return [self.input_x(x), self.input_y(y)] if self.is_first else [self.input(x)]
+
+    @property
+    def weights(self) -> list[torch.Tensor]:
+        """The recurrent weights of each LSTM."""
+        return [self.recurrent[0].weight]
 
 
 class LooseCell(nn.Module):
@@ -51,7 +58,8 @@ class LooseCell(nn.Module):
 
     `LSTM1([h1_{i-1,j}; h2_{i-1,j}], x_i)` and `LSTM2([h1_{i,j-1}; h2_{i,j-1}], y_j)`. Above the first block, h1 of the
     block below stands for x_i and h2 for y_j: "x_i and y_j are accepted by two corresponding LSTMs at the higher layer
-    separately" (section 3.3).
+    separately" (section 3.3). With `share_lstms` one LSTM goes along both sentences. Features have their columns as in
+    `TightCell`.
 
     Args:
         config: Gives the sizes.
@@ -60,17 +68,24 @@ class LooseCell(nn.Module):
 
     def __init__(self, config: CoupledLstmConfig, is_first: bool):
         super().__init__()
-        gates, width = 4 * config.hidden_size, config.embedding_size if is_first else config.hidden_size
-        self.input_x = nn.Linear(width, gates)
-        self.input_y = nn.Linear(width, gates)
-        self.recurrent = nn.ModuleList(nn.Linear(2 * config.hidden_size, gates, bias=False) for _ in range(2))
+        gates, width, states = 4 * config.hidden_size, config.hidden_size, 2 * config.hidden_size
+        if is_first:
+            width, states = config.embedding_size, states + config.num_features
+        lstms = 1 if config.share_lstms else 2
+        self.inputs = nn.ModuleList(nn.Linear(width, gates) for _ in range(lstms))
+        self.recurrent = nn.ModuleList(nn.Linear(states, gates, bias=False) for _ in range(lstms))
         self.is_first = is_first
 
     def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
         if not self.is_first:
             x, y = x.chunk(2, dim=-1)
-        return [self.input_x(x), self.input_y(y)]
+        return [self.inputs[0](x), self.inputs[-1](y)]
+
+    @property
+    def weights(self) -> list[torch.Tensor]:
+        """The recurrent weights of LSTM1 and of LSTM2."""
+        return [self.recurrent[0].weight, self.recurrent[-1].weight]
 
 
 class CoupledLstmBlock(nn.Module):
@@ -88,7 +103,9 @@ class CoupledLstmBlock(nn.Module):
         self.cells = nn.ModuleList(cell_class(config, is_first) for _ in range(cells))
         self.coupling = config.coupling
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, orders: list[GridOrder]) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, y: torch.Tensor, orders: list[GridOrder], features: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Run the block over a batch of grids.
 
         Args:
@@ -96,12 +113,13 @@ class CoupledLstmBlock(nn.Module):
                 `(batch, n, m, grid_size)`.
             y: Words of Y, `(batch, 1, m, embedding_size)`; above the first block, the same as `x`.
             orders: For each cell, the order of its directions.
+            features: In the first block, those of `match_features`, if the configuration has them.
 
         Returns:
             h summed over the directions, `(batch, n, m, grid_size)`.
         """
         grids = [
-            coupled_lstm(cell.project(x, y), [linear.weight for linear in cell.recurrent], order, self.coupling)
+            coupled_lstm(cell.project(x, y), cell.weights, order, self.coupling, features)
             for cell, order in zip(self.cells, orders, strict=True)
         ]
         return grids[0] if len(grids) == 1 else torch.stack(grids).sum(0)
@@ -133,7 +151,7 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         pair_attention_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
-        """Read both sentences together; the inputs are those of `split_pair`.
+        """Read both sentences together; the inputs are those of `split_pair`, ids alone: there is no `inputs_embeds`.
 
         Args:
             input_ids: Words of X, or of both sentences, `(batch, length)`.
@@ -151,15 +169,16 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         x, y = split_pair(input_ids, attention_mask, token_type_ids, pair_input_ids, pair_attention_mask)
         words = [embed(self.embed_tokens, side.input_ids, "input_ids") for side in (x, y)]
         lower = words[0].unsqueeze(2), words[1].unsqueeze(1)
+        features = match_features(x, y, *words, self.config.unk_token_id) if self.config.match_features else None
         is_pair = (x.mask.unsqueeze(2) & y.mask.unsqueeze(1)).unsqueeze(-1)
         orders, grids = self._make_orders(x, y), []
         for block in self.blocks:
             if self.gradient_checkpointing and self.training:
-                grid = self._gradient_checkpointing_func(block.__call__, *lower, orders)
+                grid = self._gradient_checkpointing_func(block.__call__, *lower, orders, features)
             else:
-                grid = block(*lower, orders)
+                grid = block(*lower, orders, features)
             grids.append(torch.where(is_pair, grid, 0))
-            lower = grids[-1], grids[-1]
+            lower, features = (grids[-1], grids[-1]), None
         return BaseModelOutputWithPooling(
             last_hidden_state=grids[-1],
             pooler_output=pool(grids[-1], x.lengths, y.lengths, self.config.pooling_size),
@@ -224,6 +243,31 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
         logits = self.head(outputs.pooler_output)
         loss = None if labels is None else matching_loss(logits, labels, self.config.problem_type, group_ids)
         return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+
+
+def match_features(
+    x: Sentences, y: Sentences, x_words: torch.Tensor, y_words: torch.Tensor, unk_token_id: int | None
+) -> torch.Tensor:
+    """Say of each pair of words whether they are the same, and the cosine of their vectors.
+
+    Args:
+        x: One side of a batch of pairs, of n words.
+        y: The other, of m words.
+        x_words: Vectors of X, `(batch, n, size)`.
+        y_words: Vectors of Y, `(batch, m, size)`.
+        unk_token_id: Stands for any unknown word, which is neither the same as another nor like it: it gives zeros.
+
+    Returns:
+        `(batch, n, m, 2)`.
+    """
+    x_unit, y_unit = (nn.functional.normalize(words, dim=-1) for words in (x_words, y_words))
+    cosine = x_unit @ y_unit.transpose(1, 2)
+    x_ids, y_ids = x.input_ids.unsqueeze(2), y.input_ids.unsqueeze(1)
+    features = torch.stack(((x_ids == y_ids).to(cosine.dtype), cosine), dim=-1)
+    if unk_token_id is None:
+        return features
+    is_known = (x_ids != unk_token_id) & (y_ids != unk_token_id)
+    return features * is_known.unsqueeze(-1)
 
 
 def pool(

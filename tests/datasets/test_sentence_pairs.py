@@ -7,7 +7,7 @@ import pytest
 from hf_paraphrase.datasets import load_dataset
 from hf_paraphrase.datasets.sampling import deal, held_out_sizes, linked_groups
 from hf_paraphrase.errors import InputError
-from tests.datasets.corpora import existing_split, msrp, quora, sentence, snli, twitter_url, write
+from tests.datasets.corpora import existing_split, msrp, quora, sentence, snli, twitter_url, write, write_corpus
 
 
 def number(text: str) -> int:
@@ -148,6 +148,67 @@ def test_twitter_votes(tmp_path):
     assert splits["train"].num_rows + splits["validation"].num_rows == 59
     positive = load_dataset("twitter_url", data_dir=folder)
     assert {number(row["source"]) % 7 for rows in positive.values() for row in rows} == {4, 5, 6}
+
+
+TEST_FILES = {
+    ("twitter_url", "pairs"): "Twitter_URL_Corpus_test.txt",
+    ("twitter_url", "paraphrases"): "Twitter_URL_Corpus_test.txt",
+    ("twitter_url", "li2018"): "test.tsv",
+    ("msrp", "pairs"): "msr_paraphrase_test.txt",
+    ("msrp", "paraphrases"): "msr_paraphrase_test.txt",
+    ("snli", "default"): "snli_1.0/snli_1.0_test.jsonl",
+    ("quora", "li2018"): "test.tsv",
+}
+
+
+@pytest.mark.parametrize(("path", "name"), TEST_FILES, ids=map("-".join, TEST_FILES))
+def test_a_test_file_stays_whole(path, name, tmp_path):
+    """Published figures are for all its rows, and some pairs stand there twice."""
+    folder = write_corpus(path, name, tmp_path)
+    whole = load_dataset(path, name, folder, split="test").to_list()
+    file = folder / TEST_FILES[path, name]
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines + lines[path == "msrp" :]))
+    doubled = load_dataset(path, name, folder, split="test").to_list()
+    assert Counter(map(repr, doubled)) == Counter(map(repr, whole * 2))
+
+
+def test_a_test_file_keeps_both_labels_of_a_pair(tmp_path):
+    files = twitter_url()
+    pair = f"{sentence(74)}\t{sentence(1074)}"
+    files["Twitter_URL_Corpus_test.txt"].append(f"{pair}\t(1, 6)\t")
+    test = load_dataset("twitter_url", "pairs", write(tmp_path, files), split="test")
+    assert [row["label"] for row in test if number(row["sentence1"]) == 74] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["pairs", "paraphrases"])
+def test_train_pairs_with_two_labels_are_left_out_and_counted(name, tmp_path, caplog):
+    files, pairs = twitter_url(), [(4, "1"), (5, "0"), (6, "5")]
+    for one, votes in pairs:
+        files["Twitter_URL_Corpus_train.txt"].append(
+            f"{sentence(one + 1000).upper()}\t{sentence(one)}\t({votes}, 6)\t"
+        )
+    splits = load_dataset("twitter_url", name, write(tmp_path, files))
+    known = {
+        text.casefold()
+        for split in ("train", "validation")
+        for row in splits[split]
+        for text in row.values()
+        if isinstance(text, str)
+    }
+    assert sentence(4) not in known and sentence(5) not in known
+    # With the same label both times, a pair is one.
+    assert sentence(6) in known
+    assert "2 pairs stand in the file with two labels; left out" in caplog.text
+
+
+def test_quora_pairs_with_two_labels_are_in_no_split(tmp_path, caplog):
+    files = quora()
+    files["quora_duplicate_questions.tsv"].append(f"500\t0\t0\t{sentence(1)}\t{sentence(0)}\t0")
+    splits = load_dataset("quora", "pairs", write(tmp_path, files))
+    pairs = [{row["sentence1"], row["sentence2"]} for rows in splits.values() for row in rows]
+    assert {sentence(0), sentence(1)} not in pairs and len(pairs) == 119
+    assert "1 pairs stand in the file with two labels; left out" in caplog.text
 
 
 def test_msrp_has_a_validation_split(tmp_path):

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import math
+import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +74,93 @@ def test_any_object_with_keys_and_vectors_will_do(vectors: Path) -> None:
     assert result["score"] == pytest.approx(100)
     assert result["signature"] == "nrefs:1|case:lc|tok:13a|vectors:given|dim:2"
     assert "vectors:tiny.txt" in embedding_greedy(["east"], ["east"], word_vectors=vectors)["signature"]
+
+
+def binary(words: dict[str | bytes, list[float]], end: bytes = b"") -> bytes:
+    """Word vectors in word2vec's binary format."""
+    dimension = len(next(iter(words.values())))
+    parts = [b"%d %d\n" % (len(words), dimension)]
+    for word, numbers in words.items():
+        parts += [
+            word if isinstance(word, bytes) else word.encode(),
+            b" ",
+            struct.pack(f"<{dimension}f", *numbers),
+            end,
+        ]
+    return b"".join(parts)
+
+
+# The numbers of the second word are the bytes of spaces and newlines.
+BINARY = {"New_York": [1, 2], "naïve": struct.unpack("<2f", b" \n  \n\n  "), "東京": [-0.5, 3e-20]}
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"], ids=["as Google wrote it", "as word2vec.c writes it"])
+@pytest.mark.parametrize("name", ["vectors.bin", "vectors.bin.gz"])
+def test_word2vec_s_binary_format(tmp_path: Path, end: bytes, name: str) -> None:
+    path = tmp_path / name
+    content = binary(BINARY, end)
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    loaded = load_word_vectors(path)
+    assert loaded.key_to_index == {word: row for row, word in enumerate(BINARY)}
+    assert loaded.vectors.dtype == np.float32
+    assert loaded.vectors.tolist() == np.array(list(BINARY.values()), dtype=np.float32).tolist()
+    some = load_word_vectors(path, {"東京", "Kyoto"})
+    assert some.key_to_index == {"東京": 0} and some.vectors.tolist() == loaded.vectors[2:].tolist()
+    assert load_word_vectors(path, {"Kyoto"}).vectors.shape == (0, 2)
+
+
+def test_binary_vectors_score_as_those_of_text(vectors: Path, tmp_path: Path) -> None:
+    words = {line.split()[0]: [float(number) for number in line.split()[1:]] for line in LINES.splitlines()}
+    (tmp_path / "tiny.bin").write_bytes(binary(words))
+    texts = ["east northeast", "west"], ["north east", "east"]
+    scores = [embedding_greedy(*texts, word_vectors=path) for path in (vectors, tmp_path / "tiny.bin")]
+    assert scores[0].pop("signature").replace(".txt", ".bin") == scores[1].pop("signature")
+    assert scores[0] == scores[1]
+
+
+def test_words_cut_within_a_character_are_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(binary({"東京".encode()[:-1]: [1, 2], "a" * 20_000: [3, 4], "b": [5, 6]}))
+    loaded = load_word_vectors(path)
+    assert list(loaded.key_to_index)[1:] == ["a" * 20_000, "b"] and loaded.vectors.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_memory_holds_what_the_vocabulary_has(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(binary({f"word{number}": [number] * 300 for number in range(5000)}))
+    tracemalloc.start()
+    loaded = load_word_vectors(path, {"word7", "word4999"})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert loaded.vectors[:, 0].tolist() == [7, 4999]
+    assert peak < path.stat().st_size / 50
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (binary(BINARY)[:-1], "vectors.bin, word 3 of 3: expected a word and 2 numbers, but the file ends at byte 50"),
+        (binary(BINARY)[:-10], "word 3 of 3: expected a word"),
+        (b"3 2\n" + b"x" * 100_000, "word 1 of 3: expected a word"),
+        (binary({"a": [1, 2], "b": [1, math.nan]}), r"word 2 of 2 \(b\): not all of its numbers are finite"),
+        (b"a 1 2\nb 3 4\n", "vectors.bin does not begin with a line of two numbers"),
+        (b"", "vectors.bin does not begin with a line of two numbers"),
+        (gzip.compress(binary(BINARY))[:-20], "vectors.bin is a damaged gzip file"),
+    ],
+    ids=["cut", "cut in a word", "no space", "not finite", "text", "empty", "gzip"],
+)
+def test_damaged_binary_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_word_vectors(path)
+
+
+def test_a_binary_file_of_another_name_is_told_from_text(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(binary({"a": [-1.1, 2]}))
+    with pytest.raises(InputError, match=r"vectors.txt, line 2, is not UTF-8 at byte \d+; .* named .bin"):
+        load_word_vectors(path, {"b"})
 
 
 def test_header_vocabulary_and_repeated_words(tmp_path: Path) -> None:

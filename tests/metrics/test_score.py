@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,20 @@ def test_bad_options(options: list[str], message: str, good: Path, capsys: pytes
     code, _, err = run(capsys, "--predictions", good, *options)
     assert code == 2
     assert message in err
+
+
+def test_word_vectors_in_word2vec_s_binary_format(tmp_path: Path, good: Path, capsys: pytest.CaptureFixture) -> None:
+    words = {
+        word: [number % 7 - 3.0, number % 5 + 1.0] for number, word in enumerate(sorted({*" ".join(GOOD).split()}))
+    }
+    text = "".join(f"{word} {x} {y}\n" for word, (x, y) in words.items())
+    (tmp_path / "vectors.txt").write_text(text)
+    content = b"".join(word.encode() + b" " + struct.pack("<2f", *numbers) for word, numbers in words.items())
+    (tmp_path / "vectors.bin").write_bytes(b"%d 2\n" % len(words) + content)
+    options = ["--predictions", good, "--metrics", "embedding_greedy", "--n-samples", 20, "--json", "--word-vectors"]
+    tables = [run(capsys, *options, tmp_path / name)[1] for name in ("vectors.txt", "vectors.bin")]
+    assert json.loads(tables[0])[0]["score"] > 0
+    assert tables[0].replace("vectors.txt", "vectors.bin") == tables[1]
 
 
 def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path]) -> None:

@@ -8,7 +8,8 @@ from huggingface_hub.errors import StrictDataclassClassValidationError
 
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification, CoupledLstmModel
 from hf_paraphrase.models import coupled_lstm_grid
-from hf_paraphrase.models.modeling_coupled_lstm import pool
+from hf_paraphrase.models.modeling_coupled_lstm import match_features, pool
+from hf_paraphrase.models.sentence_pair import Sentences
 from tests.models import naive_coupled_lstm as naive
 from tests.models.pair_mixin import FIRST, SECOND, SentencePairMixin, two_sequences
 
@@ -37,6 +38,9 @@ class TestCoupledLstm(SentencePairMixin):
     variants = {
         "tight": {"pooling_size": (2, 2)},
         "loose": {"coupling": "loose"},
+        "loose, two LSTMs": {"coupling": "loose", "share_lstms": False},
+        "features": {"match_features": True},
+        "loose, features": {"coupling": "loose", "match_features": True},
         "one direction": {"num_directions": 1},
         "directions of their own": {"share_directions": False, "num_blocks": 1},
     }
@@ -53,13 +57,23 @@ class TestCoupledLstm(SentencePairMixin):
             torch.testing.assert_close(loss[1][name], gradient, rtol=0, atol=1e-6)
 
 
-OPTIONS = list(itertools.product(("tight", "loose"), (1, 4), (True, False), (1, 3)))
+CELLS = [
+    {"coupling": "tight"},
+    {"coupling": "tight", "match_features": True},
+    {"coupling": "loose"},
+    {"coupling": "loose", "share_lstms": False},
+    {"coupling": "loose", "match_features": True},
+    {"coupling": "loose", "share_lstms": False, "match_features": True},
+]
+cells = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell.values())))
+OPTIONS = list(itertools.product((1, 4), (True, False), (1, 3)))
 
 
-@pytest.mark.parametrize(("coupling", "num_directions", "share_directions", "num_blocks"), OPTIONS)
-def test_values_and_gradients_equal_the_double_loop(coupling, num_directions, share_directions, num_blocks):
+@cells
+@pytest.mark.parametrize(("num_directions", "share_directions", "num_blocks"), OPTIONS)
+def test_values_and_gradients_equal_the_double_loop(cell, num_directions, share_directions, num_blocks):
     model = small_model(
-        coupling=coupling,
+        **cell,
         num_directions=num_directions,
         share_directions=share_directions,
         num_blocks=num_blocks,
@@ -81,10 +95,10 @@ def test_values_and_gradients_equal_the_double_loop(coupling, num_directions, sh
         torch.testing.assert_close(fast[name], gradient, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("coupling", ["tight", "loose"])
+@cells
 @pytest.mark.parametrize("rows", [1, 40])
-def test_scanning_in_parts_changes_nothing(coupling, rows, monkeypatch):
-    model, both = small_model(coupling=coupling), []
+def test_scanning_in_parts_changes_nothing(cell, rows, monkeypatch):
+    model, both = small_model(**cell), []
     for limit in (1280, rows):
         monkeypatch.setattr(coupled_lstm_grid, "ROWS_AT_ONCE", limit)
         pooled = model(**two_sequences()).pooler_output
@@ -94,9 +108,9 @@ def test_scanning_in_parts_changes_nothing(coupling, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (6, 1), (2, 7), (7, 2)])
-@pytest.mark.parametrize("coupling", ["tight", "loose"])
-def test_grids_of_every_shape(coupling, sizes):
-    model = small_model(coupling=coupling)
+@cells
+def test_grids_of_every_shape(cell, sizes):
+    model = small_model(**cell)
     x, y = (torch.randint(1, 10, (size,)).tolist() for size in sizes)
     got = model(input_ids=torch.tensor([x]), pair_input_ids=torch.tensor([y]), output_hidden_states=True)
     for fast, slow in zip(got.hidden_states, naive.coupled_lstm(model, x, y), strict=True):
@@ -153,6 +167,59 @@ def test_parameter_counts_of_the_paper():
     assert sum(parameter.numel() for parameter in own.blocks.parameters()) == 4 * 188_500
 
 
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({}, 45_403),
+        ({"num_directions": 1}, 45_403),
+        ({"num_blocks": 4}, 136_003),
+        ({"share_lstms": False}, 85_603),
+        ({"match_features": True}, 45_403 + 2 * 4 * 50),
+        ({"match_features": True, "share_lstms": False}, 85_603 + 2 * (2 * 4 * 50)),
+        ({"match_features": True, "num_blocks": 4, "coupling": "tight"}, 191_203 + 2 * 5 * 50),
+    ],
+)
+def test_parameter_counts(options, count):
+    """Section 5: nearly a fifth of the attention LSTM's 232,103, only if LSTM1 and LSTM2 have the same weights."""
+    config = CoupledLstmConfig(**{"vocab_size": 10, "num_labels": 3, "coupling": "loose", "num_blocks": 1} | options)
+    model = CoupledLstmForSequenceClassification(config)
+    assert model.num_parameters() - model.get_input_embeddings().weight.numel() == count
+
+
+def test_features_of_pairs_of_words():
+    ids = torch.tensor([[4, 3, 5, 0]]), torch.tensor([[5, 3, 4]])
+    sides = [Sentences(side, torch.tensor([side.shape[1]])) for side in ids]
+    table = torch.tensor([[0.0, 0.0], [1, 1], [1, 1], [1, 2], [3, 4], [8, -6]])
+    expected = {
+        (0, 2): [1, 1],  # the same word
+        (0, 0): [0, 0],  # at a right angle
+        (2, 0): [1, 1],
+        (1, 1): [0, 0],  # twice an unknown word, which need not be one word
+        (0, 1): [0, 0],
+        (1, 0): [0, 0],
+        (3, 2): [0, 0],  # padding's vector is zeros
+    }
+    features = match_features(*sides, *(table[side] for side in ids), unk_token_id=3)[0]
+    for (i, j), values in expected.items():
+        assert features[i, j].tolist() == pytest.approx(values), (i, j)
+    features = match_features(*sides, *(table[side] for side in ids), unk_token_id=None)[0]
+    assert features[1, 1].tolist() == pytest.approx([1, 1])
+    assert features[0, 1].tolist() == pytest.approx([0, 11 / (5 * 5**0.5)])
+
+
+def test_with_features_equal_words_are_told_from_others():
+    """Whatever the weights of the words, nothing else depends on which words the two sides have in common."""
+    model = small_model(match_features=True, num_blocks=1)
+    with torch.no_grad():
+        for side in (model.blocks[0].cells[0].input_x, model.blocks[0].cells[0].input_y):
+            side.weight.zero_()
+        same, other = (
+            model(input_ids=torch.tensor([[4, 5]]), pair_input_ids=torch.tensor([words])).pooler_output
+            for words in ([5, 6], [7, 8])
+        )
+    assert (same - other).abs().max() > 0.01
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (4, 4), (7, 2)])
 def test_pooling_by_cells(size):
     grid = torch.randn(len(FIRST), 5, 6, 3)
@@ -181,7 +248,7 @@ def test_an_empty_sentence_gives_finite_scores():
 @pytest.mark.parametrize("problem_type", ["single_label_classification", "ranking"])
 def test_a_device_is_never_asked_for_values(problem_type):
     """Tensors without values refuse to be looked at: what runs on them can be captured in a CUDA graph."""
-    config = small_config(problem_type=problem_type, pooling_size=(2, 2))
+    config = small_config(problem_type=problem_type, pooling_size=(2, 2), match_features=True)
     model = CoupledLstmForSequenceClassification(config).to("meta")
     batch = {name: value.to("meta") for name, value in two_sequences().items()}
     model(**batch, labels=torch.ones(5, device="meta").long()).loss.backward()

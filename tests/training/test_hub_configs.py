@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, GenerationConfig
+from transformers import AutoConfig, AutoModelForSequenceClassification, GenerationConfig
 
 from hf_paraphrase.paper_figures import find_paper_rows
 from hf_paraphrase.training.recipe import load_recipe
@@ -141,6 +141,44 @@ def test_the_baselines_train_as_fset_does(name):
     training, fset = load_recipe(FOLDER / name).training, load_recipe(FOLDER / "fset-quora").training
     assert (training.max_steps, training.train_batch_size) == (fset.max_steps, fset.train_batch_size) == (100_000, 128)
     assert (training.dataset, training.dataset_name) == (fset.dataset, fset.dataset_name)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("coupled-lstm-loose-1direction-snli", 45_403),
+        ("coupled-lstm-loose-4directions-snli", 45_403),
+        ("coupled-lstm-loose-stacked-snli", 136_003),
+        ("coupled-lstm-tight-1direction-snli", 77_953),
+        ("coupled-lstm-tight-4directions-snli", 77_953),
+        ("coupled-lstm-tight-stacked-snli", 191_203),
+    ],
+)
+def test_coupled_lstms_are_as_large_as_in_liu_2016(name, parameters):
+    """Section 5: with SNLI's three labels and without embeddings; 190k for the best, and for one block of loosely
+    coupled LSTMs nearly a fifth of the attention LSTM's 232,103."""
+    config = AutoConfig.for_model(**load_recipe(FOLDER / name).model_config, num_labels=3)
+    assert not config.match_features
+    with torch.device("meta"):
+        model = AutoModelForSequenceClassification.from_config(config)
+    assert model.num_parameters() - model.get_input_embeddings().weight.numel() == parameters
+
+
+def test_features_of_pairs_of_words_are_ours_alone():
+    """They are no part of the paper, and add two numbers to each of the five gates of its 25 units."""
+    recipes = {name: load_recipe(FOLDER / name) for name in NAMES if name.startswith("coupled-lstm")}
+    assert [name for name, recipe in recipes.items() if recipe.make_config().match_features] == [
+        "coupled-lstm-twitter-features-small"
+    ]
+    recipe = recipes["coupled-lstm-twitter-features-small"]
+    assert recipe.training.freeze_embeddings
+    sizes = []
+    for match_features in (False, True):
+        with torch.device("meta"):
+            config = recipe.override({"match_features": match_features}).make_config()
+            model = AutoModelForSequenceClassification.from_config(config)
+        sizes.append(model.num_parameters() - model.get_input_embeddings().weight.numel())
+    assert sizes[1] - sizes[0] == 2 * 5 * 25
 
 
 FSET = [name for name in NAMES if name.startswith("fset-")]

@@ -18,7 +18,7 @@ _INPUTS = """
 Args:
     predictions: texts
     references: for each prediction a text or a list of texts, as many as there are
-    word_vectors: a text file of word vectors, `WordVectors`, or gensim's KeyedVectors
+    word_vectors: a file of word vectors (text, or word2vec's `.bin`), `WordVectors`, or gensim's KeyedVectors
     tokenize, lowercase: see `hf_paraphrase.metrics.embedding_greedy.scoring.embedding_greedy`
 Returns:
     score, average, extrema, signature

@@ -24,6 +24,7 @@ from transformers import (
 from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
+from ...models.configuration_coupled_lstm import CoupledLstmConfig
 from ...models.precision import at_least_single
 from ...models.sentence_pair import max_margin_loss
 from ...tokenization import train_word_tokenizer
@@ -41,12 +42,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class MatchConfig(TrainingConfig):
-    """As `TrainingConfig`, with the vectors to start from, the wrong candidates to learn from and what is best."""
+    """As `TrainingConfig`, with the vectors to start from, the wrong candidates to learn from and what is best.
+
+    Raises:
+        InputError: As `TrainingConfig` does, or for fields that exclude each other.
+    """
 
     task: str = field(default="match", metadata={"help": "What is learnt: `match`, to label or to rank pairs."})
     embeddings: str | None = field(
         default=None,
-        metadata={"help": "Text file of word vectors, such as GloVe's, from which the model's embeddings start."},
+        metadata={
+            "help": "Word vectors from which the model's embeddings start: text such as GloVe's, or word2vec's `.bin`."
+        },
+    )
+    freeze_embeddings: bool = field(
+        default=False, metadata={"help": "Leave the embeddings as they start, those of `embeddings` or `pretrained`."}
     )
     num_negatives: int | None = field(
         default=None,
@@ -58,6 +68,10 @@ class MatchConfig(TrainingConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.embeddings is not None and self.pretrained is not None:
+            raise InputError(
+                "`embeddings` and `pretrained` exclude each other: a checkpoint has embeddings of its own"
+            )
         if self.num_negatives is not None and self.num_negatives < 1:
             raise InputError(f"`num_negatives` must be at least 1, not {self.num_negatives}")
 
@@ -129,10 +143,18 @@ class MatchTask(Task):
         else:
             config.num_labels, config.problem_type = 1, "ranking"
         config.pad_token_id = self.tokenizer.pad_token_id
+        if isinstance(config, CoupledLstmConfig):
+            config.unk_token_id = self.tokenizer.unk_token_id
         model = super().make_model(config)
         if self.training.embeddings is not None:
             start_from_word_vectors(model, self.tokenizer.get_vocab(), self.training.embeddings)
+        elif self.training.freeze_embeddings and self.training.pretrained is None:
+            logger.warning("`freeze_embeddings` without `embeddings`: the words stay as they were drawn at random")
         return model
+
+    def prepare_model(self, model: PreTrainedModel) -> None:
+        if self.training.freeze_embeddings:
+            model.get_input_embeddings().requires_grad_(False)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         if self.label_names:

@@ -7,9 +7,9 @@ import pytest
 import torch
 from accelerate import Accelerator
 from datasets import ClassLabel, Dataset, DatasetDict
-from transformers import AutoModelForSequenceClassification, pipeline
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
-from hf_paraphrase import PairLstmConfig, ResidualLstmConfig
+from hf_paraphrase import CoupledLstmConfig, PairLstmConfig, ResidualLstmConfig
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.sentence_pair import matching_loss
 from hf_paraphrase.tokenization import train_word_tokenizer
@@ -178,6 +178,71 @@ def test_vectors_that_are_not_there_leave_an_earlier_run_alone(tmp_path):
     with pytest.raises(FileNotFoundError, match="`embeddings`: there is no file .*vectors.txt"):
         train(recipe, run, dataset=make_pairs(), overwrite=True)
     assert [file.name for file in run.iterdir()] == ["training_summary.json"]
+
+
+def write_vectors(path) -> str:
+    path.write_text("".join(f"{word} {' '.join([str(number)] * 6)}\n" for number, word in enumerate(WORDS[:3], 1)))
+    return str(path)
+
+
+def test_frozen_embeddings_stay_as_they_start(tmp_path, monkeypatch):
+    recipe = make_recipe(embeddings=write_vectors(tmp_path / "vectors.txt"), freeze_embeddings=True, save_steps=3)
+    train(recipe, tmp_path / "whole", dataset=make_pairs())
+    name, weights = "embed_tokens.weight", last_weights(tmp_path / "whole")
+    words = AutoTokenizer.from_pretrained(tmp_path / "whole").get_vocab()
+    assert weights[name][words["w1"]].tolist() == [2.0] * 6
+    with monkeypatch.context() as patched:
+        send_after(patched, 4)
+        with pytest.raises(TrainingInterrupted):
+            train(recipe, tmp_path / "parts", dataset=make_pairs())
+    stopped = last_weights(tmp_path / "parts")
+    assert torch.equal(stopped[name], weights[name])
+    assert not torch.equal(stopped["head.dense.weight"], weights["head.dense.weight"])
+    train(recipe, tmp_path / "parts", dataset=make_pairs(), resume=True)
+    assert_equal(last_weights(tmp_path / "parts"), weights)
+    for run in ("whole", "parts"):
+        (checkpoint,) = (tmp_path / run / "checkpoints").glob("last-*")
+        optimizer = torch.load(checkpoint / "training_state.pt", weights_only=True)["optimizer"]
+        shapes = {tuple(state["exp_avg"].shape) for state in optimizer["state"].values()}
+        assert len(optimizer["state"]) == len(weights) - 1 and tuple(weights[name].shape) not in shapes
+
+
+def test_embeddings_learn_unless_they_are_frozen(tmp_path):
+    recipe = make_recipe(embeddings=write_vectors(tmp_path / "vectors.txt"))
+    train(recipe, tmp_path / "run", dataset=make_pairs())
+    words = AutoTokenizer.from_pretrained(tmp_path / "run").get_vocab()
+    assert last_weights(tmp_path / "run")["embed_tokens.weight"][words["w1"]].tolist() != [2.0] * 6
+
+
+def test_frozen_embeddings_get_no_gradient():
+    task, encoded = make_task(make_pairs(), freeze_embeddings=True)
+    model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4))
+    task.prepare_model(model)
+    batch = task.make_collator(task.tokenizer)(task.features(encoded["train"], [0, 1, 2], epoch=0))
+    task.loss_sums(model, batch)[0].backward()
+    without = {name for name, parameter in model.named_parameters() if parameter.grad is None}
+    assert without == {"embed_tokens.weight"}
+
+
+def test_embeddings_frozen_at_random_are_a_mistake_that_is_said(caplog):
+    task, _ = make_task(make_pairs(), freeze_embeddings=True)
+    task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4))
+    assert "`freeze_embeddings` without `embeddings`" in caplog.text
+
+
+def test_a_checkpoint_has_embeddings_of_its_own():
+    with pytest.raises(InputError, match="`embeddings` and `pretrained` exclude each other"):
+        MatchConfig(dataset="d", embeddings="vectors.txt", pretrained="runs/matcher")
+
+
+def test_the_model_learns_which_word_is_the_unknown_one(tmp_path):
+    """With a tokenizer of another kind it need not be the fourth."""
+    tokenizer = train_word_tokenizer(WORDS, 20, sentence_pairs=True)
+    tokenizer.unk_token = "w1"
+    tokenizer.save_pretrained(tmp_path)
+    task, _ = make_task(make_pairs(), tokenizer=str(tmp_path))
+    config = task.make_model(CoupledLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4)).config
+    assert config.unk_token_id == tokenizer.convert_tokens_to_ids("w1") != 3
 
 
 def test_a_tokenizer_without_types_is_refused(tmp_path):
