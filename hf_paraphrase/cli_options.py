@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .training.arguments import TrainingConfig
 
 __all__ = [
+    "AllowOwnPair",
     "DataDir",
     "DatasetKwargs",
     "DatasetName",
@@ -60,6 +61,10 @@ DiversityPenalty = Annotated[
 ]
 Fidelity = Annotated[
     float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
+]
+AllowOwnPair = Annotated[
+    bool,
+    typer.Option("--allow-own-pair", help="Edit by pairs that share a row's source or reference too, as papers do."),
 ]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 
