@@ -55,7 +55,7 @@ class Exclusion(NamedTuple):
         return count_each(self.keys, self.memory).sum(axis=1)
 
     def applies(self, places: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Tell whether pairs are among those, shape (places, pairs), `rows` their numbers for the texts at `places`."""
+        """Tell which of the pairs `rows`, shape (places, pairs), those of the texts at `places`, are among them."""
         unwanted = np.zeros(rows.shape, bool)
         for own in self.memory:
             for keys in self.keys[places].T:
