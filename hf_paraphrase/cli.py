@@ -34,6 +34,7 @@ from .cli_hub import app as hub_app
 from .cli_hub import push_trained
 from .cli_matching import evaluate_matcher
 from .cli_options import (
+    AllowOwnPair,
     Decoding,
     DiversityPenalty,
     Fidelity,
@@ -221,6 +222,7 @@ def evaluate(
     num_neighbors: Annotated[
         list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
     ] = None,
+    allow_own_pair: AllowOwnPair = False,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
     select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
     matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
@@ -277,6 +279,7 @@ def evaluate(
         split=split,
         data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
         num_neighbors=num_neighbors or [1],
+        allow_own_pair=allow_own_pair,
         num_candidates=num_candidates,
         select=select,
         matcher=matcher,

@@ -11,6 +11,7 @@ import typer
 from .errors import InputError
 
 __all__ = [
+    "AllowOwnPair",
     "Decoding",
     "DiversityPenalty",
     "Fidelity",
@@ -46,6 +47,10 @@ DiversityPenalty = Annotated[
 ]
 Fidelity = Annotated[
     float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
+]
+AllowOwnPair = Annotated[
+    bool,
+    typer.Option("--allow-own-pair", help="Edit by pairs that share a row's source or reference too, as papers do."),
 ]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 

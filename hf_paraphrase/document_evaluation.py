@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
 from .files import write_text
-from .inference import generate_paraphrases
+from .inference import decode_with_unknown, generate_paraphrases
 from .metrics.bleu.scoring import bleu_statistics
 from .metrics.coherence.scoring import coherence_statistics
 from .metrics.rouge.scoring import rouge_statistics
@@ -29,6 +29,8 @@ __all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstructi
 
 # Those of Table 3 of Li et al. 2015, and the third ROUGE of section 4.3.
 SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "rougeW_recall", "coherence")
+# How `<unk>` is scored: BLEU would make three words of it, and ROUGE reads letters only.
+UNKNOWN_WORD = "unk"
 # Words in a bin of the reconstruction rate.
 BIN = 10
 
@@ -48,8 +50,11 @@ def evaluate_autoencoder(
 ) -> dict[str, Any]:
     """Write documents again from their vectors and score the outputs, with two baselines that frame coherence.
 
-    The baselines: `copy` is each document itself, coherence 0 at best; `shuffled` its sentences in random order, whose
-    coherence is that of a writer who knows all sentences and no order.
+    Outputs are compared with what the tokenizer gives back of a document, since no model could write another text: in
+    its case and spelling, a sentence a line, its unknown words `<unk>` there and in the outputs.
+
+    The baselines: `copy` is each such document itself, coherence 0 at best; `shuffled` its sentences in random order,
+    whose coherence is that of a writer who knows all sentences and no order.
 
     Args:
         model: Any sequence-to-sequence model trained to autoencode.
@@ -57,7 +62,7 @@ def evaluate_autoencoder(
         dataset: Rows of `sentences`.
         batch_size: Documents at once.
         n_samples: Resampled corpora for the 95% intervals.
-        seed: Of those and of the shuffling.
+        seed: Of those, of the shuffling, and of aligning sentences without a match.
         output_dir: Where to write `reconstructions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, as `load_dataset` spells it.
@@ -65,25 +70,35 @@ def evaluate_autoencoder(
 
     Returns:
         What `results-SPLIT.json` holds: `model`, `data`, `systems` (for `model`, `copy` and `shuffled` the score, low
-        and high of each score), `signatures`, `reconstruction` (the rate of exact copies by length in words),
-        `seconds`, `words_per_second`, `paper`, `environment`.
+        and high of each score), `signatures`, `unaligned` (for each of them how many `sentences` it has, and how many
+        share no verb or noun with the document, which coherence aligns at random), `words` (of the documents, and how
+        many are `unknown`), `reconstruction` (the rate of exact copies by length in words), `seconds`,
+        `words_per_second`, `paper`, `environment`.
 
     Raises:
         InputError: There is no column `sentences`, or no row.
     """
     if "sentences" not in dataset.column_names or not len(dataset):
         raise InputError(f"the dataset has {len(dataset)} rows of {dataset.column_names}; needed are `sentences`")
-    documents = [list(sentences) for sentences in dataset["sentences"]]
-    texts = [join_sentences(sentences) for sentences in documents]
+    texts = [join_sentences(sentences) for sentences in dataset["sentences"]]
     environment = describe_environment(model.device)
     started = time.perf_counter()
-    outputs = generate_paraphrases(model, tokenizer, texts, batch_size=batch_size, **generate_kwargs)
+    outputs = generate_paraphrases(
+        model, tokenizer, texts, batch_size=batch_size, keep_unknown=True, **generate_kwargs
+    )
     seconds = time.perf_counter() - started
-    written = [[line for line in output.split("\n") if line] for output in outputs]
+    originals = [decode_with_unknown(tokenizer, tokenizer(text)["input_ids"]) for text in texts]
 
+    written = [split_lines(text) for text in outputs]
+    documents = [split_lines(text) or [""] for text in originals]
     shuffle = random.Random(seed)
     systems = {"model": written, "copy": documents, "shuffled": [shuffle.sample(d, len(d)) for d in documents]}
-    scored = {name: score_documents(system, documents, n_samples, seed) for name, system in systems.items()}
+    scored = {
+        name: score_documents(system, documents, tokenizer.unk_token, n_samples, seed)
+        for name, system in systems.items()
+    }
+    words = [word for original in originals for word in original.split()]
+    known = [word for word in words if not tokenizer.unk_token or tokenizer.unk_token not in word]
     results = {
         "model": {
             "name": model.name_or_path,
@@ -91,9 +106,11 @@ def evaluate_autoencoder(
             "num_parameters": model.num_parameters(),
         },
         "data": {**(data or {}), "split": split, "rows": len(documents)},
-        "systems": {name: scores for name, (scores, _) in scored.items()},
+        "systems": {name: scores for name, (scores, _, _) in scored.items()},
         "signatures": scored["model"][1],
-        "reconstruction": reconstruction_by_length(outputs, [round_trip(tokenizer, text) for text in texts]),
+        "unaligned": {name: unaligned for name, (_, _, unaligned) in scored.items()},
+        "words": {"words": len(words), "unknown": len(words) - len(known)},
+        "reconstruction": reconstruction_by_length(outputs, originals),
         "seconds": seconds,
         "words_per_second": sum(len(output.split()) for output in outputs) / seconds,
         "decoding": generate_kwargs,
@@ -106,25 +123,57 @@ def evaluate_autoencoder(
 
 
 def score_documents(
-    outputs: Sequence[list[str]], documents: Sequence[list[str]], n_samples: int, seed: int
-) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Scores with their intervals, and signatures, of documents as lists of sentences."""
-    flat_outputs, flat_documents = ([" ".join(document) for document in system] for system in (outputs, documents))
+    outputs: Sequence[list[str]],
+    documents: Sequence[list[str]],
+    unknown: str | None,
+    n_samples: int,
+    seed: int,
+) -> tuple[dict[str, dict[str, float]], dict[str, str], dict[str, int]]:
+    """Score documents as lists of sentences.
+
+    Args:
+        outputs: What was written.
+        documents: What should have been.
+        unknown: The mark of unknown words in both.
+        n_samples: Resampled corpora for the intervals.
+        seed: Of those, and of what coherence draws.
+
+    Returns:
+        Scores with their intervals, signatures, and how many `sentences` of the outputs were aligned at random.
+    """
+    flat_outputs, flat_documents = (
+        [replace_mark(" ".join(document), unknown, UNKNOWN_WORD) for document in system]
+        for system in (outputs, documents)
+    )
+    # An unknown word is neither verb nor noun.
+    sentences = (
+        [[replace_mark(text, unknown, "") for text in texts] for texts in side] for side in (outputs, documents)
+    )
     statistics = {
         **bleu_statistics(flat_outputs, flat_documents, lowercase=True),
         **rouge_statistics(flat_outputs, flat_documents),
-        **coherence_statistics(outputs, documents),
+        **coherence_statistics(*sentences, seed=seed),
     }
     scores = {}
     for name in SCORES:
         result = bootstrap(statistics[name], n_samples=n_samples, seed=seed)
         scores[name] = {"score": result.score, "low": result.low, "high": result.high}
-    return scores, {name: statistics[name].signature for name in SCORES}
+    unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
+    return (
+        scores,
+        {name: statistics[name].signature for name in SCORES},
+        {"sentences": count, "unaligned": unaligned},
+    )
 
 
-def round_trip(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-    """The text as a perfect reconstruction writes it."""
-    return tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True).strip()
+def replace_mark(text: str, mark: str | None, other: str) -> str:
+    """The text with another word for the mark of unknown words, where the tokenizer has one."""
+    return text.replace(mark, other) if mark else text
+
+
+def split_lines(text: str) -> list[str]:
+    """The sentences of a text that has one a line."""
+    return [line for line in text.split("\n") if line]
 
 
 def reconstruction_by_length(outputs: Sequence[str], originals: Sequence[str]) -> list[dict[str, float]]:
@@ -151,6 +200,10 @@ def format_document_results(results: Mapping[str, Any]) -> str:
     for row in results["paper"]:
         lines[row["model"]] = [f"{row['scores'][score]:.2f}" if score in row["scores"] else "-" for score in SCORES]
     label = max(map(len, lines))
+    unaligned = ", ".join(
+        f"{names[name]} {counts['unaligned']:,} of {counts['sentences']:,}"
+        for name, counts in results["unaligned"].items()
+    )
     rates = ", ".join(f"{entry['words']}+: {entry['exact']:.1%}" for entry in results["reconstruction"])
     return "\n".join(
         [
@@ -158,6 +211,9 @@ def format_document_results(results: Mapping[str, Any]) -> str:
             "documents; ± half of the 95% interval",
             "".join((" " * label, *(f"  {name:>15}" for name in SCORES))),
             *("".join((f"{name:<{label}}", *(f"  {cell:>15}" for cell in cells))) for name, cells in lines.items()),
+            f"scored against the documents as the tokenizer gives them back, {results['words']['unknown']:,} of their "
+            f"{results['words']['words']:,} words unknown",
+            f"sentences without a verb or noun of the document, aligned at random for coherence: {unaligned}",
             f"exact reconstructions by words: {rates}",
             *(f"{name}: {signature}" for name, signature in results["signatures"].items()),
         ]

@@ -16,6 +16,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .errors import InputError
+from .evaluation_notes import count_pairs, describe_retrieval
 from .files import write_text
 from .inference import compute_perplexity, generate_candidates, generate_several, load_paraphraser
 from .metrics.inputs import check_texts
@@ -46,6 +47,7 @@ def evaluate_paraphraser(
     data: dict[str, Any] | None = None,
     num_neighbors: Sequence[int] = (1,),
     retriever: ParaphraseRetriever | None = None,
+    allow_own_pair: bool = False,
     num_candidates: int | None = None,
     select: str = "score",
     matcher: str | os.PathLike | None = None,
@@ -60,9 +62,14 @@ def evaluate_paraphraser(
     scores that against the source and the other references, as many texts as an output of the model is scored
     against. Scores are those of `hf-paraphrase score`.
 
-    A model that edits by retrieved pairs writes one output by each of the K nearest (Kazemnejad et al. 2020, appendix
-    A.2): of each row one of them, drawn at random, is scored, and self-BLEU says how alike the K are. Any other model
-    writes `num_return_sequences`, of which the likeliest is scored.
+    A model that edits by retrieved pairs writes one output by each of the nearest: of each row one of them, drawn at
+    random, is scored, and self-BLEU says how alike they are. The rows K = 1, 3, 5 of Kazemnejad et al. 2020, appendix
+    A.2, are of a model each, trained with as many neighbours; those of one model are not to be put beside them. Any
+    other model writes `num_return_sequences`, of which the likeliest is scored.
+
+    Where train and test overlap, the nearest pair is often (x, y) itself, and the answer is handed over. So pairs that
+    share a sentence with the row, its source or one of its references, on either side, are left out; sentences are
+    equal that differ in case or white space alone.
 
     Args:
         model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
@@ -80,8 +87,9 @@ def evaluate_paraphraser(
             them all, as `predictions`.
         split: Name of the split.
         data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
-        num_neighbors: The values of K; of no account for other models.
+        num_neighbors: How many pairs; each number is scored apart. Of no account for other models.
         retriever: Finds the pairs; None for the one saved with the model.
+        allow_own_pair: Whether to edit by pairs that share the row's source or a reference too, as the paper does.
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
         matcher: The model that `select="matcher"` asks.
@@ -93,10 +101,12 @@ def evaluate_paraphraser(
             generation config.
 
     Returns:
-        What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each K where there
-        are pairs, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `self_bleu` of several outputs
-        a row, `candidate_self_bleu` of those that one was chosen from), `perplexity` of the first references,
-        `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any), `environment`.
+        What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each number of pairs
+        where there are any, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `self_bleu` of
+        several outputs a row, `candidate_self_bleu` of those that one was chosen from), `retrieval` (of a model that
+        edits by pairs: `allow_own_pair`, and `rows_with_own_pair`, for how many rows there is one), `perplexity` of
+        the first references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if
+        any), `environment`.
         Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are groups,
         `groups` has those of each.
 
@@ -144,7 +154,8 @@ def evaluate_paraphraser(
     others = [[source, *texts[1:]] for source, texts in zip(sources, references, strict=True)]
     copied = score_with_groups(sources)
     baselines = {"copy_source": copied.pop("scores"), "first_reference": score(first, others)}
-    pairs = _find_pairs(model, retriever, sources, max(num_neighbors))
+    sentences = [[source, *texts] for source, texts in zip(sources, references, strict=True)]
+    pairs, retrieval = _find_pairs(model, retriever, sentences, max(num_neighbors), allow_own_pair)
     if pairs and num_return_sequences > 1:
         raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
     perplexity = compute_perplexity(
@@ -203,6 +214,7 @@ def evaluate_paraphraser(
         },
         "data": {**data, "split": split, "rows": len(sources)},
         "generation": generation,
+        **({"retrieval": retrieval} if pairs else {}),
         "perplexity": perplexity,
         "baselines": baselines | ({"copy_source_groups": copied["groups"]} if groups else {}),
         "paper": [row._asdict() for row in paper],
@@ -246,6 +258,7 @@ def format_results(results: dict[str, Any]) -> str:
             ),
             f"perplexity of the first references: {results['perplexity']['perplexity']:.2f}",
             f"sentences a second: {speeds}",
+            *describe_retrieval(results),
             *diversity,
             *(f"{row['metric']}: {row['signature']}" for row in scores),
         ]
@@ -253,8 +266,8 @@ def format_results(results: dict[str, Any]) -> str:
 
 
 def _name_entry(name: str, entry: dict[str, Any]) -> str:
-    neighbors = f", K = {entry['num_neighbors']}" if "num_neighbors" in entry else ""
-    return f"{name}, {entry['decoding'].get('decoding', 'beam')} {entry['num_beams']}{neighbors}"
+    pairs = f", {count_pairs(entry['num_neighbors'])}" if "num_neighbors" in entry else ""
+    return f"{name}, {entry['decoding'].get('decoding', 'beam')} {entry['num_beams']}{pairs}"
 
 
 def _count_outputs(entry: dict[str, Any]) -> int:
@@ -294,18 +307,37 @@ def _group_rows(dataset: Dataset, column: str | None) -> dict[str, list[int]]:
 
 
 def _find_pairs(
-    model: PreTrainedModel, retriever: ParaphraseRetriever | None, sources: list[str], k: int
-) -> list[list[tuple[str, str]]] | None:
-    """The K nearest pairs of each source, for a model that edits by them."""
+    model: PreTrainedModel,
+    retriever: ParaphraseRetriever | None,
+    sentences: list[list[str]],
+    k: int,
+    allow_own_pair: bool,
+) -> tuple[list[list[tuple[str, str]]] | None, dict[str, Any]]:
+    """The nearest pairs of each row, for a model that edits by them, and what the results say of them.
+
+    Args:
+        model: The model.
+        retriever: None for the one saved with it.
+        sentences: Each row's source and references.
+        k: Pairs for each.
+        allow_own_pair: Whether they may share one of the sentences.
+    """
     if not reads_pairs(model):
-        return None
+        return None, {}
     try:
         retriever = retriever or load_retriever(model)
     except ValueError as error:
         raise InputError(str(error)) from error
     if len(retriever) < k:
         raise InputError(f"`num_neighbors`: {k}, but the retriever has {len(retriever)} pairs")
-    return find_pairs(retriever, sources, k)
+    pairs = find_pairs(retriever, [texts[0] for texts in sentences], k, None if allow_own_pair else sentences)
+    if any(len(found) < k for found in pairs):
+        raise InputError(
+            f"`num_neighbors`: {k}, but fewer pairs were found that share no sentence with their row; lower it, or "
+            "set `allow_own_pair`"
+        )
+    rows = int((retriever.count_shared(sentences) > 0).sum())
+    return pairs, {"allow_own_pair": allow_own_pair, "rows_with_own_pair": rows}
 
 
 def _draw(candidates: list[tuple[str, ...]], k: int | None, seed: int) -> list[str]:

@@ -31,6 +31,7 @@ from .models.retrieved_pairs import choose
 
 __all__ = [
     "compute_perplexity",
+    "decode_with_unknown",
     "generate_candidates",
     "generate_paraphrases",
     "generate_several",
@@ -142,6 +143,7 @@ def generate_several(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     decoding: str = "beam",
+    keep_unknown: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
     """Several outputs for each source, the likeliest first; from a beam at least as wide.
@@ -154,6 +156,7 @@ def generate_several(
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
         decoding: How: a name out of `models.decodings.DECODINGS`.
+        keep_unknown: Whether the outputs keep the mark of unknown words.
         generate_kwargs: Handed to `model.generate`.
     """
     several = [[""] * count for _ in sources]
@@ -174,10 +177,25 @@ def generate_several(
             ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
             for row, known in zip(rows, words, strict=True):
                 several[row] = [
-                    decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
+                    decode_with_unknown(tokenizer, sequence)
+                    if keep_unknown
+                    else decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
                     for sequence in islice(ids, count)
                 ]
     return several
+
+
+def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    """Turn ids into text without the special tokens, but for the mark of unknown words.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: What it read, or a model wrote.
+    """
+    skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+    # A tokenizer that knows every word may call another mark its unknown one.
+    skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    return tokenizer.decode([number for number in ids if number not in skipped]).strip()
 
 
 def compute_perplexity(

@@ -5,9 +5,11 @@ r"""Compare paraphrasers on one split, as Table 2 of Kazemnejad et al. 2020 does
         --max-samples 1500 --sample-seed 1 --output-dir runs/comparison
 
 A system is NAME=PATH, and may have options of its own, which go before those for all: arguments of
-`evaluate_paraphraser`, or of `generate`, such as `NAME=PATH,num_beams=10,select=score`. Each system has a folder; what
-is evaluated there already is not evaluated again, so that a comparison that was stopped, or gets one more system, goes
-on. `comparison.md`, `.csv`, `.json` and, where matplotlib is installed, `.png` hold what came out.
+`evaluate_paraphraser`, or of `generate`, such as `NAME=PATH,num_beams=10,select=jaccard`. The table says how each
+chose among its outputs: by default it keeps the likeliest; Kazemnejad et al. 2020 keep the one most like the source
+(`--select jaccard`). Each system has a folder; what is evaluated there already is not evaluated again, so that a
+comparison that was stopped, or gets one more system, goes on. `comparison.md`, `.csv`, `.json` and, where matplotlib
+is installed and BLEU and PINC were asked for, `.png` hold what came out.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from hf_paraphrase.cli_corpus import (
     read_corpus,
     take_rows,
 )
-from hf_paraphrase.cli_options import MeteorStages, NumSamples, choose_metrics
-from hf_paraphrase.comparison import METRICS, compare_paraphrasers, parse_system
+from hf_paraphrase.cli_options import AllowOwnPair, MeteorStages, Metrics, NumSamples, WordVectors, choose_metrics
+from hf_paraphrase.comparison import compare_paraphrasers, parse_system
 from hf_paraphrase.comparison_table import (
     format_comparison_as_csv,
     format_comparison_as_markdown,
@@ -56,22 +58,25 @@ def main(
     sample_seed: SampleSeed = None,
     num_beams: Annotated[int, typer.Option(min=1, help="Beam width.")] = 5,
     num_candidates: Annotated[int, typer.Option(min=1, help="Outputs to choose from.")] = 5,
-    select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "jaccard",
+    select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
+    allow_own_pair: AllowOwnPair = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
     against: Annotated[
         str | None, typer.Option(help="Name of the system to test the others against; by default the first.")
     ] = None,
+    metrics: Metrics = "rouge,bleu,meteor,pinc",
+    word_vectors: WordVectors = None,
     meteor_stages: MeteorStages = "exact,stem,wordnet",
     n_samples: NumSamples = 1000,
-    n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
+    n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
 ) -> None:
     """Evaluate what is not evaluated yet, and print the table."""
     chosen = choose_metrics(
-        ",".join(METRICS),
+        metrics,
         lowercase=True,
         tokenize="13a",
-        word_vectors=None,
+        word_vectors=word_vectors,
         meteor_variant="nltk",
         meteor_stages=meteor_stages,
     )
@@ -86,8 +91,10 @@ def main(
             "num_beams": num_beams,
             "num_candidates": num_candidates,
             "select": select,
+            "allow_own_pair": allow_own_pair,
             "batch_size": batch_size,
         },
+        metrics=chosen["metrics"],
         metric_options=chosen["options"],
         against=against,
         n_samples=n_samples,
@@ -100,7 +107,7 @@ def main(
     write_text(output_dir / "comparison.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n")
     write_text(output_dir / "comparison.csv", format_comparison_as_csv(results))
     write_text(output_dir / "comparison.md", table)
-    if importlib.util.find_spec("matplotlib"):
+    if importlib.util.find_spec("matplotlib") and {"bleu_4", "pinc"} <= results["signatures"].keys():
         plot_quality_against_diversity(results, output_dir / "comparison.png")
     print(table, end="")
 

@@ -383,3 +383,18 @@ def test_curves_of_a_fine_tuning(tmp_path: Path) -> None:
     (tmp_path / "log_history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     assert run("curves", tmp_path, "--fine-tuning", "--output", tmp_path / "curves.png") == 0
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("options", [[], ["--allow-own-pair"]])
+def test_own_pairs_are_allowed_on_request_alone(
+    options: list[str], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def evaluate(*args: object, allow_own_pair: bool, **kwargs: object) -> None:
+        asked.append(allow_own_pair)
+        raise InputError("enough")
+
+    monkeypatch.setattr("hf_paraphrase.evaluation.evaluate_paraphraser", evaluate)
+    assert run("evaluate", checkpoint, "--dataset", "synthetic_questions", "--max-samples", "2", *options) == 2
+    assert asked == [bool(options)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase import comparison
+from hf_paraphrase import ParaphraseRetriever, comparison
 from hf_paraphrase.comparison import COPIED, System, compare_paraphrasers, parse_system
 from hf_paraphrase.comparison_table import format_comparison_as_csv, format_comparison_as_markdown
 from hf_paraphrase.errors import InputError
@@ -19,6 +19,7 @@ from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
 from hf_paraphrase.metrics.score_table import score_systems
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.paper_figures import find_compared_rows
+from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import save, tiny_bart, tiny_t5
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "compare_paraphrasers.py"
@@ -95,7 +96,8 @@ def test_diversity_is_of_the_outputs(compared, folders):
         alike = self_bleu(candidates, lowercase=True)
         expected = {name: alike[name] for name in ("self_bleu_2", "self_bleu_4")}
         words = distinct_n(predictions, lowercase=True)
-        assert entry["diversity"] == expected | {name: words[name] for name in ("distinct_1", "distinct_2")}
+        expected |= {name: words[name] for name in ("distinct_1", "distinct_2")}
+        assert entry["diversity"] == {"signature": alike["signature"], **expected}
         assert entry["num_parameters"] > 1000 and entry["sentences_per_second"] > 0
         assert entry["decoding"]["num_candidates"] == 3
 
@@ -145,21 +147,54 @@ def test_a_system_that_cannot_be_read(text):
 def test_the_table_marks_what_differs_and_has_the_papers_rows(compared):
     results, _ = compared
     results = json.loads(json.dumps(results))
-    results["systems"][1]["scores"]["bleu_4"] |= {"score": 20.04, "low": 19.0, "high": 21.5, "p_value": 0.049}
-    results["systems"][1]["scores"]["bleu_2"]["p_value"] = 0.051
-    lines = [line.split("|")[1:-1] for line in format_comparison_as_markdown(results, "python x.py").splitlines()]
+    for entry in results["systems"][1:]:
+        for score in entry["scores"].values():
+            score["p_value"] = 0.9
+    # Two systems are tested by six scores each: the smallest p-value counts twelve times, the next eleven times.
+    results["systems"][1]["scores"]["bleu_4"] |= {"score": 20.04, "low": 19.0, "high": 21.5, "p_value": 0.0041}
+    results["systems"][1]["scores"]["bleu_2"]["p_value"] = 0.0046
+    results["systems"][1]["scores"]["rougeL"]["p_value"] = 0.0001  # is computed and not shown
+    results["environment"]["n_trials"] = 10_000
+    text = format_comparison_as_markdown(results, "python x.py")
+    lines = [line.split("|")[1:-1] for line in text.splitlines()]
     rows = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if cells}
+    assert "after Holm's correction for the 12 tests of this table" in text and "nothing could be marked" not in text
+    assert "The paper's METEOR is another METEOR" in text
     assert rows["system"][:6] == ["ROUGE-2", "ROUGE-1", "BLEU-4", "BLEU-2", "METEOR", "PINC"]
     assert rows["t5"][2] == "20.0 ± 1.2*" and not rows["t5"][3].endswith("*")
     assert not any(cell.endswith("*") for cell in rows["bart"])
     assert rows["Kazemnejad et al. 2020, FSET"][:5] == ["39.55", "66.17", "33.46", "51.03", "38.57"]
     assert rows["Kazemnejad et al. 2020, DNPG, as reported"][2:6] == ["25.03", "-", "-", "-"]
-    assert rows[COPIED][6] == rows[COPIED][9] == rows[COPIED][10] == "-"
+    assert rows[COPIED][6] == rows[COPIED][9] == rows[COPIED][10] == rows[COPIED][11] == "-"
+    assert rows["system"][9] == "chosen by" and rows["bart"][9] == rows["t5"][9] == "jaccard of 3"
 
     table = list(csv.DictReader(io.StringIO(format_comparison_as_csv(results))))
     assert [row["source"] for row in table] == ["measured"] * 3 + ["published"] * 9
-    assert (table[1]["bleu_4"], table[1]["bleu_4_p"], table[0]["bleu_4_p"]) == ("20.04", "0.049", "")
+    assert (table[1]["bleu_4"], table[1]["bleu_4_p"], table[0]["bleu_4_p"]) == ("20.04", "0.0041", "")
+    assert float(table[1]["bleu_4_holm"]) == pytest.approx(12 * 0.0041) and table[0]["bleu_4_holm"] == ""
+    assert float(table[1]["bleu_2_holm"]) == pytest.approx(11 * 0.0046)
+    assert [row["chosen_by"] for row in table[:3]] == ["jaccard of 3", "jaccard of 3", "-"]
+    results["environment"]["n_trials"] = 200
+    assert "show no p below 0.060 after the correction: nothing" in format_comparison_as_markdown(results, "")
     assert (table[-1]["bleu_4"], table[-1]["pinc"]) == ("33.46", "")
+
+
+def test_metrics_are_chosen_and_models_that_edit_get_no_own_pair(folders, tmp_path):
+    model = tiny_fset()
+    pairs = [*PAIRS, ("a cat", "the cat"), ("bread", "make bread now")]
+    retriever = ParaphraseRetriever.from_pairs(pairs, encoder="jaccard")
+    retriever.save_pretrained(Path(save(model, tmp_path / "fset")) / "retriever")
+    results = compare(
+        folders | {"fset": str(tmp_path / "fset")}, tmp_path / "out", names=("bart", "fset"), metrics=("ter", "bleu")
+    )
+    assert list(results["signatures"]) == ["ter", "bleu_4", "bleu_2"]
+    assert "retrieval" not in results["systems"][0]
+    assert results["systems"][1]["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 5}
+    text = format_comparison_as_markdown(results, "")
+    assert text.startswith("| system | BLEU-4 | BLEU-2 | ter | self-BLEU-2 |") and "another METEOR" not in text
+    assert "source or reference were left out: fset." in text
+    with pytest.raises(InputError, match="unknown metric 'blue'"):
+        compare(folders, tmp_path / "other", metrics=("blue",))
 
 
 def test_published_rows_are_those_of_the_corpus():
@@ -185,6 +220,9 @@ def test_one_command_writes_it_all(folders, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == (tmp_path / "out" / "comparison.md").read_text()
     results = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert results["data"]["rows"] == 4 and results["data"]["sample_seed"] == 1
+    # Kazemnejad et al. 2020 keep the output most like the source; that is asked for, not done unasked.
+    assert [entry["decoding"]["select"] for entry in results["systems"][:2]] == ["score", "score"]
+    assert results["environment"]["n_trials"] == 20
     widths = [entry["decoding"]["num_beams"] for entry in results["systems"][:2]]
     assert widths == [2, 4]
     assert set(results["environment"]) >= {"seed", "device", "commit", "date"}

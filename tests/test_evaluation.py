@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration, evaluation
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
 from hf_paraphrase.inference import compute_perplexity, generate_paraphrases, generate_several
@@ -191,6 +191,9 @@ PAIRS = [
     ("the cat sat", "a cat sat"),
     ("the dog sat", "the dog on the mat"),
     ("how do i learn ?", "how learn faster ?"),
+    ("the mat", "the mat sat"),
+    ("what is a dog ?", "is it a dog ?"),
+    ("how do i cook ?", "how to cook ?"),
 ]
 
 
@@ -217,19 +220,66 @@ def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
         == results["baselines"]["copy_source_groups"].keys()
     )
     assert one["groups"]["in_train=True"]["rows"] == 2
-    nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"])]
+    own = [[source, *texts] for source, texts in zip(rows["source"], rows["references"], strict=True)]
+    nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"], exclude_sentences=own)]
     choice = {"num_candidates": 2, "select": "jaccard"}
     expected = generate_paraphrases(model, tokenizer, rows["source"], pairs=nearest, num_beams=2, **choice)
     lines = (tmp_path / "predictions-test-beam2.jsonl").read_text().splitlines()
     assert [json.loads(line)["prediction"] for line in lines] == expected
     assert (tmp_path / "predictions-test-beam2-neighbors3.jsonl").is_file()
     table = format_results(results)
-    assert "beam 2, K = 3" in table and "self-BLEU-2 of 3 outputs a row" in table
-    with pytest.raises(InputError, match="5, but the retriever has 3 pairs"):
-        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[5])
+    assert "beam 2, 3 pairs a row" in table and "self-BLEU-2 of 3 outputs a row" in table
+    # Appendix A.2 has a model for each K: one model's rows are not those.
+    assert "K = " not in table and "not the K of Kazemnejad et al. 2020" in table
+    with pytest.raises(InputError, match="9, but the retriever has 6 pairs"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[9])
+    with pytest.raises(InputError, match="6, but fewer pairs were found that share no sentence with their row"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[6])
     with pytest.raises(InputError, match="no column in_dev"):
         evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, group_by="in_dev")
     model.save_pretrained(tmp_path / "alone")
     tokenizer.save_pretrained(tmp_path / "alone")
     with pytest.raises(InputError, match="no folder retriever"):
         evaluate_paraphraser(tmp_path / "alone", None, rows)
+
+
+def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retriever knows each row's own pair, that pair the other way round, and one that shares its source."""
+    rows = Dataset.from_dict(
+        {
+            "source": ["the cat sat", "how do i learn ?", ""],
+            "references": [["a cat", "A  cat sat"], ["how learn faster ?"], ["the mat"]],
+        }
+    )
+    memory = [
+        *PAIRS,
+        ("A cat sat", "the cat sat"),
+        ("the  Cat sat", "a dog on the mat"),
+        ("how do i learn ?", "is it faster ?"),
+    ]
+    retriever = ParaphraseRetriever.from_pairs(memory, encoder="jaccard")
+    shown: list[list[tuple[str, str]]] = []
+    generate = evaluation.generate_candidates
+
+    def record(*args: object, pairs: list[tuple[str, str]], **kwargs: object) -> list[list[str]]:
+        shown.append(pairs)
+        return generate(*args, pairs=pairs, **kwargs)
+
+    monkeypatch.setattr(evaluation, "generate_candidates", record)
+    options = {"num_beams": [1], "num_neighbors": [3], "n_samples": 20, "max_new_tokens": 4}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, **options)
+    assert results["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 3}
+    assert "(for 3 of 3 rows there are any) were left out" in format_results(results)
+    own = [{"the cat sat", "a cat", "a cat sat"}, {"how do i learn ?", "how learn faster ?"}]
+    for row, sentences in enumerate(own):
+        pairs = [nearest[row] for nearest in shown]
+        assert len(set(pairs)) == 3
+        assert all(" ".join(text.lower().split()) not in sentences for pair in pairs for text in pair)
+
+    shown.clear()
+    allowed = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, allow_own_pair=True, **options)
+    assert allowed["retrieval"] == {"allow_own_pair": True, "rows_with_own_pair": 3}
+    assert "were allowed, the answer itself too" in format_results(allowed)
+    assert list(shown[0][:2]) == [PAIRS[0], PAIRS[2]]
+    assert allowed["perplexity"] != results["perplexity"]

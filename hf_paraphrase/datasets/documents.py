@@ -17,11 +17,23 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .reader import CorpusReader
 from .sentences import check_splitter, sentence_splitter
 
-__all__ = ["UNKNOWN", "DocumentBuilder", "DocumentConfig", "most_frequent", "split_of", "split_point", "tokenize"]
+__all__ = [
+    "UNKNOWN",
+    "DocumentBuilder",
+    "DocumentConfig",
+    "most_frequent",
+    "split_of",
+    "split_point",
+    "tokenize",
+    "write_words",
+]
 
 UNKNOWN = "<unk>"
 # The words of the package's word tokenizer; corpora that come with unknown words keep them.
-WORD = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
+LETTERS = rf"(?:{UNKNOWN}|\w+(?:['’]\w+)*)"
+WORD = re.compile(rf"{LETTERS}|[^\w\s]")
+# Written, words that a hyphen or dash joins stay joined: from "week - long" no tokenizer could make "week-long" again.
+WRITTEN = re.compile(rf"{LETTERS}(?:[-–—]{LETTERS})*|[^\w\s]")
 # So many different words are counted at a time, about 200 MB.
 MOST_COUNTED = 2_000_000
 
@@ -75,6 +87,7 @@ class DocumentBuilder(CorpusBuilder):
     the documents of one split that is cut, never the documents.
     """
 
+    VERSION = datasets.Version("1.1.0")
     BUILDER_CONFIG_CLASS = DocumentConfig
     tasks = ("text-generation",)
 
@@ -159,8 +172,8 @@ class DocumentBuilder(CorpusBuilder):
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         split_sentences = sentence_splitter(self.config.splitter)
         for number, (_, text) in enumerate(self._documents(paths, split, vocabulary, end)):
-            sentences = (tokenize(self._normalize(sentence)) for sentence in split_sentences(text))
-            yield number, {"sentences": [" ".join(words) for words in sentences if words]}
+            sentences = (write_words(self._normalize(sentence)) for sentence in split_sentences(text))
+            yield number, {"sentences": [sentence for sentence in sentences if sentence]}
 
     def _is_known(self, text: str, vocabulary: frozenset[str]) -> bool:
         words = tokenize(self._normalize(text))
@@ -182,6 +195,11 @@ class DocumentBuilder(CorpusBuilder):
 def tokenize(text: str) -> list[str]:
     """Split a text into words, apostrophes inside them included, and single other visible characters."""
     return WORD.findall(text)
+
+
+def write_words(text: str) -> str:
+    """Write a text with spaces between its words, but for those that a hyphen or dash joins."""
+    return " ".join(WRITTEN.findall(text))
 
 
 def most_frequent(documents: Iterable[list[str]], size: int, most_counted: int = MOST_COUNTED) -> frozenset[str]:

@@ -30,7 +30,8 @@ class HotelReviewsBuilder(DocumentBuilder):
     lines `<Author>`, `<Content>`, `<Date>` and `<Rating>`. Where there are none, its `*.txt` files are read, plain or
     gzipped (`*.txt.gz`), one review a line.
 
-    Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces.
+    Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces;
+    hyphens and dashes inside words stay there.
 
     Splits: `train` (340,000 at most), `validation` (4,000) and `test` (40,000), or these proportions of what there is:
     of 236,281 reviews of 1,789 hotels 99,424 are kept, 88,095, 1,033 and 10,296. A hash of a review's text decides its

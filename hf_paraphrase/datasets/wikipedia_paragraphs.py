@@ -42,7 +42,8 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     Layout: `data_dir` holds files `*.txt`, `*.tokens` or `*.raw`, plain or gzipped, such as `wiki.train.tokens`, with
     one paragraph a line. Headings (` = Title = `) are skipped.
 
-    Columns: `sentences`, the sentences of a paragraph in order, lower-cased and tokenised, words separated by spaces.
+    Columns: `sentences`, the sentences of a paragraph in order, lower-cased and tokenised, words separated by spaces;
+    hyphens and dashes inside words stay there.
     `<unk>` stays where WikiText has it, and counts as an unknown word.
 
     Splits: `train` (500,000 at most), `validation` (5,000) and `test` (50,000), or these proportions of what there is:

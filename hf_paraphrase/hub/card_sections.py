@@ -8,6 +8,7 @@ from typing import Any
 
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
+from ..evaluation_notes import describe_retrieval
 from .checkpoint import Checkpoint, name_decoding
 from .results import format_score, list_systems
 
@@ -94,6 +95,7 @@ def show_results(results: dict[str, Any]) -> dict[str, Any]:
         "header": _row(["", *metrics]),
         "columns": len(metrics),
         "rows": [_row([system.label, *cells]) for system, cells in zip(systems, rows, strict=True)],
+        "notes": describe_retrieval(results),
         "perplexity": f"{results['perplexity']['perplexity']:.2f}" if "perplexity" in results else None,
         "paper": bool(results.get("paper")),
         "signatures": {

@@ -9,6 +9,7 @@ import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
 from ..datasets.loading import is_published
+from ..evaluation_notes import count_pairs
 from .checkpoint import Checkpoint, name_decoding
 
 __all__ = [
@@ -73,11 +74,12 @@ def list_systems(results: dict[str, Any]) -> list[System]:
 
 
 def _decoded(entry: dict[str, Any]) -> System:
-    """This model with one of its decodings: a search and its width, and for a model that edits, K pairs a row."""
+    """This model with one of its decodings: a search and its width, of a model that edits the pairs a row."""
     search, width = name_decoding(entry), entry["num_beams"]
     label, decoding = f"this model, {search} {width}", f"{search}{width}"
     if "num_neighbors" in entry:
-        label, decoding = f"{label}, K = {entry['num_neighbors']}", f"{decoding}_k{entry['num_neighbors']}"
+        number = entry["num_neighbors"]
+        label, decoding = f"{label}, {count_pairs(number)}", f"{decoding}_pairs{number}"
     if "num_candidates" in entry.get("decoding", {}):
         label += ", by {select} of {num_candidates}".format_map(entry["decoding"])
     diversity = dict(entry.get("self_bleu", {}))

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import InputError
 from .sufficient_statistics import SufficientStatistics
 
-__all__ = ["BootstrapResult", "approximate_randomisation", "bootstrap", "paired_bootstrap"]
+__all__ = ["BootstrapResult", "approximate_randomisation", "bootstrap", "holm", "paired_bootstrap"]
 
 Runs = SufficientStatistics | Sequence[SufficientStatistics]
 
@@ -127,6 +127,27 @@ def approximate_randomisation(a: Runs, b: Runs, *, n_trials: int = 10_000, seed:
         scores = np.stack([run.score_of_sums(sums) for run, sums in zip(runs, shuffled, strict=True)])
         differences.append(scores[: len(a)].mean(axis=0) - scores[len(a) :].mean(axis=0))
     return _p_value(np.concatenate(differences), _mean_score(a) - _mean_score(b))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct the p-values of several tests, so that at 0.05 a false discovery among them has a chance of 5% at most.
+
+    The smallest of n is multiplied by n, the next by n - 1, and so on; none becomes smaller than the one before, or
+    more than 1. The tests may depend on each other, as those of several metrics on the same outputs do.
+
+    Args:
+        p_values: One for each test.
+
+    Returns:
+        The corrected ones, in the same order.
+
+    Source: Holm 1979.
+    """
+    p_values = np.asarray(p_values, float)
+    order = np.argsort(p_values)
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1)).clip(max=1)
+    return corrected.tolist()
 
 
 def _shuffled_sums(

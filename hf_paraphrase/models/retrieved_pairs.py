@@ -51,9 +51,25 @@ def load_retriever(model: PreTrainedModel) -> Any:
     return ParaphraseRetriever.from_pretrained(model.name_or_path, subfolder=subfolder)
 
 
-def find_pairs(retriever: Any, texts: Sequence[str], num_neighbors: int) -> list[list[Pair]]:
-    """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones."""
-    found = iter(retriever.retrieve([text for text in texts if text.strip()], num_neighbors))
+def find_pairs(
+    retriever: Any,
+    texts: Sequence[str],
+    num_neighbors: int,
+    exclude_sentences: Sequence[Sequence[str]] | None = None,
+) -> list[list[Pair]]:
+    """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones.
+
+    Args:
+        retriever: Finds them.
+        texts: The texts.
+        num_neighbors: Pairs for each.
+        exclude_sentences: For each text sentences that its pairs must not have, as `retrieve` takes them.
+    """
+    places = [place for place, text in enumerate(texts) if text.strip()]
+    options = (
+        {} if exclude_sentences is None else {"exclude_sentences": [exclude_sentences[place] for place in places]}
+    )
+    found = iter(retriever.retrieve([texts[place] for place in places], num_neighbors, **options))
     blank = [("", "")] * num_neighbors
     return [[(pair.source, pair.target) for pair in next(found)] if text.strip() else blank for text in texts]
 

@@ -12,7 +12,7 @@ import xxhash
 
 from ..errors import InputError
 
-__all__ = ["PairMemory", "Pairs", "pair_keys"]
+__all__ = ["PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
 
 Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
@@ -24,6 +24,8 @@ ROWS_AT_ONCE = 10_000
 class PairMemory:
     """Sentence pairs, each once, in a `datasets.Dataset`, which leaves those of a file there.
 
+    `keys` has the `sentence_keys` of the sources and of the targets, shape (2, pairs).
+
     Args:
         pairs: A dataset with the columns `source` and `target`, (source, target) tuples, or dicts with these keys.
 
@@ -33,9 +35,8 @@ class PairMemory:
 
     def __init__(self, pairs: Pairs = ()):
         self.dataset = datasets.Dataset.from_dict({name: [] for name in COLUMNS}, features=FEATURES)
-        self.keys = np.empty(0, np.uint64)
+        self.keys = np.empty((2, 0), np.uint64)
         self._identities = np.empty(0, np.uint64)
-        self._sorted_keys: np.ndarray | None = None
         self.add(pairs)
 
     @classmethod
@@ -80,24 +81,16 @@ class PairMemory:
         dataset = _as_dataset(pairs)
         keys, identities = [self.keys], [self._identities]
         for sources, targets in _batches(dataset):
-            keys.append(pair_keys(sources, targets))
+            keys.append(np.stack([sentence_keys(sources), sentence_keys(targets)]))
             identities.append(_hash(sources) * np.uint64(0x9E3779B97F4A7C15) + _hash(targets))
-        identities, keys = np.concatenate(identities), np.concatenate(keys)
+        identities, keys = np.concatenate(identities), np.concatenate(keys, axis=1)
         first = np.sort(np.unique(identities, return_index=True)[1])
         new = first[first >= len(self)] - len(self)
         if len(new) < len(dataset):
             dataset = dataset.select(new)
-        self._sorted_keys = None
-        self.keys, self._identities = keys[first], identities[first]
+        self.keys, self._identities = keys[:, first], identities[first]
         self.dataset = datasets.concatenate_datasets([self.dataset, dataset]) if len(self) else dataset
         return len(new)
-
-    def count(self, keys: np.ndarray) -> int:
-        """The most pairs that any of these `pair_keys` has."""
-        if self._sorted_keys is None:
-            self._sorted_keys = np.sort(self.keys)
-        first, last = (np.searchsorted(self._sorted_keys, keys, side) for side in ("left", "right"))
-        return int((last - first).max(initial=0))
 
     def sources(self, start: int = 0) -> Iterator[list[str]]:
         """Yield the sources from a row on, many at a time."""
@@ -105,13 +98,24 @@ class PairMemory:
             yield self.dataset[first_row : first_row + ROWS_AT_ONCE]["source"]
 
 
-def pair_keys(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
-    """Hash pairs so that those of the same two sentences are equal, in either order and in upper or lower case.
+def sentence_keys(texts: Iterable[str]) -> np.ndarray:
+    """Hash sentences so that those are equal that differ in upper and lower case or in white space alone.
 
     Returns:
-        Hashes of shape (pairs,), unsigned.
+        Hashes of shape (texts,), unsigned.
     """
-    return _hash(map(str.casefold, sources)) + _hash(map(str.casefold, targets))
+    return _hash(" ".join(text.casefold().split()) for text in texts)
+
+
+def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Make keys of pairs of those of their sentences; the two directions of a pair have one key."""
+    return first + second
+
+
+def count_each(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """How often each key stands among others, shape that of `keys`."""
+    among = np.sort(among, axis=None)
+    return np.searchsorted(among, keys, "right") - np.searchsorted(among, keys, "left")
 
 
 def _hash(texts: Iterable[str]) -> np.ndarray:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from ..errors import InputError
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .neighbors import add_neighbors
-from .pairs import PairMemory, Pairs, pair_keys
+from .pairs import PairMemory, Pairs, count_each, pair_keys, sentence_keys
 from .storage import ENCODER_FOLDER, FILES, load_retriever, save_retriever
 from .vector_index import VectorIndex
 
@@ -36,6 +37,30 @@ class RetrievedPair(NamedTuple):
     target: str
     score: float
     row: int
+
+
+class Exclusion(NamedTuple):
+    """Which pairs each text must not get.
+
+    Args:
+        memory: Keys that the pairs have, shape (keys of a pair, pairs).
+        keys: Those that a pair for the text must not have, shape (texts, keys).
+    """
+
+    memory: np.ndarray
+    keys: np.ndarray
+
+    def count(self) -> np.ndarray:
+        """How many pairs that are for each text, at most, shape (texts,)."""
+        return count_each(self.keys, self.memory).sum(axis=1)
+
+    def applies(self, places: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Tell which of the pairs `rows`, shape (places, pairs), those of the texts at `places`, are among them."""
+        unwanted = np.zeros(rows.shape, bool)
+        for own in self.memory:
+            for keys in self.keys[places].T:
+                unwanted |= own[rows] == keys[:, None]
+        return unwanted
 
 
 class ParaphraseRetriever:
@@ -117,15 +142,23 @@ class ParaphraseRetriever:
         self.pairs = memory
 
     def retrieve(
-        self, texts: Sequence[str], k: int = 1, exclude: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        k: int = 1,
+        exclude: Sequence[str] | None = None,
+        exclude_sentences: Sequence[Sequence[str]] | None = None,
     ) -> list[list[RetrievedPair]]:
         """Find the `k` pairs whose source is most like each text.
+
+        Sentences are equal here where they differ in upper and lower case or in white space alone.
 
         Args:
             texts: Texts, one or thousands.
             k: Pairs for each; all there are, where they are fewer.
-            exclude: A target for each text: a pair of these two sentences, in either order and in upper or lower
-                case, is not returned. In training that is the example itself.
+            exclude: A target for each text: a pair of these two sentences, in either order, is not returned. In
+                training that is the example itself.
+            exclude_sentences: Sentences for each text: a pair with one of them, on either side, is not returned. In
+                evaluation those are the text itself and all that would give its answer away.
 
         Returns:
             For each text its pairs, the best first.
@@ -133,7 +166,7 @@ class ParaphraseRetriever:
         Raises:
             InputError: An argument is wrong; the message says which.
         """
-        scores, rows = self.search(texts, k, exclude)
+        scores, rows = self.search(texts, k, exclude, exclude_sentences)
         found = rows >= 0
         pairs = iter(self.pairs[rows[found].tolist()])
         return [
@@ -142,7 +175,11 @@ class ParaphraseRetriever:
         ]
 
     def search(
-        self, texts: Sequence[str], k: int, exclude: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        k: int,
+        exclude: Sequence[str] | None = None,
+        exclude_sentences: Sequence[Sequence[str]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Find pairs as `retrieve` does, but return their scores and numbers.
 
@@ -153,18 +190,39 @@ class ParaphraseRetriever:
         texts = _check_texts("texts", texts)
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"`k` must be at least 1, not {k!r}")
-        if exclude is None:
-            return self._search(texts, k)
-        exclude = _check_texts("exclude", exclude)
-        if len(exclude) != len(texts):
-            raise InputError(f"`exclude` has {len(exclude)} targets for {len(texts)} texts")
-        excluded = pair_keys(texts, exclude)
-        scores, rows = self._search(texts, k + self.pairs.count(excluded))
-        # -1, the number of what was not found, is that of the last pair here, which changes nothing.
-        kept = (self.pairs.keys[rows] != excluded[:, None]) & (rows >= 0)
-        order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
-        kept, scores, rows = (np.take_along_axis(array, order, axis=1) for array in (kept, scores, rows))
-        return np.where(kept, scores, 0), np.where(kept, rows, -1)
+        exclusions = []
+        if exclude is not None:
+            exclude = _check_texts("exclude", exclude)
+            if len(exclude) != len(texts):
+                raise InputError(f"`exclude` has {len(exclude)} targets for {len(texts)} texts")
+            own = pair_keys(sentence_keys(texts), sentence_keys(exclude))
+            exclusions.append(Exclusion(pair_keys(*self.pairs.keys)[None], own[:, None]))
+        if exclude_sentences is not None:
+            exclusions.append(Exclusion(self.pairs.keys, _hash_lists(exclude_sentences, len(texts))))
+        scores = np.zeros((len(texts), min(k, len(self))), np.float32)
+        rows = np.full(scores.shape, -1)
+        # As many more are searched for as may have to be left out; where they are many, for those texts alone.
+        extra = _round_up(sum((exclusion.count() for exclusion in exclusions), np.zeros(len(texts), np.int64)))
+        for width in np.unique(extra):
+            places = np.flatnonzero(extra == width)
+            found_scores, found = self._search([texts[place] for place in places], k + int(width))
+            # -1, the number of what was not found, is that of the last pair in `applies`, which changes nothing.
+            kept = (found >= 0) & ~sum((one.applies(places, found) for one in exclusions), np.zeros(found.shape, bool))
+            order = np.argsort(~kept, axis=1, kind="stable")[:, : rows.shape[1]]
+            kept, found_scores, found = (np.take_along_axis(each, order, 1) for each in (kept, found_scores, found))
+            scores[places], rows[places] = np.where(kept, found_scores, 0), np.where(kept, found, -1)
+        return scores, rows
+
+    def count_shared(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+        """Count the pairs that have one of some sentences, on either side; a pair of two of them counts twice.
+
+        Args:
+            sentences: Lists of sentences.
+
+        Returns:
+            The number for each list, shape (lists,).
+        """
+        return Exclusion(self.pairs.keys, _hash_lists(sentences, len(sentences))).count()
 
     def _search(self, texts: list[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Search once for a text that comes several times, as the sources of a corpus often do."""
@@ -274,6 +332,22 @@ def _download(repo_id: str, subfolder: str, revision: str | None, token: str | b
         return Path(snapshot_download(repo_id, allow_patterns=patterns, revision=revision, token=token))
     except (OSError, ValueError) as error:
         raise FileNotFoundError(f"{repo_id} is neither a folder nor a Hub repository within reach: {error}") from error
+
+
+def _round_up(counts: np.ndarray) -> np.ndarray:
+    """The powers of two, or 0, that are not below: so few different ones that texts can be searched for together."""
+    return np.where(counts, 2 ** np.ceil(np.log2(np.maximum(counts, 1))), 0).astype(np.int64)
+
+
+def _hash_lists(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
+    """The `sentence_keys` of lists of sentences, shape (lists, most sentences); behind a shorter list stand zeros."""
+    lists = [_check_texts(f"exclude_sentences[{place}]", texts) for place, texts in enumerate(lists)]
+    if len(lists) != count:
+        raise InputError(f"`exclude_sentences` has {len(lists)} lists of sentences for {count} texts")
+    sizes = np.fromiter(map(len, lists), np.int64, count)
+    keys = np.zeros((count, sizes.max(initial=0)), np.uint64)
+    keys[np.arange(keys.shape[1]) < sizes[:, None]] = sentence_keys(chain.from_iterable(lists))
+    return keys
 
 
 def _check_texts(name: str, texts: Sequence[str]) -> list[str]:

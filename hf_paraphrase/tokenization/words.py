@@ -12,9 +12,16 @@ __all__ = ["train_word_tokenizer"]
 # Their order gives the ids 0 to 3.
 SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
+# Hyphens and dashes beside a space become signs of their own, so that decoding knows which ones join two words.
+BESIDE_SPACE = {"-": "⁃", "–": "‒", "—": "―"}  # hyphen bullet, figure dash, horizontal bar: hardly anyone types them
 # Curly apostrophes become straight ones and straight quotation marks curly ones, since only these tell on which side
-# they stand; a hyphen between spaces becomes a dash. Decoding makes quotation marks straight again.
-CHARACTERS = (("’", "'"), (Regex(r"(?<![^\s(\[{])\""), "“"), ('"', "”"), (Regex(r"(?<=\s)-(?=\s)"), "–"))
+# they stand. Decoding makes quotation marks straight again.
+CHARACTERS = (
+    ("’", "'"),
+    (Regex(r"(?<![^\s(\[{])\""), "“"),
+    ('"', "”"),
+    *((Regex(rf"(?<!\S){sign}|{sign}(?!\S)"), own) for sign, own in BESIDE_SPACE.items()),
+)
 
 LETTER = r"[\p{L}\p{M}\p{N}_]"
 TOKEN = "|".join(
@@ -26,7 +33,7 @@ TOKEN = "|".join(
     )
 )
 NO_SPACE = (
-    r" (?=[.,!?;:%)\]}…”/-])|(?<=[(\[{$#“/-]) ",
+    r" (?=[.,!?;:%)\]}…”/–—-])|(?<=[(\[{$#“/–—-]) ",
     r" (?='s(?: |$))|(?<=s) (?=' )",  # dog's, the dogs' toys
 )
 
@@ -39,8 +46,9 @@ def train_word_tokenizer(
     Texts are normalised (NFC), split at white space and around punctuation, and encoded as `words </s>`; decoders
     start from `<s>`. Contractions (don't), numbers (4:30, 1,000) and abbreviations (p.m.) are one word; hyphens and
     the 's of dog's are words of their own, so that rare compounds and possessives need no `<unk>`. Decoding joins all
-    of it again. The strings `<s>`, `</s>` and so on in a text are punctuation like any other, never control tokens.
-    Words of equal frequency are taken in the order of their characters, so the same texts give the same vocabulary.
+    of it again; a hyphen or dash beside a space is another word than one between letters, and gets its spaces back.
+    The strings `<s>`, `</s>` and so on in a text are punctuation like any other, never control tokens. Words of equal
+    frequency are taken in the order of their characters, so the same texts give the same vocabulary.
 
     Args:
         texts: Texts to count words in; read once, one after the other.
@@ -108,5 +116,6 @@ def _make_decoder() -> decoders.Decoder:
             decoders.Fuse(),
             decoders.Replace(Regex("|".join(NO_SPACE)), ""),
             decoders.Replace(Regex("[“”]"), '"'),
+            *(decoders.Replace(own, sign) for sign, own in BESIDE_SPACE.items()),
         ]
     )

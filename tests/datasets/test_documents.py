@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_paraphrase.datasets.documents import most_frequent, split_of, split_point, tokenize
+from hf_paraphrase.datasets.documents import most_frequent, split_of, split_point, tokenize, write_words
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,23 @@ def test_words(text, words):
 @given(st.text(max_size=80))
 def test_words_joined_are_the_same_words(text):
     assert tokenize(" ".join(tokenize(text))) == tokenize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a week-long, all-in-one stay- good", "a week-long , all-in-one stay - good"),
+        ("e-mail 2-3 - 1990–2000 – one—two", "e-mail 2-3 - 1990–2000 – one—two"),
+        ("<unk>-like don't-know --x", "<unk>-like don't-know - - x"),
+    ],
+)
+def test_hyphens_and_dashes_inside_words_stay_there(text, written):
+    assert write_words(text) == written == write_words(written)
+
+
+@given(st.text(alphabet="ab1 -–—'’.<>unk", max_size=40))
+def test_what_is_written_has_the_words_that_were_counted(text):
+    assert tokenize(write_words(text)) == tokenize(text)
 
 
 def test_most_frequent_words():

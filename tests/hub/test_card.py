@@ -154,10 +154,16 @@ def test_outputs_by_several_pairs(checkpoint):
     checkpoint = replace(checkpoint, results={"test": RESULTS | {"generation": several, "data": data}})
     card = make_card(checkpoint)
     assert "3 rows, drawn with seed 1;" in card.text
-    assert "| this model, beam 5, K = 3, by jaccard of 5 | " in card.text and "94.50 |\n" in card.text
+    assert "| this model, beam 5, 3 pairs a row, by jaccard of 5 | " in card.text and "94.50 |\n" in card.text
+    assert "reference were allowed, the answer itself too.\nOne model with more or fewer pairs is not" in card.text
     assert "- self_bleu_2: `nrefs:2`" in card.text
     names = [result.metric_name for result in card.data.eval_results]
-    assert len(set(names)) == len(names) and "bleu_4, beam 5, K = 1, by jaccard of 5" in names
+    assert len(set(names)) == len(names) and "bleu_4, beam 5, 1 pair a row, by jaccard of 5" in names
+    retrieval = {"allow_own_pair": False, "rows_with_own_pair": 2}
+    results = {"test": RESULTS | {"generation": several[:1], "data": data, "retrieval": retrieval}}
+    text = make_card(replace(checkpoint, results=results)).text
+    assert "Pairs that share a row's source or reference (for 2 of 3 rows there are any) were left out.\n\n" in text
+    assert "One model with more" not in text
 
 
 def test_outputs_of_another_decoding(checkpoint):

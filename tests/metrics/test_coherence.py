@@ -36,20 +36,34 @@ def test_alignment_takes_the_best_f1() -> None:
     assert score(["dog", "rain"], ["dog", "dog bark", "rain"]) == 1
 
 
-def test_repeated_sentences_are_no_disorder() -> None:
-    original = ["great hotel", "nice pool", "great hotel", "nice pool"]
-    assert score(original, original) == 0
+@pytest.mark.parametrize(
+    "original",
+    [["great hotel", "nice pool", "great hotel", "nice pool"], ["!", "great hotel", "it is .", "...", "a pool"]],
+)
+def test_a_copy_has_no_disorder(original: list[str]) -> None:
+    """Sentences that repeat, and those without verbs and nouns, are aligned to themselves."""
+    copies = [original] * 20
+    result = coherence(copies, copies, tagger="content")
+    assert result["score"] == result["unaligned"] == 0
 
 
-def test_unaligned_sentences_and_single_ones_are_left_out() -> None:
-    result = coherence(
-        [[ORIGINAL[0], "Nothing of that", "Quarks decay", ORIGINAL[3]], [ORIGINAL[1]], []],
-        [ORIGINAL] * 3,
-        tagger="content",
-    )
+def test_sentences_without_a_match_are_aligned_at_random() -> None:
+    """Of [first, unmatched] the second's original is any of four: L is |1 - j'| for j' from 0 to 3, 1 on average."""
+    outputs, seeds = [[ORIGINAL[0], "Nothing of that"]] * 400, (1, 2)
+    first, other = (coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=seed) for seed in seeds)
+    rows = coherence_statistics(outputs, [ORIGINAL] * 400, tagger="content", seed=1)["coherence"].rows
+    assert {tuple(row) for row in rows.tolist()} == {(0, 1), (1, 1), (2, 1)}
+    assert first["score"] == pytest.approx(1, abs=0.12) and other["score"] == pytest.approx(1, abs=0.12)
+    assert first["score"] != other["score"]
+    assert coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=1) == first
+    assert first["unaligned"] == 0.5 and first["sentences"] == 800
+    assert first["signature"].endswith("|unaligned:random-1")
+
+
+def test_outputs_without_two_sentences_are_left_out() -> None:
+    result = coherence([ORIGINAL[:2], [ORIGINAL[1]], []], [ORIGINAL] * 3, tagger="content")
     assert result["score"] == 0
     assert result["documents"] == 1
-    assert result["unaligned"] == pytest.approx(2 / 5)
     alone = coherence([[ORIGINAL[1]], []], [ORIGINAL] * 2, tagger="content")
     assert math.isnan(alone["score"])
     assert alone["documents"] == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -38,14 +39,32 @@ def test_pinc_is_the_mean_of_the_sentences() -> None:
         pinc(["a"], ["a"], max_order=0)
 
 
-def test_self_bleu_scores_each_candidate_against_the_others() -> None:
-    pairs = [(TEXTS[0], TEXTS[1:]), (TEXTS[1], [TEXTS[0], TEXTS[2]]), (TEXTS[2], TEXTS[:2])]
-    candidates, others = zip(*pairs, strict=True)
-    expected = bleu(candidates, others)
+def test_self_bleu_scores_each_candidate_against_each_other() -> None:
+    ordered = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    expected = bleu([TEXTS[one] for one, _ in ordered], [TEXTS[other] for _, other in ordered])
     result = self_bleu([TEXTS])
-    assert (result["self_bleu_2"], result["self_bleu_4"]) == (expected["bleu_2"], expected["bleu_4"])
-    assert self_bleu([TEXTS[::-1]]) == result
-    assert result["signature"] == expected["signature"]
+    assert (result["self_bleu_2"], result["self_bleu_4"]) == (
+        pytest.approx(expected["bleu_2"]),
+        pytest.approx(expected["bleu_4"]),
+    )
+    assert self_bleu([TEXTS[::-1]]) == pytest.approx(result)
+    assert result["signature"] == f"mean-over-pairs|{expected['signature']}"
+    # A source counts once, however many candidates it has.
+    once, again = (self_bleu([TEXTS, other])["self_bleu_2"] for other in (["a b", "a c"], ["a b", "a c"] * 2))
+    assert once == pytest.approx(self_bleu([["a b", "a c"], TEXTS])["self_bleu_2"]) and again > once
+
+
+def test_self_bleu_does_not_grow_with_the_number_of_exchangeable_candidates() -> None:
+    draw = random.Random(0)
+
+    def candidate() -> str:
+        return " ".join(draw.choices(["how", "can", "i", "cook"], [4, 3, 2, 1], k=8))
+
+    sources = [[candidate() for _ in range(5)] for _ in range(1500)]
+    few, more, many = (self_bleu([texts[:count] for texts in sources])["self_bleu_2"] for count in (2, 3, 5))
+    assert max(few, more, many) - min(few, more, many) < 1
+    others = [[other for other in texts if other is not text] for texts in sources for text in texts]
+    assert bleu([text for texts in sources for text in texts], others)["bleu_2"] > many + 10
 
 
 def test_self_bleu_of_equal_and_of_disjoint_candidates() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu, bleu_statistics
-from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap, paired_bootstrap
+from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap, holm, paired_bootstrap
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 
 
@@ -127,3 +127,18 @@ def test_bad_input_is_named(scores: np.ndarray) -> None:
         approximate_randomisation(statistics, statistics, n_trials=0)
     with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
         bootstrap(statistics, confidence=95)
+
+
+def test_holm_by_hand_and_by_its_steps() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.001]) == pytest.approx([0.5, 0.002])
+    assert holm([0.9, 0.9]) == [1, 1] and holm([]) == []
+    draws = np.random.default_rng(0).random((200, 7)) ** 3
+    for p_values in draws:
+        # Holm 1979: go on to the next larger p-value as long as it is below level / tests left.
+        rejected = set()
+        for step, place in enumerate(np.argsort(p_values)):
+            if p_values[place] >= 0.05 / (7 - step):
+                break
+            rejected.add(place)
+        assert {place for place, p_value in enumerate(holm(p_values)) if p_value < 0.05} == rejected

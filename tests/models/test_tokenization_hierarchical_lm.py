@@ -54,6 +54,7 @@ def test_unknown_characters_have_their_symbol(tokenizer):
         "Don't you (really) mean it?",
         'He said, "Yes," and left. "No," she said.',
         "A well-known, naïve idea: 1,000 of them!",
+        "A week-long e-mail of 2-3 words: one–two, 1990–2000",
         "",
     ],
 )

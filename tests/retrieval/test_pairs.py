@@ -8,7 +8,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import pairs as pairs_module
-from hf_paraphrase.retrieval.pairs import PairMemory, pair_keys
+from hf_paraphrase.retrieval.pairs import PairMemory, count_each, pair_keys, sentence_keys
 from tests.retrieval.corpus import PAIRS
 
 
@@ -51,24 +51,28 @@ def test_a_pair_is_kept_once(monkeypatch):
     assert memory[range(len(PAIRS), len(memory))] == more[:2]
     assert list(memory.sources(len(PAIRS))) == [[source for source, _ in more[:2]]]
     assert memory.checksum != first
-    assert len(memory.keys) == len(memory) == len(PAIRS) + 2
+    assert memory.keys.shape == (2, len(memory)) == (2, len(PAIRS) + 2)
 
 
-def test_keys_are_those_of_the_two_sentences_in_any_order_and_case():
-    sources, targets = ["a", "B", "A", "a", "", "straße"], ["b", "a", "B", "c", "ab", "x"]
-    keys = pair_keys(sources, targets)
-    assert keys[0] == keys[1] == keys[2]
+def test_sentences_are_equal_whatever_their_case_and_white_space():
+    keys = sentence_keys(["a b", " A  b\n", "\tA B", "ab", "", "straße", "STRASSE"])
+    assert keys[0] == keys[1] == keys[2] and keys[5] == keys[6]
     assert len(set(keys.tolist())) == 4
-    assert keys[5] == pair_keys(["X"], ["STRASSE"])[0]
+
+
+def test_keys_of_pairs_are_those_of_the_two_sentences_in_any_order():
+    sources, targets = ["a", "B", "A", "a", ""], ["b", "a", "B", "c", "ab"]
+    keys = pair_keys(sentence_keys(sources), sentence_keys(targets))
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys.tolist())) == 3
 
 
 def test_counting_keys():
     memory = PairMemory([("a", "b"), ("b", "a"), ("A", "b"), ("c", "d")])
-    assert memory.count(pair_keys(["x", "b", "c"], ["y", "a", "d"])) == 3
-    assert memory.count(pair_keys(["x", "c"], ["y", "d"])) == 1
-    assert memory.count(pair_keys(["x"], ["y"])) == memory.count(np.empty(0, np.uint64)) == 0
+    assert count_each(sentence_keys(["a", "b", "d", "x"]), memory.keys).tolist() == [3, 3, 1, 0]
     memory.add([("d", "c")])
-    assert memory.count(pair_keys(["c"], ["d"])) == 2
+    assert count_each(sentence_keys(["d"]), memory.keys).tolist() == [2]
+    assert count_each(np.empty((2, 0), np.uint64), memory.keys).shape == (2, 0)
 
 
 def test_pairs_of_a_file_stay_there(tmp_path):
@@ -112,4 +116,4 @@ def test_a_failed_addition_adds_nothing():
     memory = PairMemory(PAIRS)
     with pytest.raises(InputError):
         memory.add([("good", "pair"), ("bad", "")])
-    assert len(memory) == len(memory.keys) == len(PAIRS)
+    assert len(memory) == memory.keys.shape[1] == len(PAIRS)

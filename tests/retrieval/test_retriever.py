@@ -62,6 +62,39 @@ def test_the_excluded_pair_is_left_out_whatever_its_order_or_case(encoder):
 
 
 @ENCODERS
+def test_pairs_with_an_excluded_sentence_are_left_out_and_k_others_returned(encoder):
+    pairs = list(dict.fromkeys(random_pairs(300, longest=3)))
+    retriever = ParaphraseRetriever.from_pairs(pairs, encoder)
+    # Some sentences stand in dozens of pairs, some in one or none; the case and the white space are others.
+    asked = [*random_pairs(60, seed=1, longest=2), ("no such words", "nowhere")]
+    sentences = [[text.title(), f" {other}\n", "how"][: 1 + place % 3] for place, (text, other) in enumerate(asked)]
+    texts = [text for text, _ in asked]
+    squeezed = [{" ".join(sentence.lower().split()) for sentence in group} for group in sentences]
+    everything = retriever.retrieve(texts, len(pairs))
+    found = retriever.retrieve(texts, 4, exclude_sentences=sentences)
+    for hits, unwanted, group in zip(everything, squeezed, found, strict=True):
+        expected = [hit.score for hit in hits if unwanted.isdisjoint((hit.source, hit.target))][:4]
+        assert len(group) == 4 and [hit.score for hit in group] == pytest.approx(expected, abs=1e-6)
+        assert all(unwanted.isdisjoint((hit.source, hit.target)) for hit in group)
+    counts = retriever.count_shared(sentences)
+    for count, unwanted in zip(counts, squeezed, strict=True):
+        sharing = sum(not unwanted.isdisjoint(pair) for pair in pairs)
+        assert sharing <= count <= 2 * len(unwanted) * sharing and (count > 0) == (sharing > 0)
+    assert counts.max() > 30 and counts.min() == 0
+    (none,) = ParaphraseRetriever.from_pairs(PAIRS[:1], encoder).retrieve(["x"], 1, exclude_sentences=[[PAIRS[0][1]]])
+    assert none == []
+
+
+@ENCODERS
+def test_an_excluded_pair_and_excluded_sentences_go_together(encoder):
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder)
+    (found,) = retriever.retrieve([PAIRS[0][0]], 5, exclude=[PAIRS[0][1]], exclude_sentences=[["who wrote hamlet"]])
+    assert sorted(pair.row for pair in found) == [1, 2, 3]
+    (found,) = retriever.retrieve([PAIRS[0][0]], 5, exclude_sentences=[[]])
+    assert len(found) == 5
+
+
+@ENCODERS
 def test_pairs_added_are_found_at_once(encoder):
     retriever = ParaphraseRetriever.from_pairs(PAIRS[:2], encoder)
     before = retriever.fingerprint
@@ -128,6 +161,8 @@ def test_a_column_of_a_dataset_is_a_list_of_texts():
         ((["how"], 1, "target"), "`exclude` is one text"),
         ((["how"], 1, [None]), "`exclude`, number 0"),
         ((["how"], 1, ["a", "b"]), "`exclude` has 2 targets for 1 texts"),
+        ((["how"], 1, None, ["a"]), r"`exclude_sentences\[0\]` is one text"),
+        ((["how"], 1, None, [["a"], ["b"]]), "`exclude_sentences` has 2 lists of sentences for 1 texts"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

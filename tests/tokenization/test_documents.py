@@ -38,6 +38,14 @@ def test_decoding_writes_a_sentence_a_line(tokenizer):
     assert tokenizer.decode(ids, skip_special_tokens=True) == "the dog's bed (small) cost 10.\nno. never again."
 
 
+@pytest.mark.parametrize("text", ["a week-long stay", "e-mail", "2-3", "a - b", "1990–2000", "a – b", "a—b", "a — b"])
+def test_hyphens_stay_hyphens_and_dashes_dashes(text):
+    tokenizer = train_document_tokenizer([text.split("\n")], vocab_size=60)
+    for encoded in (tokenizer(text), tokenizer([text], is_split_into_words=True)):
+        assert tokenizer.unk_token_id not in encoded.input_ids
+        assert tokenizer.decode(encoded.input_ids, skip_special_tokens=True) == text
+
+
 def test_ordinary_text_is_split_where_a_capital_follows(tokenizer):
     expected = tokenizer("we liked it !\nthe room was big .\nit's clean , mr. smith .").input_ids
     assert tokenizer("We liked it! The room was big. It's clean, Mr. Smith.").input_ids == expected

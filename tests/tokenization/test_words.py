@@ -24,6 +24,8 @@ LINES = [
     "The clock reads 11:43 p.m., 1,000 people are 2.5 miles away.",
     "I do not know... can not say, is not sure: he's 5 #1.",
     "Mother's Day in the U.S. costs $5.50, or 20%!",
+    "A week-long e-mail of 2-3 words - or none -, 1990–2000 – and one—two — three.",
+    "- a list",
 ]
 
 
@@ -73,7 +75,7 @@ def test_unknown_words_keep_their_punctuation(tokenizer):
         ("dog's what's it's", "dog 's what 's it 's"),
         ("don't I'd o'clock 'tis", "don't i'd o'clock ' tis"),
         ('Don’t say “stop” or "go"', "don't say “ stop ” or “ go ”"),
-        ("a well-used one - or two", "a well - used one – or two"),
+        ("a well-used one - or two", "a well - used one ⁃ or two"),
         ("4:30 1,000 2.5kg 5. 3,", "4:30 1,000 2.5kg 5 . 3 ,"),
         ("p.m. e.g. U.S. a.", "p.m. e.g. u.s. a ."),
         ("one/two (three)!?", "one / two ( three ) ! ?"),

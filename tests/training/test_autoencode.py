@@ -14,9 +14,12 @@ from hf_paraphrase.document_evaluation import (
     format_document_results,
     plot_reconstruction,
     reconstruction_by_length,
+    score_documents,
 )
 from hf_paraphrase.document_vectors import embed_documents, interpolate_documents, nearest_documents
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
+from hf_paraphrase.tokenization import train_document_tokenizer
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
@@ -92,6 +95,48 @@ def test_evaluation_writes_scores_baselines_and_outputs(run, tmp_path):
     assert "sentences shuffled" in format_document_results(results)
     plot_reconstruction({"tiny": results}, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 1000
+
+
+def test_a_perfect_autoencoder_scores_100(monkeypatch, tmp_path):
+    """It writes the ids that it reads; nothing else could come nearer, whatever the tokenizer does to a text."""
+    texts = ["The Week-long stay , 2-3 nights - or more .", "It's “great” ( really ) ! The e-mail was n't answered ."]
+    tokenizer = train_document_tokenizer([texts], vocab_size=20)  # many of the words are unknown
+    config = HierarchicalAutoencoderConfig(vocab_size=20, hidden_size=8, num_layers=1)
+    model = HierarchicalAutoencoderForConditionalGeneration(config)
+    monkeypatch.setattr(model, "generate", lambda input_ids, **kwargs: input_ids)
+    rows = Dataset.from_dict({"sentences": [texts, texts[::-1], [texts[0]]]})
+    results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10, output_dir=tmp_path)
+    for name in ("model", "copy"):
+        scores = {score: values["score"] for score, values in results["systems"][name].items()}
+        assert scores.pop("coherence") == 0
+        assert list(scores.values()) == pytest.approx([100] * 4)
+    assert [rates["exact"] for rates in results["reconstruction"]] == [1.0] * len(results["reconstruction"])
+    assert 0 < results["words"]["unknown"] < results["words"]["words"]
+    row = json.loads((tmp_path / "reconstructions-test.jsonl").read_text().splitlines()[0])
+    assert "<unk>" in row["output"] and "</s>" not in row["output"]
+
+
+def test_an_unknown_word_is_one_word_and_no_noun():
+    outputs, documents = [["the <unk> hotel"] * 2], [["the <unk> room"] * 2]
+    scores, _, unaligned = score_documents(outputs, documents, "<unk>", 10, 1)
+    # Of three words the output has two of the document; `<`, `unk` and `>` would make it four of five.
+    assert scores["rouge1_recall"]["score"] == pytest.approx(100 * 2 / 3)
+    assert bleu_statistics(["the unk hotel the unk hotel"], ["the unk room the unk room"])["bleu_4"].score == (
+        pytest.approx(scores["bleu_4"]["score"])
+    )
+    assert unaligned == {"sentences": 2, "unaligned": 2}
+
+
+def test_the_evaluation_says_how_many_sentences_are_aligned_at_random(run):
+    folder, _ = run
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    rows = make_documents()["validation"]
+    results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10)
+    sentences = sum(map(len, rows["sentences"]))
+    assert results["unaligned"]["copy"] == {"sentences": sentences, "unaligned": 0}
+    counts = results["unaligned"]["model"]
+    assert 0 <= counts["unaligned"] <= counts["sentences"]
+    assert f"copy 0 of {sentences}," in format_document_results(results)
 
 
 def test_reconstructions_are_counted_by_length():

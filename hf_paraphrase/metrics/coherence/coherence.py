@@ -20,9 +20,9 @@ _INPUTS = """
 Args:
     predictions: for each document the sentences of the output
     references: for each document the sentences of the input
-    tagger: see `hf_paraphrase.metrics.coherence.scoring.coherence`
+    tagger, seed: see `hf_paraphrase.metrics.coherence.scoring.coherence`
 Returns:
-    score, documents, unaligned, features, signature
+    score, documents, unaligned, sentences, features, signature
 Example:
     >>> metric = load_metric("coherence")
     >>> metric.compute(predictions=[["cats sleep", "dogs run"]], references=[["dogs run", "cats sleep"]])["score"]

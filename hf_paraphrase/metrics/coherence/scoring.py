@@ -18,12 +18,14 @@ def coherence(
     references: Iterable[Sequence[str]],
     *,
     tagger: str | Callable[[str], Iterable[str]] | None = None,
+    seed: int = 12345,
 ) -> dict[str, Any]:
     """Coherence L: how far the sentences of an output are from the order of their originals; lower is better.
 
     Each output sentence is aligned to the input sentence with the best F1 over verbs and nouns; several may share one.
-    L is the mean over the pairs of output sentences of `|(j - i) - (j' - i')|`, where i' and j' are the positions that
-    i and j are aligned to, and the score is the mean of L over the documents.
+    One that shares none with any is aligned to an input sentence drawn at random. L is the mean over the pairs of
+    output sentences of `|(j - i) - (j' - i')|`, where i' and j' are the positions that i and j are aligned to, and the
+    score is the mean of L over the documents.
 
     Args:
         predictions: For each document the output's sentences.
@@ -31,29 +33,31 @@ def coherence(
         tagger: What finds the verbs and nouns of a sentence: `nltk` (its perceptron tagger), `content` (words that are
             no function words, a stand-in that needs no model), or a function from a sentence to its verbs and nouns,
             for instance one that asks spaCy. None takes nltk where its tagger is installed, else `content`.
+        seed: Of what is drawn at random.
 
     Returns:
-        `score` (nan where no document has a pair of aligned sentences), `documents` (how many have one),
-        `unaligned` (share of the output sentences that share no feature with the input), `features` (which words the
-        alignment went by), `signature`.
+        `score` (nan where no document has a pair of sentences), `documents` (how many have one), `unaligned` (share
+        of the output sentences that share no feature with the input, and were aligned at random), `sentences` (how
+        many the outputs have), `features` (which words the alignment went by), `signature`.
 
     Raises:
         InputError: Input that cannot be scored, or a tagger that is not there; the message says what to do.
 
-    Source: Li et al. 2015, equation 18. The paper leaves open what follows. Between input sentences of equal F1 the
-    one nearest to the output sentence's own position is taken, so that a faithful copy scores 0 also where sentences
-    repeat. Output sentences that share nothing with the input have no original; their pairs do not count. Documents
-    without a pair left have no order to judge, and are left out.
+    Source: Li et al. 2015, section 4.3 and equation 18. The paper leaves open what follows. Between input sentences
+    of equal F1 the one nearest to the output sentence's own position is taken, so that a faithful copy scores 0 also
+    where sentences repeat; two sentences without verbs and nouns have F1 1. Outputs of fewer than two sentences have
+    no order to judge, and are left out.
     """
-    documents, features, unaligned = _score_documents(predictions, references, tagger)
-    statistics = _make_statistics(documents, features)["coherence"]
-    scored = sum(score is not None for score in documents)
+    statistics = coherence_statistics(predictions, references, tagger=tagger, seed=seed)
+    order, unaligned = statistics["coherence"], statistics["unaligned"]
+    scored = int(order.rows[:, 1].sum())
     return {
-        "score": statistics.score if scored else float("nan"),
+        "score": order.score if scored else float("nan"),
         "documents": scored,
-        "unaligned": unaligned,
-        "features": features,
-        "signature": statistics.signature,
+        "unaligned": unaligned.score,
+        "sentences": int(unaligned.rows[:, 1].sum()),
+        "features": choose_features(tagger)[1],
+        "signature": order.signature,
     }
 
 
@@ -62,36 +66,34 @@ def coherence_statistics(
     references: Iterable[Sequence[str]],
     *,
     tagger: str | Callable[[str], Iterable[str]] | None = None,
+    seed: int = 12345,
 ) -> dict[str, SufficientStatistics]:
-    """The statistics of `coherence`, for `hf_paraphrase.metrics.significance`; arguments as there."""
-    documents, features, _ = _score_documents(predictions, references, tagger)
-    return _make_statistics(documents, features)
-
-
-def _score_documents(
-    predictions: Iterable[Sequence[str]],
-    references: Iterable[Sequence[str]],
-    tagger: str | Callable[[str], Iterable[str]] | None,
-) -> tuple[list[float | None], str, float]:
-    """L of each document, what the features are, and the share of unaligned sentences."""
+    """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as those of `coherence`."""
     predictions = check_text_lists("predictions", predictions)
     references = check_text_lists("references", references, minimum=1)
     check_lengths(predictions=predictions, references=references)
     extract, features = choose_features(tagger)
-    alignments = [
-        _align([Counter(extract(text)) for text in output], [Counter(extract(text)) for text in original])
-        for output, original in zip(predictions, references, strict=True)
-    ]
-    positions = [position for alignment in alignments for position in alignment]
-    unaligned = positions.count(None) / len(positions) if positions else 0.0
-    return [_disorder(alignment) for alignment in alignments], features, unaligned
-
-
-def _make_statistics(documents: list[float | None], features: str) -> dict[str, SufficientStatistics]:
-    scores, weights = zip(*((0.0, 0) if score is None else (score, 1) for score in documents), strict=True)
-    signature = f"features:{features}|align:best-f1"
-    ratio = SufficientStatistics.from_ratio("coherence", scores, weights, signature, higher_is_better=False)
-    return {"coherence": ratio}
+    draw = np.random.default_rng(seed)
+    moves, unaligned = [], []
+    for output, original in zip(predictions, references, strict=True):
+        alignment = _align([Counter(extract(text)) for text in output], [Counter(extract(text)) for text in original])
+        unaligned.append(alignment.count(None))
+        moves.append(
+            [
+                position - (draw.integers(len(original)) if aligned is None else aligned)
+                for position, aligned in enumerate(alignment)
+            ]
+        )
+    signature = f"features:{features}|align:best-f1|unaligned:random-{seed}"
+    disorder, counted = [_disorder(document) for document in moves], [len(document) > 1 for document in moves]
+    return {
+        "coherence": SufficientStatistics.from_ratio(
+            "coherence", disorder, counted, signature, higher_is_better=False
+        ),
+        "unaligned": SufficientStatistics.from_ratio(
+            "unaligned", unaligned, list(map(len, predictions)), signature, higher_is_better=False
+        ),
+    }
 
 
 def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int | None]:
@@ -107,14 +109,12 @@ def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int
 
 def _f1(sentence: Counter[str], original: Counter[str]) -> float:
     total = sentence.total() + original.total()
-    return 2 * (sentence & original).total() / total if total else 0.0
+    # Two without features, such as "!", are alike, so that a copy of them is no sentence without a match.
+    return 2 * (sentence & original).total() / total if total else 1.0
 
 
-def _disorder(alignment: list[int | None]) -> float | None:
-    aligned = [(position, original) for position, original in enumerate(alignment) if original is not None]
-    if len(aligned) < 2:
-        return None
+def _disorder(moves: list[int]) -> float:
+    """L of an output, of how far each of its sentences moved; 0 where there is no pair of them."""
     # (j - i) - (j' - i') is the difference of how far the two sentences moved.
-    moves = np.array([position - original for position, original in aligned])
-    count = len(moves)
-    return float(np.abs(moves[:, None] - moves).sum() / (count * (count - 1)))
+    places, count = np.array(moves), len(moves)
+    return float(np.abs(places[:, None] - places).sum() / (count * (count - 1))) if count > 1 else 0.0

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from typing import Any
 
-from ..bleu.scoring import bleu
+import numpy as np
+
+from ..bleu.scoring import bleu_statistics
 from ..inputs import check_text_lists
 
 __all__ = ["self_bleu"]
@@ -14,7 +17,9 @@ def self_bleu(
 ) -> dict[str, Any]:
     """Self-BLEU: how alike the candidates for one source are; lower is more diverse.
 
-    Every candidate is scored against the other candidates for its source as references, as one corpus.
+    Every candidate is scored against each other candidate for its source, one reference at a time. The counts of a
+    source are the mean over its pairs, and the score is that of all sources as one corpus. So it does not depend on
+    how many candidates there are; against all others at once it would grow with every reference alone.
 
     Args:
         predictions: For each source its candidates, two at least; the lists may differ in length.
@@ -27,10 +32,14 @@ def self_bleu(
     Raises:
         InputError: Input that cannot be scored; the message names the index.
 
-    Source: Zhu et al. 2018, within the candidates of a source as in Kazemnejad et al. 2020, appendix A.2.
+    Source: Zhu et al. 2018, who take all others as references at once; within the candidates of a source as in
+    Kazemnejad et al. 2020, appendix A.2.
     """
     predictions = check_text_lists("predictions", predictions, minimum=2)
-    candidates = [candidate for texts in predictions for candidate in texts]
-    others = [[*texts[:index], *texts[index + 1 :]] for texts in predictions for index in range(len(texts))]
-    result = bleu(candidates, others, tokenize=tokenize, lowercase=lowercase)
-    return {"self_bleu_2": result["bleu_2"], "self_bleu_4": result["bleu_4"], "signature": result["signature"]}
+    pairs = [pair for texts in predictions for pair in permutations(texts, 2)]
+    sizes = np.array([len(texts) * (len(texts) - 1) for texts in predictions])
+    # Relative to the source with the most pairs: where all have as many, this is BLEU of the pairs as they are.
+    weights = np.repeat(sizes.max() / sizes, sizes)
+    result = bleu_statistics(*zip(*pairs, strict=True), tokenize=tokenize, lowercase=lowercase)
+    scores = {f"self_{name}": float(one.score_of_sums(weights @ one.rows)) for name, one in result.items()}
+    return scores | {"signature": f"mean-over-pairs|{result['bleu_4'].signature}"}

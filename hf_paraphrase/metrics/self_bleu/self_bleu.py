@@ -12,7 +12,8 @@ from hf_paraphrase.metrics.text_metric import CheckedMetric
 __all__ = ["SelfBleu"]
 
 _DESCRIPTION = """
-Self-BLEU: every candidate for a source scored against the other candidates for it. Lower is more diverse.
+Self-BLEU: every candidate for a source scored against each other candidate for it, the mean over these pairs. Lower is
+more diverse.
 """
 
 _INPUTS = """
