@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_fset import FsetConfig
-from .transformer import Memory, TransformerLayer, additive_mask, position_states
+from .transformer import Memory, TransformerLayer, additive_mask, position_states, zero_padding
 
 __all__ = ["EditProvider", "Edits", "Tokens"]
 
@@ -79,14 +79,14 @@ class EditProvider(nn.Module):
         states, mask = self._start(target)
         for layer in self.target_encoder:
             states, _ = layer(states, mask)
-        return states
+        return zero_padding(states, target.mask)
 
     def _encode_edits(self, source: Tokens, target: Tokens) -> torch.Tensor:
         states, mask = self._start(source)
         memory = Memory(target.states, target.states, additive_mask(target.mask, target.states.dtype))
         for layer in self.edit_encoder:
             states, _ = layer(states, mask, [memory])
-        return torch.tanh(self.micro_edit(states))
+        return zero_padding(torch.tanh(self.micro_edit(states)), source.mask)
 
     def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))

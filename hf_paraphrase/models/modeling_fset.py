@@ -14,7 +14,7 @@ from .configuration_fset import FsetConfig
 from .edit_provider import EditProvider, Tokens
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .token_ids import embed
-from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states
+from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states, zero_padding
 from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
@@ -25,7 +25,7 @@ class FsetEncoderOutput(BaseModelOutput):
     """What the decoder needs of x and the edits of the retrieved pair; `generate()` repeats it for every beam.
 
     Args:
-        last_hidden_state: R_x, `(batch, source_length, hidden_size)`.
+        last_hidden_state: R_x, `(batch, source_length, hidden_size)`, zero at padding, as are M and R_p.
         edit_vector: z, `(batch, edit_vector_size)`, where the configuration has it.
         micro_edit_vectors: M, `(batch, retrieved_length, micro_edit_size)`, one for each token of p.
         retrieved_states: R_p, `(batch, retrieved_length, hidden_size)`.
@@ -135,7 +135,7 @@ class FsetEncoder(FsetPreTrainedModel):
             all_states.append(states)
             all_weights.append(weights)
         return FsetEncoderOutput(
-            last_hidden_state=states,
+            last_hidden_state=zero_padding(states, attention_mask),
             edit_vector=edits.vector,
             micro_edit_vectors=edits.micro,
             retrieved_states=edits.positions,

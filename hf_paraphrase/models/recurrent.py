@@ -172,8 +172,13 @@ class StackedLstm(nn.Module):
             state: (h, c) to start from, as in `forward`, the sequences in the order of the packed ones.
 
         Returns:
-            The outputs' data `(words, output_size)`, and the final (h, c).
+            The outputs' data `(words, output_size)`, and the final (h, c); without any sequence, empty tensors.
         """
+        if not len(inputs.batch_sizes):
+            x = inputs.data
+            layers = sum(group.num_layers for group in self.groups) * (self.output_size // self.groups[0].hidden_size)
+            empty = x.new_zeros(layers, 0, self.groups[0].hidden_size)
+            return x.new_zeros(0, self.output_size), (empty, empty)
         outputs, state, _ = self._run(inputs, state, False)
         return outputs.data, state
 
