@@ -123,7 +123,7 @@ def score_documents(
 
 def round_trip(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
     """The text as a perfect reconstruction writes it."""
-    return tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True).strip()
+    return tokenizer.decode(tokenizer(text, verbose=False)["input_ids"], skip_special_tokens=True).strip()
 
 
 def reconstruction_by_length(outputs: Sequence[str], originals: Sequence[str]) -> list[dict[str, float]]:
