@@ -14,7 +14,7 @@ from .found_sentences import DEAD, Frame, check_beams, forbid, forbid_source, ke
 __all__ = ["diverse_beam_search"]
 
 # What a word costs for each group that has chosen it, in nats, where nobody says otherwise.
-DIVERSITY_PENALTY = 1.0
+DIVERSITY_PENALTY = 0.5
 
 
 def diverse_beam_search(
@@ -48,7 +48,7 @@ def diverse_beam_search(
             `inputs_tensor`, and `generation_config.num_beams` are shared out among the groups.
         inputs_tensor: The texts, `(texts, source_length)`: of a decoder-only model, the prompt.
         num_beam_groups: Groups of a text; by default what `generation_config` says, or else every beam is one.
-        diversity_penalty: In nats; by default what `generation_config` says, or else 1.
+        diversity_penalty: In nats; by default what `generation_config` says, or else 0.5.
         exclude_source: Complete no sentence of the same tokens as the text. Source and output need one vocabulary.
         model_kwargs: What `generate()` has prepared for the model.
 

@@ -72,7 +72,7 @@ class EditProvider(nn.Module):
         return Edits(vector, edits[:rows, 1 : length + 1], positions)
 
     def _prepend_aggregate(self, source: Tokens) -> Tokens:
-        first = self.aggregate.expand(len(source.mask), 1, -1).to(source.states.dtype)
+        first = self.aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
         return Tokens(torch.cat((first, source.states), dim=1), nn.functional.pad(source.mask, (1, 0), value=1))
 
     def _encode_targets(self, target: Tokens) -> torch.Tensor:
@@ -95,7 +95,7 @@ class EditProvider(nn.Module):
 
 def join(first: Tokens, second: Tokens) -> Tokens:
     """Put two batches into one, padded on the right to the longer of the two."""
-    length = max(first.mask.shape[1], second.mask.shape[1])
+    length = torch.sym_max(first.mask.shape[1], second.mask.shape[1])
     states, masks = (
         [nn.functional.pad(part, (0, 0) * (part.ndim - 2) + (0, length - part.shape[1])) for part in parts]
         for parts in zip(first, second, strict=True)

@@ -124,8 +124,10 @@ class FsetEncoder(FsetPreTrainedModel):
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
-        if not len(x.mask) == len(p.mask) == len(q.mask):
-            raise ValueError(f"{len(x.mask)} sources have {len(p.mask)} retrieved sources and {len(q.mask)} targets")
+        if not x.mask.shape[0] == p.mask.shape[0] == q.mask.shape[0]:
+            raise ValueError(
+                f"{x.mask.shape[0]} sources have {p.mask.shape[0]} retrieved sources and {q.mask.shape[0]} targets"
+            )
         edits = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)

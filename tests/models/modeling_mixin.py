@@ -61,6 +61,33 @@ def empty_rows(batch: dict[str, torch.Tensor], rows: list[int]) -> dict[str, tor
     return emptied
 
 
+def export_and_compare(model, batch: dict[str, torch.Tensor], **kwargs) -> None:
+    """Export a model with sizes left open, and compare it with itself on other sizes, padding and rows without words.
+
+    Args:
+        model: In evaluation.
+        batch: Tensors `(batch, length)`, all lengths of their own.
+        kwargs: Other arguments of forward.
+    """
+    sizes = {name: {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC} for name in batch}
+    with torch.no_grad():
+        exported = torch.export.export(
+            model, (), {**batch, **kwargs}, dynamic_shapes={**sizes, **dict.fromkeys(kwargs)}, strict=False
+        ).module()
+        wider = {
+            name: torch.nn.functional.pad(torch.cat((tensor.flip(0), tensor)), (2, 1))
+            for name, tensor in batch.items()
+        }
+        one = {name: tensor[[-1]] for name, tensor in wider.items()}
+        for inputs in (batch, wider, empty_rows(wider, [0, 3]), one):
+            expected = model(**inputs, **kwargs).logits
+            logits = exported(**inputs, **kwargs).logits
+            if logits.dim() == 3:  # scores where there are target words, of words that can be written
+                real = inputs["decoder_attention_mask"].bool()
+                logits, expected = logits[real][:, : expected.shape[-1]], expected[real]
+            torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+
+
 class Seq2SeqMixin:
     """Subclasses give `config_class`, `base_class`, `model_class` and `small_config(**overrides)` with 10 words."""
 
@@ -68,6 +95,8 @@ class Seq2SeqMixin:
     variants: dict[str, dict] = {"default": {}}
     # Whether source and target have one embedding table; a configuration that can do both has `share_embeddings`.
     shares_embeddings: tuple[bool, ...] = (True, False)
+    # Why `torch.export` cannot trace forward, where it cannot.
+    not_exportable: str | None = None
 
     def small_config(self, **overrides):
         raise NotImplementedError("an architecture's tests say what its small configuration is")
@@ -405,6 +434,17 @@ class Seq2SeqMixin:
         model, batch = self.small_model(variant), self.batch()
         compiled = torch.compile(model, backend="eager")
         torch.testing.assert_close(compiled(**batch).logits, model(**batch).logits)
+
+    def test_exported_forward_equals_plain(self, variant):
+        model, batch = self.small_model(variant), self.batch()
+        labels = batch.pop("labels")
+        batch |= {"decoder_input_ids": labels.clamp(min=0), "decoder_attention_mask": (labels != -100).long()}
+        batch["decoder_input_ids"][:, 0] = 1
+        if self.not_exportable is None:
+            export_and_compare(model, batch, use_cache=False)
+        else:
+            with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+                export_and_compare(model, batch, use_cache=False)
 
     def test_ids_outside_the_vocabulary_are_named(self):
         model, batch = self.small_model(), self.batch()

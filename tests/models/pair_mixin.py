@@ -13,7 +13,7 @@ from hf_paraphrase.models.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import ARCHITECTURES
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package
-from tests.models.modeling_mixin import empty_rows, pad
+from tests.models.modeling_mixin import empty_rows, export_and_compare, pad
 from tests.models.tiny import save
 
 TASK = "text-classification"
@@ -92,6 +92,9 @@ class SentencePairMixin:
         torch.testing.assert_close(logits[others], model(**batch).logits[others], rtol=0, atol=1e-5)
         model.train()(**masked, labels=torch.tensor(LABELS)).loss.backward()
         assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+    def test_exported_forward_equals_plain(self, variant):
+        export_and_compare(self.small_model(variant), two_sequences())
 
     def test_both_sentences_and_their_order_count(self, variant):
         model, batch = self.small_model(variant), two_sequences()
