@@ -24,6 +24,7 @@ from .modeling_residual_lstm import (
     ResidualLstmPreTrainedModel,
 )
 from .recurrent import RecurrentCache
+from .scan import is_traced
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
@@ -151,11 +152,12 @@ class EditLstmEncoder(ResidualLstmEncoder):
 
     def _remember(self, p: Sentences, q: Sentences, outputs: torch.Tensor) -> dict[str, Any]:
         """Keep the pair for the copy mechanism; its states stand behind those of x, in rows of their own."""
-        _, source_states, target_states = outputs.chunk(3)
+        rows = p.ids.shape[0]
+        source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
         ids = torch.cat((p.ids, q.ids), dim=1)
         # As many as there can be, where `torch.export` wants nothing to depend on values.
         num_outside_words = ids.shape[1]
-        if not torch.compiler.is_compiling():
+        if not is_traced():
             num_outside_words = max(0, int(ids.max()) + 1 - self.config.vocab_size)
         if num_outside_words > ids.shape[1]:
             raise ValueError(

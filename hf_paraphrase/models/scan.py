@@ -11,8 +11,8 @@ __all__ = ["is_traced", "scan", "scan_lstm_layer"]
 
 
 def is_traced() -> bool:
-    """Tell whether `torch.export` looks on: inside a function that `torch.compile` leaves alone, nothing else does."""
-    return torch.compiler.is_compiling()
+    """Tell whether `torch.export` traces (with `strict=False`, its default), and not `torch.compile`."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
 def scan(
