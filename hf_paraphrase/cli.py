@@ -27,6 +27,7 @@ from .cli_options import (
     DiversityPenalty,
     EvaluatedCorpus,
     EvaluatedSplit,
+    ExcludeSource,
     Fidelity,
     MaxSamples,
     MeteorStages,
@@ -221,6 +222,7 @@ def evaluate(
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
+    exclude_source: ExcludeSource = None,
     num_return_sequences: Annotated[
         int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored.")
     ] = 1,
@@ -254,6 +256,7 @@ def evaluate(
         num_beam_groups=num_beam_groups,
         diversity_penalty=diversity_penalty,
         fidelity=fidelity,
+        exclude_source=exclude_source,
     )
     kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or [])
     if dataset is None:
@@ -317,6 +320,7 @@ def paraphrase(
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
+    exclude_source: ExcludeSource = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -358,6 +362,7 @@ def paraphrase(
             num_beam_groups=num_beam_groups,
             diversity_penalty=diversity_penalty,
             fidelity=fidelity,
+            exclude_source=exclude_source,
         ),
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
