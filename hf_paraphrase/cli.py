@@ -37,6 +37,7 @@ from .cli_options import (
     AllowOwnPair,
     Decoding,
     DiversityPenalty,
+    ExcludeSource,
     Fidelity,
     Lowercase,
     MeteorStages,
@@ -230,6 +231,7 @@ def evaluate(
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
+    exclude_source: ExcludeSource = None,
     num_return_sequences: Annotated[
         int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored.")
     ] = 1,
@@ -262,6 +264,7 @@ def evaluate(
         num_beam_groups=num_beam_groups,
         diversity_penalty=diversity_penalty,
         fidelity=fidelity,
+        exclude_source=exclude_source,
     )
     corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     rows = take_rows(corpus.load(split), max_samples, sample_seed)
@@ -312,6 +315,7 @@ def paraphrase(
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
+    exclude_source: ExcludeSource = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
 ) -> None:
@@ -353,6 +357,7 @@ def paraphrase(
             num_beam_groups=num_beam_groups,
             diversity_penalty=diversity_penalty,
             fidelity=fidelity,
+            exclude_source=exclude_source,
         ),
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}

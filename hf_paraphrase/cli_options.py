@@ -14,6 +14,7 @@ __all__ = [
     "AllowOwnPair",
     "Decoding",
     "DiversityPenalty",
+    "ExcludeSource",
     "Fidelity",
     "Metrics",
     "Lowercase",
@@ -51,6 +52,13 @@ Fidelity = Annotated[
 AllowOwnPair = Annotated[
     bool,
     typer.Option("--allow-own-pair", help="Edit by pairs that share a row's source or reference too, as papers do."),
+]
+ExcludeSource = Annotated[
+    bool | None,
+    typer.Option(
+        "--exclude-source/--allow-source",
+        help="Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
+    ),
 ]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 
@@ -96,6 +104,7 @@ def parse_decoding(
     num_beam_groups: int | None,
     diversity_penalty: float | None,
     fidelity: float | None,
+    exclude_source: bool | None = None,
 ) -> dict[str, Any]:
     """What `generate_paraphrases` and the pipeline take for a decoding, from the options of the command line.
 
@@ -111,10 +120,13 @@ def parse_decoding(
         given = [name for name, value in options.items() if value is not None]
         if given and decoding != owner:
             raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
+    if exclude_source is not None and decoding == "beam":
+        raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
     for width in num_beams:
         if num_beam_groups is not None and width % num_beam_groups:
             raise InputError(f"--num-beam-groups {num_beam_groups} does not divide --num-beams {width}")
-    options = {**grouped, "fidelity": fidelity, "decoding": None if decoding == "beam" else decoding}
+    options = {**grouped, "fidelity": fidelity, "exclude_source": exclude_source}
+    options["decoding"] = None if decoding == "beam" else decoding
     return {name: value for name, value in options.items() if value is not None}
 
 

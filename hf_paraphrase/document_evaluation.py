@@ -87,7 +87,7 @@ def evaluate_autoencoder(
         model, tokenizer, texts, batch_size=batch_size, keep_unknown=True, **generate_kwargs
     )
     seconds = time.perf_counter() - started
-    originals = [decode_with_unknown(tokenizer, tokenizer(text)["input_ids"]) for text in texts]
+    originals = [decode_with_unknown(tokenizer, tokenizer(text, verbose=False)["input_ids"]) for text in texts]
 
     written = [split_lines(text) for text in outputs]
     documents = [split_lines(text) or [""] for text in originals]

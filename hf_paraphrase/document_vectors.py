@@ -32,7 +32,9 @@ def embed_documents(
     """
     vectors = []
     for start in range(0, len(texts), batch_size):
-        inputs = tokenizer(list(texts[start : start + batch_size]), padding=True, return_tensors="pt").to(model.device)
+        inputs = tokenizer(
+            list(texts[start : start + batch_size]), padding=True, return_tensors="pt", verbose=False
+        ).to(model.device)
         embeddings = model.model.document_embeddings(inputs["input_ids"], inputs["attention_mask"])
         vectors.append(embeddings[:, 0, -1].float().cpu())
     return torch.cat(vectors)
@@ -68,7 +70,7 @@ def interpolate_documents(
     """
     if model.config.attention:
         raise ValueError("between two documents there are no sentences to attend to: use a model without attention")
-    inputs = tokenizer([first, second], padding=True, return_tensors="pt").to(model.device)
+    inputs = tokenizer([first, second], padding=True, return_tensors="pt", verbose=False).to(model.device)
     ends = model.model.encoder(**inputs)
     shares = torch.linspace(0, 1, steps, device=model.device)[:, None, None]
     for name in ("final_hidden", "final_cell"):

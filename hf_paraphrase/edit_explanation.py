@@ -68,7 +68,10 @@ def explain_edit(
     for name, text in texts.items():
         if not text.strip():
             raise InputError(f"the text of `{name}` is blank")
-    inputs = {name: tokenizer(text, return_tensors="pt")["input_ids"].to(model.device) for name, text in texts.items()}
+    inputs = {
+        name: tokenizer(text, return_tensors="pt", verbose=False)["input_ids"].to(model.device)
+        for name, text in texts.items()
+    }
     generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
     # The whole output at once: beams would have to be traced back otherwise.
     outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)

@@ -23,6 +23,7 @@ from .metrics.inputs import check_texts
 from .metrics.score_files import ScoredTexts
 from .metrics.score_table import check_metrics, score_systems
 from .metrics.self_bleu.scoring import self_bleu
+from .models.candidate_selection import tokens
 from .models.retrieved_pairs import find_pairs, load_retriever, reads_pairs
 from .paper_figures import find_paper_rows
 from .retrieval import ParaphraseRetriever
@@ -102,11 +103,12 @@ def evaluate_paraphraser(
 
     Returns:
         What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each number of pairs
-        where there are any, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `self_bleu` of
-        several outputs a row, `candidate_self_bleu` of those that one was chosen from), `retrieval` (of a model that
-        edits by pairs: `allow_own_pair`, and `rows_with_own_pair`, for how many rows there is one), `perplexity` of
-        the first references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if
-        any), `environment`.
+        where there are any, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `repeats`, how many
+        rows have `doubles` and `copies` of the source among their outputs; `self_bleu` of several outputs a row,
+        `candidate_self_bleu` of those that one was chosen from), `retrieval` (of a model that edits by pairs:
+        `allow_own_pair`, and `rows_with_own_pair`, for how many rows there is one), `perplexity` of the first
+        references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any),
+        `environment`.
         Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are groups,
         `groups` has those of each.
 
@@ -197,6 +199,7 @@ def evaluate_paraphraser(
                     **({} if k is None else {"num_neighbors": k}),
                     **score_with_groups(predictions),
                     **_score_diversity(all_outputs, "self_bleu"),
+                    "repeats": _count_repeats(sources, all_outputs),
                     **_score_diversity(chosen_from, "candidate_self_bleu"),
                     "decoding": {**decided, **settings, **choice, **several},
                     "seconds": seconds,
@@ -249,6 +252,12 @@ def format_results(results: dict[str, Any]) -> str:
         for entry in generation
         if "self_bleu" in entry
     ]
+    repeats = [
+        f"rows with a double among {_count_outputs(entry)} outputs: {entry['repeats']['doubles']}, with a copy of the "
+        f"source: {entry['repeats']['copies']}"
+        for entry in generation
+        if "self_bleu" in entry
+    ]
     return "\n".join(
         [
             f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
@@ -260,6 +269,7 @@ def format_results(results: dict[str, Any]) -> str:
             f"sentences a second: {speeds}",
             *describe_retrieval(results),
             *diversity,
+            *repeats,
             *(f"{row['metric']}: {row['signature']}" for row in scores),
         ]
     )
@@ -351,6 +361,15 @@ def _score_diversity(outputs: Sequence[Sequence[str]], name: str) -> dict[str, A
     if not outputs or len(outputs[0]) == 1:
         return {}
     return {name: self_bleu(outputs, lowercase=True)}
+
+
+def _count_repeats(sources: list[str], outputs: Sequence[Sequence[str]]) -> dict[str, int]:
+    """How many rows have an output twice, and how many their source, by the words in lower case."""
+    rows = [(tokens(source), [tokens(text) for text in texts]) for source, texts in zip(sources, outputs, strict=True)]
+    return {
+        "doubles": sum(len(set(map(tuple, texts))) < len(texts) for _, texts in rows),
+        "copies": sum(source in texts for source, texts in rows),
+    }
 
 
 def _write_predictions(

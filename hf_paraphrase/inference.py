@@ -278,7 +278,7 @@ def _batches(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str
 ) -> Iterator[list[int]]:
     """Rows of like length together, the longest first: what does not fit into memory fails at once."""
-    encoded = tokenizer([texts[row] for row in rows])["input_ids"] if rows else []
+    encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
     lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
     rows = sorted(rows, key=lengths.__getitem__, reverse=True)
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=None) as progress:

@@ -75,7 +75,9 @@ def read_grids(
     pairs: Sequence[tuple[str, str]],
 ) -> list[PairGrid]:
     """Run a batch of pairs of texts through the blocks."""
-    encoded = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt").to(model.device)
+    encoded = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt", verbose=False).to(
+        model.device
+    )
     grids = model.model(**encoded).last_hidden_state
     sides = [
         [ids[:length] for ids, length in zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)]

@@ -328,6 +328,8 @@ def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixtur
         assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
         outputs.add(capsys.readouterr().out)
     assert len(outputs) == 3
+    options = ["--max-new-tokens", "5", "--decoding", "dips", "--fidelity", "0", "--allow-source"]
+    assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
 
 
 @pytest.mark.parametrize(
@@ -335,6 +337,7 @@ def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixtur
     [
         (["--decoding", "best"], "--decoding must be one of beam, diverse_beam, dips, not best"),
         (["--fidelity", "0.3"], "--fidelity is an option of --decoding dips"),
+        (["--exclude-source"], "--exclude-source is an option of --decoding diverse_beam and dips"),
         (
             ["--decoding", "dips", "--num-beam-groups", "2"],
             "--num-beam-groups is an option of --decoding diverse_beam",

@@ -8,7 +8,7 @@ from datasets import Dataset
 
 from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration, evaluation
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation import evaluate_paraphraser, format_results
+from hf_paraphrase.evaluation import _count_repeats, evaluate_paraphraser, format_results
 from hf_paraphrase.inference import compute_perplexity, generate_paraphrases, generate_several
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
@@ -133,11 +133,19 @@ def test_diverse_decoding(tmp_path: Path) -> None:
     assert [json.loads(line)["prediction"] for line in lines] == [group[0] for group in expected]
     table = format_results(results)
     assert "this model, diverse_beam 4 " in table and "self-BLEU-2 of 3 outputs a row" in table
+    repeats = entry["repeats"]
+    line = f"rows with a double among 3 outputs: {repeats['doubles']}, with a copy of the source: {repeats['copies']}"
+    assert line in table.splitlines()
     with pytest.raises(InputError, match="`num_return_sequences` must be 1"):
         evaluate_paraphraser(model, tokenizer, rows, num_return_sequences=3, num_candidates=3)
     retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
     with pytest.raises(InputError, match="raise `num_neighbors`"):
         evaluate_paraphraser(tiny_fset(), tokenizer, rows, retriever=retriever, num_return_sequences=3)
+
+
+def test_rows_with_doubles_and_copies() -> None:
+    outputs = [("How  do I?", "how do i ?"), ("a", "b"), ("c b", "b c"), ("x", "x")]
+    assert _count_repeats(["do i", "A", "b  C", "x"], outputs) == {"doubles": 2, "copies": 3}
 
 
 def test_path_and_single_target(tmp_path: Path) -> None:

@@ -6,14 +6,19 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["jaccard_similarity", "select_by_jaccard", "select_by_score", "token_set"]
+__all__ = ["jaccard_similarity", "select_by_jaccard", "select_by_score", "token_set", "tokens"]
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
+def tokens(text: str) -> list[str]:
+    """The words and punctuation marks of a text, in lower case and in one Unicode form (NFKC)."""
+    return TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
 def token_set(text: str) -> set[str]:
-    """The different words and punctuation marks of a text, in lower case and in one Unicode form (NFKC)."""
-    return set(TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()))
+    """The different ones of `tokens`."""
+    return set(tokens(text))
 
 
 def jaccard_similarity(first: str, second: str) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .dips import dips
 from .diverse_beam_search import diverse_beam_search
 
-__all__ = ["DECODINGS", "find_decoding"]
+__all__ = ["DECODINGS", "asks_for_groups", "find_decoding"]
 
 DECODINGS = {"beam": None, "diverse_beam": diverse_beam_search, "dips": dips}
 
@@ -23,3 +24,8 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
     if decoding not in DECODINGS:
         raise ValueError(f"`decoding` must be one of {', '.join(DECODINGS)}, or a function, not {decoding!r}")
     return DECODINGS[decoding]
+
+
+def asks_for_groups(parameters: Mapping[str, Any]) -> bool:
+    """Tell whether generation parameters ask for diverse beam search, as transformers 4 read them."""
+    return (parameters.get("num_beam_groups") or 1) > 1 or bool(parameters.get("diversity_penalty"))

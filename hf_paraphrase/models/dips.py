@@ -9,13 +9,10 @@ import torch
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
-from .diverse_beam_search import check_beams
+from .found_sentences import DEAD, Frame, check_beams, forbid_source, keep_best, read_words
 from .submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
 __all__ = ["dips"]
-
-# A beam with less than this continues nothing: beam search starts all beams of a text but one at -1e9.
-DEAD = -1e8
 
 
 def dips(
@@ -27,6 +24,7 @@ def dips(
     inputs_tensor: torch.LongTensor,
     fidelity: float = 0.5,
     candidates_per_beam: int = 3,
+    exclude_source: bool = True,
     **model_kwargs: Any,
 ) -> GenerateBeamOutput | torch.LongTensor:
     """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
@@ -35,7 +33,8 @@ def dips(
     most as a set, by the `SubmodularObjective` (Kumar et al. 2019, algorithm 2). Where plain beam search would go on
     with a set that is worth more than the one found greedily, that is taken. Readings where the paper leaves a choice:
     candidates that end a sentence are not in V, since they add no word, but are complete if they are among the k
-    likeliest, as in beam search; the search stops when k sentences are complete, as `early_stopping=True` says.
+    likeliest, as in beam search; the search stops when k sentences are complete, as `early_stopping=True` says. Beyond
+    the paper, whose fidelity is highest for the text itself, no sentence is completed that is a copy of it.
 
     Source and output need one vocabulary, as paraphrases have.
 
@@ -46,6 +45,8 @@ def dips(
         inputs_tensor: The texts to paraphrase, `(texts, source_length)`: of a decoder-only model, the prompt.
         fidelity: λ: at 1 the set only stays true to the text, at 0 it is only diverse.
         candidates_per_beam: Continuations in V for each beam.
+        exclude_source: Complete no sentence of the same tokens as the text; where nothing else may follow, such a copy
+            comes last.
         model_kwargs: What `generate()` has prepared for the model.
 
     Returns:
@@ -61,13 +62,19 @@ def dips(
     if candidates_per_beam < 1:
         raise ValueError(f"`candidates_per_beam` must be at least 1, not {candidates_per_beam}")
     mask = model_kwargs.get("attention_mask")
-    source = read_source(
-        model, inputs_tensor, None if mask is None else mask[:: generation_config.num_beams], generation_config
-    )
+    mask = None if mask is None else mask[:: generation_config.num_beams]
+    frame = Frame(generation_config, input_ids.device)
+    words = read_words(inputs_tensor, mask, frame, "DiPS")
+    closeness = word_closeness(model.get_input_embeddings().weight, words, words >= 0)
     config = copy.copy(generation_config)
-    config.early_stopping = True
-    search = SubmodularSearch(model, source, fidelity, candidates_per_beam, config.eos_token_id)
-    return search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+    config.early_stopping = config.return_dict_in_generate = True
+    config.num_return_sequences = config.num_beams
+    source = WordsOfSource(words, words >= 0, closeness)
+    search = SubmodularSearch(model, source, fidelity, candidates_per_beam, frame, exclude_source)
+    found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+    excluded = words if exclude_source else None
+    keep_best(found, search.beam_scores, generation_config, input_ids.shape[1], frame, excluded)
+    return found if generation_config.return_dict_in_generate else found.sequences
 
 
 class SubmodularSearch:
@@ -78,7 +85,8 @@ class SubmodularSearch:
         source: The texts to paraphrase.
         fidelity: λ of the objective.
         candidates_per_beam: Continuations to choose from, for each beam.
-        eos_token_id: Ends of a sentence.
+        frame: Knows the ends of a sentence.
+        exclude_source: Complete no copy of the source.
     """
 
     def __init__(
@@ -87,16 +95,18 @@ class SubmodularSearch:
         source: WordsOfSource,
         fidelity: float,
         candidates_per_beam: int,
-        eos_token_id: int | list[int] | None,
+        frame: Frame,
+        exclude_source: bool,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
         self.model = copy.copy(model)
         self.model._get_top_k_continuations = self.find_continuations
-        self.usual_search = model._get_top_k_continuations
-        self.source, self.fidelity = source, fidelity
-        self.ends = torch.tensor(end_ids(eos_token_id), device=source.ids.device)
+        self.model._check_early_stop_heuristic = self.check_early_stop
+        self.usual_search, self.usual_check = model._get_top_k_continuations, model._check_early_stop_heuristic
+        self.source, self.fidelity, self.frame, self.exclude_source = source, fidelity, frame, exclude_source
         # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
-        self.candidates_per_beam = max(candidates_per_beam, 1 + len(self.ends))
+        self.candidates_per_beam = max(candidates_per_beam, 1 + len(frame.ends))
+        self.beam_scores: torch.FloatTensor | None = None
 
     def find_continuations(
         self,
@@ -114,12 +124,15 @@ class SubmodularSearch:
             running_sequences: `(texts, num_beams, max_length)`.
         """
         vocab_size = accumulated_log_probs.shape[1] // num_beams
+        written = running_sequences[:, :, decoder_prompt_len:cur_len]
+        if self.exclude_source:
+            log_probs = accumulated_log_probs.unflatten(1, (num_beams, -1))
+            accumulated_log_probs = forbid_source(log_probs, written, self.source.ids, self.frame).flatten(1)
         width = min(self.candidates_per_beam * num_beams, accumulated_log_probs.shape[1])
         log_probs, places = accumulated_log_probs.topk(width)
         beams, words = (places // vocab_size).unsqueeze(2), places % vocab_size
-        written = running_sequences[:, :, decoder_prompt_len:cur_len]
         candidates = torch.cat((written.take_along_dim(beams, dim=1), words.unsqueeze(2)), dim=2)
-        is_end = torch.isin(words, self.ends)
+        is_end = torch.isin(words, self.frame.ends)
         objective = SubmodularObjective(candidates, ~is_end & (log_probs > DEAD), self.source, self.fidelity)
         is_likeliest = torch.arange(width, device=words.device) < num_beams
         kept = choose_set(objective, num_beams) | (is_end & is_likeliest & (log_probs > DEAD))
@@ -134,35 +147,7 @@ class SubmodularSearch:
             **kwargs,
         )
 
-
-def read_source(
-    model: PreTrainedModel, ids: torch.LongTensor, mask: torch.Tensor | None, config: GenerationConfig
-) -> WordsOfSource:
-    """Find the words of texts and how close every word of the vocabulary is to them.
-
-    Args:
-        model: Its input embeddings say which words are close.
-        ids: `(texts, length)`.
-        mask: 0 at padding, `(texts, length)`; None where there is none.
-        config: Names the tokens that frame and fill a text.
-
-    Raises:
-        ValueError: The texts are given as embeddings or as what an encoder made of them.
-    """
-    if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
-        raise ValueError(
-            "DiPS compares paraphrases with the text: pass `input_ids`, not embeddings or encoder outputs"
-        )
-    frame = [
-        token for name in ("pad", "bos", "decoder_start") if (token := getattr(config, f"{name}_token_id")) is not None
-    ]
-    frame = torch.tensor(frame + end_ids(config.eos_token_id), device=ids.device, dtype=torch.long)
-    is_word = ~torch.isin(ids, frame)
-    if mask is not None:
-        is_word = is_word & mask.bool()
-    return WordsOfSource(ids, is_word, word_closeness(model.get_input_embeddings().weight, ids, is_word))
-
-
-def end_ids(eos_token_id: int | list[int] | None) -> list[int]:
-    """The ends of a sentence as a list."""
-    return [] if eos_token_id is None else torch.as_tensor(eos_token_id).flatten().tolist()
+    def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
+        """Tell which texts may still improve, and keep the scores of what they found."""
+        self.beam_scores = kwargs["beam_scores"]
+        return self.usual_check(**kwargs)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
-__all__ = ["check_beams", "diverse_beam_search"]
+from .found_sentences import DEAD, Frame, check_beams, forbid, forbid_source, keep_best, read_words
+
+__all__ = ["diverse_beam_search"]
+
+# What a word costs for each group that has chosen it, in nats, where nobody says otherwise.
+DIVERSITY_PENALTY = 0.5
 
 
 def diverse_beam_search(
@@ -18,8 +23,10 @@ def diverse_beam_search(
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
+    inputs_tensor: torch.LongTensor,
     num_beam_groups: int | None = None,
-    diversity_penalty: float = 0.5,
+    diversity_penalty: float | None = None,
+    exclude_source: bool = False,
     **model_kwargs: Any,
 ) -> GenerateBeamOutput | torch.LongTensor:
     """Search with groups of beams that avoid each other's words: `generate(custom_generate=diverse_beam_search)`.
@@ -31,14 +38,18 @@ def diverse_beam_search(
 
     and scores add up along a beam. In all else a group is a beam search of transformers' own, with whatever that
     supports, caches included. Readings where the paper leaves a choice: only beams that go on count, so that a group
-    may end a sentence where another does; a group that has found all it looks for counts no more.
+    may end a sentence where another does; a group that has found all it looks for counts no more. Beyond the paper, no
+    group completes a sentence that a group before it completes at that step: so all that is returned differs, unless
+    the words that may follow leave nothing else; then what was found twice comes last.
 
     Args:
         model: Any model whose `generate()` does beam search.
         input_ids: `(texts * num_beams, length)`, as `generate()` makes them; so too the arguments up to
-            `generation_config`, whose `num_beams` are shared out among the groups.
-        num_beam_groups: Groups of a text; by default every beam is one.
-        diversity_penalty: In nats. At 0, all groups find the same.
+            `inputs_tensor`, and `generation_config.num_beams` are shared out among the groups.
+        inputs_tensor: The texts, `(texts, source_length)`: of a decoder-only model, the prompt.
+        num_beam_groups: Groups of a text; by default what `generation_config` says, or else every beam is one.
+        diversity_penalty: In nats; by default what `generation_config` says, or else 0.5.
+        exclude_source: Complete no sentence of the same tokens as the text. Source and output need one vocabulary.
         model_kwargs: What `generate()` has prepared for the model.
 
     Returns:
@@ -46,22 +57,33 @@ def diverse_beam_search(
         best first; or a dict of it, in which `sequences_scores` are less by the penalties and `scores` are not.
 
     Raises:
-        ValueError: The beams cannot be shared out, the penalty is negative, or sampling is asked for.
+        ValueError: The beams cannot be shared out, the penalty is negative, sampling is asked for, or the source is to
+            be excluded and not given as tokens.
     """
     check_beams(generation_config, "diverse beam search")
-    beams = generation_config.num_beams
-    groups = beams if num_beam_groups is None else num_beam_groups
+    beams, groups, penalty = generation_config.num_beams, num_beam_groups, diversity_penalty
+    # `generate()` fills in 1 group and no penalty where nobody says anything.
+    if groups is None:
+        groups = generation_config.num_beam_groups if (generation_config.num_beam_groups or 1) > 1 else beams
+    if penalty is None:
+        penalty = generation_config.diversity_penalty or DIVERSITY_PENALTY
     if groups < 1 or beams % groups:
         raise ValueError(f"`num_beam_groups` must divide `num_beams`, but {groups} does not divide {beams}")
-    if not diversity_penalty >= 0:
-        raise ValueError(f"`diversity_penalty` must be at least 0, not {diversity_penalty}")
+    if not penalty >= 0:
+        raise ValueError(f"`diversity_penalty` must be at least 0, not {penalty}")
+    frame, source = Frame(generation_config, input_ids.device), None
+    if exclude_source:
+        mask = model_kwargs.get("attention_mask")
+        mask = None if mask is None else mask[::beams]
+        source = read_words(inputs_tensor, mask, frame, "`exclude_source`")
     config = copy.copy(generation_config)
     # Each group is searched as if it were a text, all of whose beams are wanted.
     config.num_beams = config.num_return_sequences = beams // groups
     config.return_dict_in_generate = True
-    search = GroupedSearch(model, groups, diversity_penalty, config.eos_token_id)
+    search = GroupedSearch(model, groups, penalty, frame, source, config.max_length)
     found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
-    choose_over_groups(found, search.beam_scores.reshape(-1, beams), generation_config, input_ids.shape[1])
+    scores = search.beam_scores.reshape(-1, beams)
+    keep_best(found, scores, generation_config, input_ids.shape[1], frame, source)
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
@@ -72,11 +94,19 @@ class GroupedSearch:
         model: Any model whose `generate()` does beam search.
         groups: Groups of a text, which the search takes for texts.
         penalty: What a word costs for each beam of an earlier group that chose it.
-        eos_token_id: Ends of a sentence.
+        frame: Knows the ends of a sentence.
+        source: Words of the texts, `(texts, source_length)`, where no sentence may copy them.
+        max_length: Tokens of a sequence that can go on no more.
     """
 
     def __init__(
-        self, model: PreTrainedModel, groups: int, penalty: float, eos_token_id: int | list[int] | None
+        self,
+        model: PreTrainedModel,
+        groups: int,
+        penalty: float,
+        frame: Frame,
+        source: torch.LongTensor | None,
+        max_length: int,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
         self.model = copy.copy(model)
@@ -84,29 +114,94 @@ class GroupedSearch:
         self.model._check_early_stop_heuristic = self.check_early_stop
         self.usual_search, self.usual_check = model._get_top_k_continuations, model._check_early_stop_heuristic
         self.groups, self.penalty = groups, penalty
-        self.ends = [] if eos_token_id is None else torch.as_tensor(eos_token_id).flatten().tolist()
+        self.frame, self.source, self.max_length = frame, source, max_length
         self.searching: torch.BoolTensor | None = None
         self.beam_scores: torch.FloatTensor | None = None
 
-    def find_continuations(self, accumulated_log_probs: torch.FloatTensor, num_beams: int, **kwargs: Any) -> tuple:
-        """Find the best next words, `accumulated_log_probs` being `(texts * groups, num_beams * vocab_size)`."""
-        scores = self.charge(accumulated_log_probs.unflatten(0, (-1, self.groups)), num_beams)
-        return self.usual_search(accumulated_log_probs=scores.flatten(0, 1), num_beams=num_beams, **kwargs)
+    def find_continuations(
+        self,
+        accumulated_log_probs: torch.FloatTensor,
+        running_sequences: torch.LongTensor,
+        cur_len: int,
+        decoder_prompt_len: int,
+        num_beams: int,
+        **kwargs: Any,
+    ) -> tuple:
+        """Find the best next words.
 
-    def charge(self, log_probs: torch.FloatTensor, num_beams: int) -> torch.FloatTensor:
-        """Subtract the penalties from `(texts, groups, num_beams * vocab_size)`."""
-        texts, vocab_size = len(log_probs), log_probs.shape[-1] // num_beams
-        searching = log_probs.new_ones(texts, self.groups)
+        Args:
+            accumulated_log_probs: `(texts * groups, num_beams * vocab_size)`.
+            running_sequences: `(texts * groups, num_beams, max_length)`.
+        """
+        written = running_sequences[:, :, decoder_prompt_len:cur_len]
+        scores = self.charge(
+            accumulated_log_probs.unflatten(1, (num_beams, -1)).unflatten(0, (-1, self.groups)),
+            written.unflatten(0, (-1, self.groups)),
+            is_last=cur_len + 1 >= self.max_length,
+        )
+        return self.usual_search(
+            accumulated_log_probs=scores.flatten(0, 1).flatten(1),
+            running_sequences=running_sequences,
+            cur_len=cur_len,
+            decoder_prompt_len=decoder_prompt_len,
+            num_beams=num_beams,
+            **kwargs,
+        )
+
+    def charge(
+        self, log_probs: torch.FloatTensor, written: torch.LongTensor, is_last: bool = False
+    ) -> torch.FloatTensor:
+        """Subtract the penalties, and make impossible what is another group's sentence or the source.
+
+        Args:
+            log_probs: Of beams with their next word, `(texts, groups, num_beams, vocab_size)`.
+            written: The words before it, `(texts, groups, num_beams, length)`.
+            is_last: Whether every word is a sentence's last.
+        """
+        texts, _, num_beams, vocab_size = log_probs.shape
+        searching = log_probs.new_ones(texts, self.groups, dtype=torch.bool)
         if self.searching is not None:
-            searching = self.searching.view(texts, self.groups).to(log_probs)
-        penalties, scores = log_probs.new_zeros(texts, vocab_size), []
+            searching = self.searching.view(texts, self.groups)
+        penalties, scores, completed = log_probs.new_zeros(texts, vocab_size), [], []
         for group in range(self.groups):
-            scores.append(log_probs[:, group] - penalties.repeat(1, num_beams))
-            going_on = scores[-1].view(texts, num_beams, vocab_size).clone()
-            going_on[..., self.ends] = -torch.inf
+            charged = log_probs[:, group] - penalties.unsqueeze(1)
+            if self.source is not None:
+                charged = forbid_source(charged, written[:, group], self.source, self.frame)
+            for before, others in completed:
+                charged = self._forbid_completed(charged, written[:, group], written[:, before], others)
+            scores.append(charged)
+            if self.groups > 1:
+                completed.append((group, self._completed(charged, searching[:, group], is_last)))
+            going_on = charged.clone()
+            going_on[..., self.frame.ends] = -torch.inf
             words = going_on.flatten(1).topk(num_beams).indices % vocab_size
-            penalties.scatter_add_(1, words, self.penalty * searching[:, group, None].expand_as(words))
+            costs = self.penalty * searching[:, group, None].to(log_probs)
+            penalties.scatter_add_(1, words, costs.expand(words.shape))
         return torch.stack(scores, dim=1)
+
+    def _completed(self, scores: torch.FloatTensor, searching: torch.BoolTensor, is_last: bool) -> Completed:
+        """What a group completes by scores `(texts, num_beams, vocab_size)`: of its best, those that end."""
+        _, num_beams, vocab_size = scores.shape
+        best, places = scores.flatten(1).topk(num_beams)
+        words = places % vocab_size
+        is_complete = torch.isin(words, self.frame.ends) | is_last
+        return Completed(places // vocab_size, words, is_complete & searching.unsqueeze(1) & (best > DEAD))
+
+    def _forbid_completed(
+        self,
+        scores: torch.FloatTensor,
+        written: torch.LongTensor,
+        written_before: torch.LongTensor,
+        completed: Completed,
+    ) -> torch.FloatTensor:
+        """Let no beam of a group end in what a group before it completes."""
+        sentences = written_before.take_along_dim(completed.beams.unsqueeze(2), dim=1)
+        is_same = (written.unsqueeze(2) == sentences.unsqueeze(1)).all(dim=3) & completed.valid.unsqueeze(1)
+        text, beam, number = is_same.nonzero(as_tuple=True)
+        words = completed.words[text, number].unsqueeze(1)
+        # One end is as good as another.
+        words = torch.where(torch.isin(words, self.frame.ends), self.frame.ends.expand(len(words), -1), words)
+        return forbid(scores, text, beam, words)
 
     def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
         """Tell which groups, `(texts * groups, 1)`, may still improve; keep that and the scores of what they found."""
@@ -117,22 +212,9 @@ class GroupedSearch:
         return improvable
 
 
-def choose_over_groups(
-    found: GenerateBeamOutput, scores: torch.FloatTensor, config: GenerationConfig, prompt_length: int
-) -> None:
-    """Keep the best sequences of each text, by scores `(texts, num_beams)`, and cut what none of them fills."""
-    ordered, places = scores.sort(dim=1, descending=True, stable=True)
-    first = torch.arange(len(scores), device=scores.device).unsqueeze(1) * scores.shape[1]
-    rows = (first + places)[:, : config.num_return_sequences].flatten()
-    beam_indices = found.beam_indices[rows]
-    generated = int((beam_indices >= 0).sum(dim=1).max())
-    found.beam_indices = beam_indices[:, :generated]
-    found.sequences = found.sequences[rows, : prompt_length + generated]
-    if config.output_scores:
-        found.sequences_scores = ordered[:, : config.num_return_sequences].flatten()
+class Completed(NamedTuple):
+    """Sentences that a group completes at a step: beam and last word of each, and which are any, `(texts, beams)`."""
 
-
-def check_beams(config: GenerationConfig, name: str) -> None:
-    """Raise ValueError where a search is asked to sample."""
-    if config.do_sample:
-        raise ValueError(f"{name} draws nothing at random: pass `do_sample=False`")
+    beams: torch.LongTensor
+    words: torch.LongTensor
+    valid: torch.BoolTensor

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_fset import FsetConfig
-from .transformer import Memory, TransformerLayer, additive_mask, position_states
+from .transformer import Memory, TransformerLayer, additive_mask, position_states, zero_padding
 
 __all__ = ["EditProvider", "Edits", "Tokens"]
 
@@ -72,21 +72,21 @@ class EditProvider(nn.Module):
         return Edits(vector, edits[:rows, 1 : length + 1], positions)
 
     def _prepend_aggregate(self, source: Tokens) -> Tokens:
-        first = self.aggregate.expand(len(source.mask), 1, -1).to(source.states.dtype)
+        first = self.aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
         return Tokens(torch.cat((first, source.states), dim=1), nn.functional.pad(source.mask, (1, 0), value=1))
 
     def _encode_targets(self, target: Tokens) -> torch.Tensor:
         states, mask = self._start(target)
         for layer in self.target_encoder:
             states, _ = layer(states, mask)
-        return states
+        return zero_padding(states, target.mask)
 
     def _encode_edits(self, source: Tokens, target: Tokens) -> torch.Tensor:
         states, mask = self._start(source)
         memory = Memory(target.states, target.states, additive_mask(target.mask, target.states.dtype))
         for layer in self.edit_encoder:
             states, _ = layer(states, mask, [memory])
-        return torch.tanh(self.micro_edit(states))
+        return zero_padding(torch.tanh(self.micro_edit(states)), source.mask)
 
     def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))
@@ -95,7 +95,7 @@ class EditProvider(nn.Module):
 
 def join(first: Tokens, second: Tokens) -> Tokens:
     """Put two batches into one, padded on the right to the longer of the two."""
-    length = max(first.mask.shape[1], second.mask.shape[1])
+    length = torch.sym_max(first.mask.shape[1], second.mask.shape[1])
     states, masks = (
         [nn.functional.pad(part, (0, 0) * (part.ndim - 2) + (0, length - part.shape[1])) for part in parts]
         for parts in zip(first, second, strict=True)

@@ -93,7 +93,7 @@ class EmbeddingParaphraser:
         self, texts: list[str], tokenizer: PreTrainedTokenizerBase, draws: list[Draws], max_new_tokens: int
     ) -> list[list[ParaphraseCandidate]]:
         count = len(draws[0].temperatures)
-        inputs = tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
+        inputs = tokenizer(texts, padding=True, return_tensors="pt", verbose=False).to(self.device)
         encoded = self.get_encoder()(**inputs, return_dict=True)
         vectors = encoded.sentence_states
         perturbed = [draw.perturb(vector) for draw, vector in zip(draws, vectors, strict=True)]
@@ -108,7 +108,9 @@ class EmbeddingParaphraser:
             max_new_tokens=max_new_tokens,
         )
         outputs = tokenizer.batch_decode(written, skip_special_tokens=True)
-        sources = [tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) for text in texts]
+        sources = [
+            tokenizer.decode(tokenizer(text, verbose=False)["input_ids"], skip_special_tokens=True) for text in texts
+        ]
         groups = [dict(unique(outputs[row * count : (row + 1) * count])) for row in range(len(texts))]
         distances = self._distances(vectors[:, -1], groups, tokenizer)
         return [
@@ -154,7 +156,7 @@ class EmbeddingParaphraser:
         """
 
         def embed(part: list[str]) -> torch.Tensor:
-            inputs = tokenizer(part, padding=True, return_tensors="pt").to(self.device)
+            inputs = tokenizer(part, padding=True, return_tensors="pt", verbose=False).to(self.device)
             return self.get_encoder().encode_sentences(**inputs)[:, layer]
 
         return in_batches(texts, batch_size, embed)
@@ -181,7 +183,9 @@ class EmbeddingParaphraser:
                 raise ValueError(f"{word!r} is no single word: {tokenizer.split_words(word)}")
 
         def embed(part: list[str]) -> torch.Tensor:
-            inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt").to(self.device)
+            inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False).to(
+                self.device
+            )
             return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
 
         return in_batches(words, batch_size, embed)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -21,6 +24,22 @@ class LanguageModelHeadMixin(PortableModel):
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.model.set_input_embeddings(value)
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """Generate as `GenerationMixin.generate` does.
+
+        Raises:
+            ValueError: `inputs_embeds` are given to a model that needs to know which words it reads.
+        """
+        if (
+            kwargs.get("inputs_embeds") is not None
+            and "inputs_embeds" not in inspect.signature(self.forward).parameters
+        ):
+            raise ValueError(
+                f"`inputs_embeds`: a {type(self).__name__} must know which words it reads; pass `input_ids`, or what "
+                "its encoder made of them as `encoder_outputs`"
+            )
+        return super().generate(*args, **kwargs)
 
     def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
         """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""

@@ -7,7 +7,9 @@ from transformers.utils import can_return_tuple
 
 from .configuration_coupled_lstm import CoupledLstmConfig
 from .coupled_lstm_grid import DIRECTIONS, GridOrder
+from .coupled_lstm_scan import ScanOrder, scan_coupled_lstm
 from .coupled_lstm_wavefront import coupled_lstm
+from .scan import is_traced
 from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
 from .token_ids import embed
 
@@ -104,7 +106,11 @@ class CoupledLstmBlock(nn.Module):
         self.coupling = config.coupling
 
     def forward(
-        self, x: torch.Tensor, y: torch.Tensor, orders: list[GridOrder], features: torch.Tensor | None = None
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        orders: list[GridOrder] | list[ScanOrder],
+        features: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Run the block over a batch of grids.
 
@@ -118,8 +124,9 @@ class CoupledLstmBlock(nn.Module):
         Returns:
             h summed over the directions, `(batch, n, m, grid_size)`.
         """
+        run = scan_coupled_lstm if is_traced() else coupled_lstm
         grids = [
-            coupled_lstm(cell.project(x, y), cell.weights, order, self.coupling, features)
+            run(cell.project(x, y), cell.weights, order, self.coupling, features)
             for cell, order in zip(self.cells, orders, strict=True)
         ]
         return grids[0] if len(grids) == 1 else torch.stack(grids).sum(0)
@@ -185,9 +192,11 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
             hidden_states=tuple(grids) if output_hidden_states else None,
         )
 
-    def _make_orders(self, x: Sentences, y: Sentences) -> list[GridOrder]:
+    def _make_orders(self, x: Sentences, y: Sentences) -> list[GridOrder] | list[ScanOrder]:
         directions = DIRECTIONS[: self.config.num_directions]
         groups = [directions] if self.config.share_directions else [(direction,) for direction in directions]
+        if is_traced():
+            return [ScanOrder(x.lengths, y.lengths, group) for group in groups]
         sizes = x.input_ids.shape[1], y.input_ids.shape[1]
         return [GridOrder(x.lengths, y.lengths, *sizes, group) for group in groups]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from .modeling_residual_lstm import (
     ResidualLstmPreTrainedModel,
 )
 from .recurrent import RecurrentCache
+from .scan import is_traced
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
@@ -119,8 +121,10 @@ class EditLstmEncoder(ResidualLstmEncoder):
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
-        if not len(x.ids) == len(p.ids) == len(q.ids):
-            raise ValueError(f"{len(x.ids)} sources have {len(p.ids)} retrieved sources and {len(q.ids)} targets")
+        if not x.ids.shape[0] == p.ids.shape[0] == q.ids.shape[0]:
+            raise ValueError(
+                f"{x.ids.shape[0]} sources have {p.ids.shape[0]} retrieved sources and {q.ids.shape[0]} targets"
+            )
         sentences = (x, p, q) if self.config.copy else (x,)
         embeddings, mask = _join_rows([part.embeddings for part in sentences], [part.mask for part in sentences])
         outputs, state, layers = self.lstm(embeddings, mask, output_hidden_states=bool(output_hidden_states))
@@ -148,9 +152,13 @@ class EditLstmEncoder(ResidualLstmEncoder):
 
     def _remember(self, p: Sentences, q: Sentences, outputs: torch.Tensor) -> dict[str, Any]:
         """Keep the pair for the copy mechanism; its states stand behind those of x, in rows of their own."""
-        _, source_states, target_states = outputs.chunk(3)
+        rows = p.ids.shape[0]
+        source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
         ids = torch.cat((p.ids, q.ids), dim=1)
-        num_outside_words = max(0, int(ids.max()) + 1 - self.config.vocab_size)
+        # As many as there can be, where `torch.export` wants nothing to depend on values.
+        num_outside_words = ids.shape[1]
+        if not is_traced():
+            num_outside_words = max(0, int(ids.max()) + 1 - self.config.vocab_size)
         if num_outside_words > ids.shape[1]:
             raise ValueError(
                 f"the retrieved pair holds the id {int(ids.max())}; words outside the vocabulary of "
@@ -413,7 +421,7 @@ class EditLstmForConditionalGeneration(LanguageModelHeadMixin, EditLstmPreTraine
 
 def _join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """Put batches of several lengths below each other, filled up on the right."""
-    length = max(mask.shape[1] for mask in masks)
+    length = reduce(torch.sym_max, (mask.shape[1] for mask in masks))
     missing = [length - mask.shape[1] for mask in masks]
     states = [nn.functional.pad(part, (0, 0, 0, size)) for part, size in zip(states, missing, strict=True)]
     masks = [nn.functional.pad(part, (0, size)) for part, size in zip(masks, missing, strict=True)]

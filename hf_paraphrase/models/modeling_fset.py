@@ -14,7 +14,7 @@ from .configuration_fset import FsetConfig
 from .edit_provider import EditProvider, Tokens
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .token_ids import embed
-from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states
+from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states, zero_padding
 from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
@@ -25,7 +25,7 @@ class FsetEncoderOutput(BaseModelOutput):
     """What the decoder needs of x and the edits of the retrieved pair; `generate()` repeats it for every beam.
 
     Args:
-        last_hidden_state: R_x, `(batch, source_length, hidden_size)`.
+        last_hidden_state: R_x, `(batch, source_length, hidden_size)`, zero at padding, as are M and R_p.
         edit_vector: z, `(batch, edit_vector_size)`, where the configuration has it.
         micro_edit_vectors: M, `(batch, retrieved_length, micro_edit_size)`, one for each token of p.
         retrieved_states: R_p, `(batch, retrieved_length, hidden_size)`.
@@ -124,8 +124,10 @@ class FsetEncoder(FsetPreTrainedModel):
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
-        if not len(x.mask) == len(p.mask) == len(q.mask):
-            raise ValueError(f"{len(x.mask)} sources have {len(p.mask)} retrieved sources and {len(q.mask)} targets")
+        if not x.mask.shape[0] == p.mask.shape[0] == q.mask.shape[0]:
+            raise ValueError(
+                f"{x.mask.shape[0]} sources have {p.mask.shape[0]} retrieved sources and {q.mask.shape[0]} targets"
+            )
         edits = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)
@@ -135,7 +137,7 @@ class FsetEncoder(FsetPreTrainedModel):
             all_states.append(states)
             all_weights.append(weights)
         return FsetEncoderOutput(
-            last_hidden_state=states,
+            last_hidden_state=zero_padding(states, attention_mask),
             edit_vector=edits.vector,
             micro_edit_vectors=edits.micro,
             retrieved_states=edits.positions,

@@ -156,7 +156,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         order = packed_order(document, number, count)
         outputs, state = self.sentences.run_packed(order.pack(vectors[order.words]))
 
-        size = (len(input_ids), int(count.max()))
+        size = (len(input_ids), int(count.max()) if len(count) else 1)
         place = (found.document, found.number)
         states = outputs.new_zeros(*size, outputs.shape[-1]).index_put(place, outputs[order.words.argsort()])
         is_there = torch.zeros(size, dtype=torch.bool, device=outputs.device).index_put(place, torch.ones_like(is_end))

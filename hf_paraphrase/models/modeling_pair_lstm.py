@@ -7,6 +7,7 @@ from transformers.utils import can_return_tuple
 
 from .configuration_pair_lstm import PairLstmConfig
 from .recurrent import StackedLstm
+from .scan import is_traced, scan
 from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
 from .token_ids import embed
 
@@ -129,6 +130,8 @@ class WordByWordAttention(nn.Module):
         Returns:
             h*, `(batch, size)`.
         """
+        if is_traced():
+            return self._scan(memory, memory_mask, states, lengths, last)
         order = lengths.argsort(descending=True)
         steps = torch.arange(states.shape[1], device=lengths.device)
         rows_of_steps = (lengths > steps.unsqueeze(1)).sum(1).tolist()
@@ -145,6 +148,22 @@ class WordByWordAttention(nn.Module):
             attended = torch.bmm(scores.softmax(-1).unsqueeze(1), memory[:rows]).squeeze(1)
             r = attended + torch.tanh(carried)
         r = torch.cat([r, *reversed(finished)])[order.argsort()]
+        return torch.tanh(self.attended(r) + self.last(last))
+
+    def _scan(self, memory, memory_mask, states, lengths, last) -> torch.Tensor:
+        """Do the same, all rows at every step, in one operation for any number of steps."""
+
+        def step(r, query, is_word, memory, keys, memory_mask):
+            shift, carried = self.recurrent(r).chunk(2, dim=-1)
+            scores = self.score(torch.tanh(keys + (query + shift).unsqueeze(1))).squeeze(-1)
+            scores = scores.masked_fill(~memory_mask, torch.finfo(scores.dtype).min)
+            attended = torch.bmm(scores.softmax(-1).unsqueeze(1), memory).squeeze(1)
+            return (torch.where(is_word, attended + torch.tanh(carried), r),)
+
+        is_word = torch.arange(states.shape[1], device=lengths.device).unsqueeze(1) < lengths
+        inputs = self.query(states).transpose(0, 1), is_word.unsqueeze(-1)
+        others = memory, self.memory(memory), memory_mask
+        (r,), _ = scan(step, [torch.zeros_like(last)], inputs, others, self)
         return torch.tanh(self.attended(r) + self.last(last))
 
 

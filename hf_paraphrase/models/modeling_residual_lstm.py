@@ -13,6 +13,7 @@ from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .recurrent import LstmState, RecurrentCache, StackedLstm
+from .scan import is_traced, scan
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
@@ -161,7 +162,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         return RecurrentCache(
             state if self.bridge is None else self.bridge(state),
             None if self.attention is None else self.attention.project_keys(memory),
-            memory.new_zeros(len(memory), self.config.hidden_size) if self.config.input_feeding else None,
+            memory.new_zeros(memory.shape[0], self.config.hidden_size) if self.config.input_feeding else None,
         )
 
     @can_return_tuple
@@ -208,6 +209,8 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
 
     def _feed_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
         """Go step by step, each input joined by the attentional state of the step before."""
+        if is_traced():
+            return self._scan_inputs(inputs, mask, cache, memory, memory_mask, output_hidden_states)
         state, attentional, steps = cache.state, cache.attentional_state, []
         for t in range(inputs.shape[1]):
             fed = torch.cat((inputs[:, t], attentional), dim=-1).unsqueeze(1)
@@ -220,6 +223,24 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             steps.append((outputs, weights, *(layers or ())))
         outputs, weights, *layers = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
         return outputs, state, attentional, weights, tuple(layers) if output_hidden_states else None
+
+    def _scan_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
+        """Do what `_feed_inputs` does in one operation for any number of steps."""
+        real = inputs.new_ones(inputs.shape[:2]) if mask is None else mask
+
+        def step(h, c, before, x, is_real, keys, memory, memory_mask):
+            fed = torch.cat((x, before), dim=-1).unsqueeze(1)
+            outputs, (h, c), layers = self.lstm.scan(fed, is_real, (h, c), output_hidden_states)
+            outputs, weights = self._attend(outputs, keys, memory, memory_mask)
+            outputs = torch.where(is_real, outputs[:, 0], before)
+            return h, c, outputs, outputs.clone(), weights[:, 0], *(layer[:, 0] for layer in layers or ())
+
+        start = [part.clone() for part in (*cache.state, cache.attentional_state)]
+        columns = [inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)]
+        memory_mask = memory.new_ones(memory.shape[:2]) if memory_mask is None else memory_mask
+        (h, c, attentional), steps = scan(step, start, columns, [cache.attention_keys, memory, memory_mask], self)
+        outputs, weights, *layers = (part.transpose(0, 1) for part in steps)
+        return outputs, (h, c), attentional, weights, tuple(layers) if output_hidden_states else None
 
     def _attend(self, outputs, keys, memory, memory_mask) -> tuple[torch.Tensor, torch.Tensor]:
         context, weights = self.attention(outputs, keys, memory, memory_mask)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -7,18 +8,31 @@ from typing import Any
 
 import torch
 from torch.utils.data import Dataset
-from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
+from transformers import (
+    Pipeline,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 from transformers.pipelines.pt_utils import KeyDataset
+from transformers.utils import logging
 
-from .decodings import find_decoding
+from .decodings import asks_for_groups, find_decoding
+from .diverse_beam_search import diverse_beam_search
 from .embedding_paraphraser import embeds_sentences
 from .outside_words import OpenTokenizer, copies_words, decode_with_words
 from .retrieved_pairs import TextWithPair, choose, find_pairs, load_retriever, reads_pairs
+from .sequence_scores import sequence_scores
 
 __all__ = ["Text2TextGenerationPipeline"]
 
 # Texts of a stream whose pairs are found together.
 TEXTS_AT_ONCE = 256
+# What `generate()` can return of every step, and a text in a list of records has no place for.
+OF_EVERY_STEP = ("output_logits", "output_attentions", "output_hidden_states")
+
+logger = logging.get_logger(__name__)
 
 
 class Text2TextGenerationPipeline(Pipeline):
@@ -37,7 +51,7 @@ class Text2TextGenerationPipeline(Pipeline):
 
     A text without words (empty, or white space alone) gives an empty text and is not shown to the model, so that one
     blank line does not end a long run. A text longer than the tokenizer's `model_max_length` is passed on whole, with
-    the tokenizer's warning; `truncation=True` cuts it.
+    a warning if the model has no positions for it; `truncation=True` cuts it.
 
     A model that edits by retrieved pairs (FSET) gets them from the retriever saved with its checkpoint, in the
     subfolder `retriever`; that needs this package. `num_neighbors=3` gives one paraphrase by each of the three nearest
@@ -54,6 +68,9 @@ class Text2TextGenerationPipeline(Pipeline):
     ```python
     pipe("How do I learn faster?", decoding="diverse_beam", num_return_sequences=5, diversity_penalty=1.0)
     ```
+
+    `num_beam_groups` and `diversity_penalty` ask for the former by themselves, in the call or in the checkpoint's
+    generation config, as they did in transformers 4.
 
     Args:
         model: An encoder-decoder that can generate.
@@ -121,19 +138,23 @@ class Text2TextGenerationPipeline(Pipeline):
             matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not loaded anew in every call.
             decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
-                `fidelity` and `candidates_per_beam`; or a function that `generate(custom_generate=…)` takes. The beams
-                are as many as `num_return_sequences` at least.
+                `fidelity` and `candidates_per_beam`; both with `exclude_source`; or a function that
+                `generate(custom_generate=…)` takes. The beams are as many as `num_return_sequences` at least.
+            output_scores: Also return `score`: the logarithm of the sequence's probability over its length to the
+                power of `length_penalty`, as beam search ranks by; None for a text without words.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
         Returns:
             For one text, a list with a dict for each returned sequence: `{"generated_text": str}`, or
             `{"generated_token_ids": LongTensor}` of shape `(length,)`, padded to the longest of its batch, with
-            `return_tensors=True`. For a list, one such list a text, flattened to one dict a text where each has one
-            sequence. For a dataset or a generator, an iterator over one list a text, which works as it is read.
+            `return_tensors=True`; and what was asked for. For a list, one such list a text, flattened to one dict a
+            text where each has one sequence. For a dataset or a generator, an iterator over one list a text, which
+            works as it is read.
 
         Raises:
-            ValueError: An input is not a text; the message says which.
+            ValueError: An input is not a text, or something is asked for that has no place in the result; the message
+                says which.
         """
         choices = self.default_choices | self._take_choices(kwargs)
         choices = {name: value for name, value in choices.items() if value is not None}
@@ -269,10 +290,16 @@ class Text2TextGenerationPipeline(Pipeline):
             generate_kwargs["stopping_criteria"] = StoppingCriteriaList(
                 [*criteria, EndsWith(stop_sequence, self.tokenizer)]
             )
+        config = generate_kwargs.get("generation_config")
+        if config is not None or "output_scores" in generate_kwargs:
+            postprocess["return_scores"] = generate_kwargs.get("output_scores", config and config.output_scores)
+        for name in OF_EVERY_STEP:
+            if generate_kwargs.get(name):
+                raise ValueError(
+                    f"`{name}`: the pipeline returns texts; call `model.generate(…, return_dict_in_generate=True)`"
+                )
         if decoding is not None:
             generate_kwargs["custom_generate"] = find_decoding(decoding)
-            if generate_kwargs["custom_generate"] and generate_kwargs.get("streamer") is not None:
-                raise ValueError(f"`streamer`: {decoding} knows no word before the whole output")
         return preprocess, generate_kwargs, postprocess
 
     def preprocess(self, text: str | TextWithPair, truncation: bool | str = False) -> dict[str, torch.Tensor]:
@@ -281,16 +308,18 @@ class Text2TextGenerationPipeline(Pipeline):
             text, *sides = text
             pair = dict(zip(("retrieved_source", "retrieved_target"), sides, strict=True))
         check_text(text, "an input of the pipeline")
-        inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt"))
+        # Its own warning comes with every model, whether a long text is wrong or not.
+        inputs = dict(self.tokenizer(self.prefix + text, truncation=truncation, return_tensors="pt", verbose=False))
+        warn_of_length(inputs["input_ids"].shape[1], self.model)
         # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
         inputs.pop("token_type_ids", None)
         words = {}
         if pair and copies_words(self.model):
             tokenizer = OpenTokenizer(self.tokenizer, self.model.config.vocab_size)
-            sides = tokenizer(list(pair.values()), truncation=truncation)["input_ids"]
+            sides = tokenizer(list(pair.values()), truncation=truncation, verbose=False)["input_ids"]
             words = tokenizer.words
         else:
-            sides = [self.tokenizer(side, truncation=truncation)["input_ids"] for side in pair.values()]
+            sides = [self.tokenizer(side, truncation=truncation, verbose=False)["input_ids"] for side in pair.values()]
         for name, ids in zip(pair, sides, strict=True):
             ids = torch.tensor([ids], dtype=torch.long)
             inputs |= {f"{name}_ids": ids, f"{name}_mask": torch.ones_like(ids)}
@@ -303,46 +332,84 @@ class Text2TextGenerationPipeline(Pipeline):
         worded, words = ~model_inputs.pop("blank"), model_inputs.pop("outside_words")
         generate_kwargs = self._with_defaults(generate_kwargs)
         if worded.any():
-            outputs = self.model.generate(
-                **{name: tensor[worded] for name, tensor in model_inputs.items()}, **generate_kwargs
-            )
-            sequences = outputs if isinstance(outputs, torch.Tensor) else outputs.sequences
+            inputs = {name: tensor[worded] for name, tensor in model_inputs.items()}
+            sequences, scores = self._generate(inputs, generate_kwargs)
             sequences = sequences.unflatten(0, (int(worded.sum()), -1))
         else:
-            sequences = self._generate_nothing(generate_kwargs)
+            sequences, scores = self._generate_nothing(generate_kwargs), None
         _, returned, length = sequences.shape
         output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
         output_ids[worded.to(sequences.device)] = sequences
-        return {"output_ids": output_ids, "outside_words": words}
+        all_scores = torch.full((len(worded), returned), torch.nan)
+        if scores is not None:
+            all_scores[worded.cpu()] = scores.float().cpu().view(-1, returned)
+        return {"output_ids": output_ids, "scores": all_scores, "outside_words": words}
+
+    def _generate(
+        self, inputs: dict[str, torch.Tensor], generate_kwargs: dict[str, Any]
+    ) -> tuple[torch.LongTensor, torch.FloatTensor | None]:
+        """The model's sequences, `(texts * sequences a text, length)`, and their scores if they are asked for."""
+        config = generate_kwargs.get("generation_config") or self.model.generation_config
+        output_scores, length_penalty = (
+            generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
+        )
+        if output_scores:
+            generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True}
+        outputs = self.model.generate(**inputs, **generate_kwargs)
+        if isinstance(outputs, torch.Tensor):
+            return outputs, None
+        if not output_scores:
+            return outputs.sequences, None
+        length_penalty = 1.0 if length_penalty is None else length_penalty
+        return outputs.sequences, sequence_scores(outputs, length_penalty, self.model.generation_config)
 
     def postprocess(
         self,
         model_outputs: dict[str, torch.Tensor],
         return_tensors: bool = False,
+        return_scores: bool = False,
         clean_up_tokenization_spaces: bool | None = None,
     ) -> list[dict[str, Any]]:
         (sequences,) = model_outputs["output_ids"]
-        if return_tensors:
-            return [{"generated_token_ids": ids} for ids in sequences]
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": clean_up_tokenization_spaces}
         words = model_outputs["outside_words"]
-        return [
-            {"generated_text": decode_with_words(self.tokenizer, ids.tolist(), words, **options)} for ids in sequences
+        records: list[dict[str, Any]] = [
+            {"generated_token_ids": ids}
+            if return_tensors
+            else {"generated_text": decode_with_words(self.tokenizer, ids.tolist(), words, **options)}
+            for ids in sequences
         ]
+        if return_scores:
+            (scores,) = model_outputs["scores"].tolist()
+            for record, score in zip(records, scores, strict=True):
+                record["score"] = None if math.isnan(score) else score
+        return records
 
     def _with_defaults(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """Add what neither the caller nor the model decides; a `generation_config` of the caller decides all."""
-        if generate_kwargs.get("generation_config") is not None:
+        config = generate_kwargs.get("generation_config")
+        if config is None:
+            generate_kwargs = {**self.task_parameters, **generate_kwargs}
+        all_kwargs = {**(config or self.model.generation_config).to_diff_dict(), **generate_kwargs}
+        if generate_kwargs.get("custom_generate") is None and asks_for_groups(all_kwargs):
+            generate_kwargs = {**generate_kwargs, "custom_generate": diverse_beam_search}
+        custom_generate = generate_kwargs.get("custom_generate")
+        if custom_generate is not None and generate_kwargs.get("streamer") is not None:
+            name = getattr(custom_generate, "__name__", "this decoding")
+            raise ValueError(f"`streamer`: {name} knows no word before the whole output")
+        if config is not None:
             return generate_kwargs
-        generate_kwargs = {**self.task_parameters, **generate_kwargs}
-        decided = {**self.model.generation_config.to_diff_dict(), **generate_kwargs}
         defaults = {**self.default_parameters, "pad_token_id": self.tokenizer.pad_token_id}
-        if "max_length" in decided:
+        if "max_length" in all_kwargs:
             del defaults["max_new_tokens"]
-        if generate_kwargs.get("custom_generate") is not None and "num_beams" not in generate_kwargs:
-            usual = decided.pop("num_beams", self.default_parameters["num_beams"])
-            defaults["num_beams"] = max(usual, generate_kwargs.get("num_return_sequences") or 1)
-        return {**{name: value for name, value in defaults.items() if name not in decided}, **generate_kwargs}
+        if custom_generate is not None and "num_beams" not in generate_kwargs:
+            usual = all_kwargs.pop("num_beams", self.default_parameters["num_beams"])
+            needed, groups = (
+                max(usual, generate_kwargs.get("num_return_sequences") or 1),
+                all_kwargs.get("num_beam_groups"),
+            )
+            defaults["num_beams"] = -(-needed // groups) * groups if groups else needed
+        return {**{name: value for name, value in defaults.items() if name not in all_kwargs}, **generate_kwargs}
 
     def _generate_nothing(self, generate_kwargs: dict[str, Any]) -> torch.Tensor:
         """Stand in for `generate()` where a batch has no text to read: `(0, sequences a text, 2)`."""
@@ -382,6 +449,16 @@ class EndsWith(StoppingCriteria):
         if input_ids.shape[1] < length:
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
         return (input_ids[:, -length:] == self.ids.to(input_ids.device)).all(dim=1)
+
+
+def warn_of_length(length: int, model: PreTrainedModel) -> None:
+    """Warn of a text that has more tokens than the model has positions; others a model reads at any length."""
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and length > limit:
+        logger.warning(
+            f"a text has {length} tokens, but {type(model).__name__} has positions for {limit}: if reading it fails, "
+            "`truncation=True` cuts it"
+        )
 
 
 def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -83,7 +83,7 @@ class Words:
 
     def ends(self) -> torch.Tensor:
         """The last symbol of each word, `(words,)`."""
-        return torch.cat((self.starts[1:], self.starts.new_tensor([len(self.ids)]))) - 1
+        return torch.cat((self.starts, self.starts.new_tensor([len(self.ids)])))[1:] - 1
 
 
 @torch.compiler.disable

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .packed_lstm import run_packed_lstm
+from .scan import is_traced, scan_lstm_layer
 
 __all__ = ["LstmState", "RecurrentCache", "StackedLstm", "fit_width"]
 
@@ -150,6 +151,8 @@ class StackedLstm(nn.Module):
             The outputs `(batch, length, output_size)`, zero at padding; the final (h, c) after each row's last real
             position; and, if asked for, a tuple of `num_layers` outputs shaped like the first.
         """
+        if is_traced():
+            return self.scan(inputs, attention_mask, state, output_hidden_states)
         real = _RealPositions.of(attention_mask)
         if real is None:
             outputs, state, layers = self._run(inputs, state, output_hidden_states)
@@ -163,6 +166,38 @@ class StackedLstm(nn.Module):
         layers = None if layers is None else tuple(map(real.unpack, layers))
         return real.unpack(packed), final_state, layers
 
+    def scan(
+        self,
+        inputs: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        state: LstmState | None = None,
+        output_hidden_states: bool = False,
+    ) -> tuple[torch.Tensor, LstmState, tuple[torch.Tensor, ...] | None]:
+        """Do what `forward` does, slower, in operations that `torch.export` can trace for any length."""
+        real = attention_mask if attention_mask is not None else inputs.new_ones(inputs.shape[:2])
+        x, real = inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)
+        layer_outputs, finals = [], []
+        for group, group_state in zip(self.groups, self._split(state), strict=True):
+            residual = x
+            directions = 2 if group.bidirectional else 1
+            if group_state is None:
+                group_state = (x.new_zeros(group.num_layers * directions, x.shape[1], group.hidden_size),) * 2
+            for layer in range(group.num_layers):
+                outputs = []
+                for number in range(layer * directions, (layer + 1) * directions):
+                    start = tuple(part[number] for part in group_state)
+                    is_backward = bool(number % directions)
+                    has_tanh = not isinstance(group, IdentityOutputLstm)
+                    output, final = scan_lstm_layer(x, real, group.all_weights[number], start, has_tanh, is_backward)
+                    outputs.append(output)
+                    finals.append(final)
+                x = self.dropout(torch.cat(outputs, dim=-1))
+                layer_outputs.append(x)
+            x = layer_outputs[-1] = self._add_residual(group, residual, x)
+        outputs = [output.masked_fill(~real, 0.0).transpose(0, 1) for output in layer_outputs]
+        h, c = (torch.stack(parts) for parts in zip(*finals, strict=True))
+        return outputs[-1], (h, c), tuple(outputs) if output_hidden_states else None
+
     @torch.compiler.disable
     def run_packed(self, inputs: PackedSequence, state: LstmState | None = None) -> tuple[torch.Tensor, LstmState]:
         """Run all layers over sequences that are packed already, the longest first.
@@ -172,8 +207,13 @@ class StackedLstm(nn.Module):
             state: (h, c) to start from, as in `forward`, the sequences in the order of the packed ones.
 
         Returns:
-            The outputs' data `(words, output_size)`, and the final (h, c).
+            The outputs' data `(words, output_size)`, and the final (h, c); without any sequence, empty tensors.
         """
+        if not len(inputs.batch_sizes):
+            x = inputs.data
+            layers = sum(group.num_layers for group in self.groups) * (self.output_size // self.groups[0].hidden_size)
+            empty = x.new_zeros(layers, 0, self.groups[0].hidden_size)
+            return x.new_zeros(0, self.output_size), (empty, empty)
         outputs, state, _ = self._run(inputs, state, False)
         return outputs.data, state
 

@@ -12,7 +12,15 @@ from transformers import EncoderDecoderCache, PreTrainedConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-__all__ = ["Memory", "MultiHeadAttention", "TransformerLayer", "additive_mask", "causal_mask", "position_states"]
+__all__ = [
+    "Memory",
+    "MultiHeadAttention",
+    "TransformerLayer",
+    "additive_mask",
+    "causal_mask",
+    "position_states",
+    "zero_padding",
+]
 
 
 class Memory(NamedTuple):
@@ -196,6 +204,11 @@ def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> to
     if attention_mask is None:
         return None
     return _add_lowest(attention_mask.bool()[:, None, None, :], dtype)
+
+
+def zero_padding(states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
+    """Make states `(batch, length, size)` zero where the mask is: a memory without a word is the same in any width."""
+    return states if attention_mask is None else states.masked_fill(attention_mask.unsqueeze(-1) == 0, 0.0)
 
 
 def causal_mask(attention_mask: torch.Tensor | None, length: int, past: int, states: torch.Tensor) -> torch.Tensor:

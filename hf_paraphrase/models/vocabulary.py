@@ -40,9 +40,10 @@ class VocabularyProjection(nn.Linear):
 
     def _is_worth_slicing(self, rows: torch.Tensor) -> bool:
         return (
-            rows.device.type == "cpu"
+            # First, for what is traced must not ask how many rows there are.
+            not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
+            and rows.device.type == "cpu"
             and rows.dtype == self.weight.dtype
             and len(rows) > 1
             and self.weight.numel() >= LARGE
-            and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling())
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Sequence
 
@@ -65,6 +66,47 @@ def check_double_precision(model: torch.nn.Module, batch: dict[str, torch.Tensor
     torch.testing.assert_close((losses[0] - losses[1]) / (2 * step), slope, rtol=1e-6, atol=1e-8)
 
 
+def mask_of(name: str) -> str:
+    """The name of the mask of some ids."""
+    return "attention_mask" if name == "input_ids" else name.replace("_ids", "_mask")
+
+
+def empty_rows(batch: dict[str, torch.Tensor], rows: list[int]) -> dict[str, torch.Tensor]:
+    """A batch in which some rows have no word on any side."""
+    emptied = {name: tensor.clone() for name, tensor in batch.items()}
+    for name in batch:
+        if name.endswith("_mask"):
+            emptied[name][rows] = 0
+    return emptied
+
+
+def export_and_compare(model, batch: dict[str, torch.Tensor], **kwargs) -> None:
+    """Export a model with sizes left open, and compare it with itself on other sizes, padding and rows without words.
+
+    Args:
+        model: In evaluation.
+        batch: Tensors `(batch, length)`, all lengths of their own.
+        kwargs: Other arguments of forward.
+    """
+    sizes = {name: {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC} for name in batch}
+    with torch.no_grad():
+        exported = torch.export.export(
+            model, (), {**batch, **kwargs}, dynamic_shapes={**sizes, **dict.fromkeys(kwargs)}, strict=False
+        ).module()
+        wider = {
+            name: torch.nn.functional.pad(torch.cat((tensor.flip(0), tensor)), (2, 1))
+            for name, tensor in batch.items()
+        }
+        one = {name: tensor[[-1]] for name, tensor in wider.items()}
+        for inputs in (batch, wider, empty_rows(wider, [0, 3]), one):
+            expected = model(**inputs, **kwargs).logits
+            logits = exported(**inputs, **kwargs).logits
+            if logits.dim() == 3:  # scores where there are target words, of words that can be written
+                real = inputs["decoder_attention_mask"].bool()
+                logits, expected = logits[real][:, : expected.shape[-1]], expected[real]
+            torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+
+
 class Seq2SeqMixin:
     """Subclasses give `config_class`, `base_class`, `model_class` and `small_config(**overrides)` with 10 words."""
 
@@ -72,6 +114,8 @@ class Seq2SeqMixin:
     variants: dict[str, dict] = {"default": {}}
     # Whether source and target have one embedding table; a configuration that can do both has `share_embeddings`.
     shares_embeddings: tuple[bool, ...] = (True, False)
+    # Why `torch.export` cannot trace forward, where it cannot.
+    not_exportable: str | None = None
 
     def small_config(self, **overrides):
         raise NotImplementedError("an architecture's tests say what its small configuration is")
@@ -135,6 +179,56 @@ class Seq2SeqMixin:
             for row, expected in enumerate(alone):
                 got = together[row * count : (row + 1) * count]
                 assert words_of(got) == words_of(expected)
+
+    @pytest.mark.parametrize("rows", [[1], [0, 1, 2]])
+    def test_rows_without_a_word_are_like_any_others(self, variant, rows):
+        model, batch = self.small_model(variant), self.batch()
+        labels = batch.pop("labels")
+        masked, other_words = empty_rows(batch, rows), empty_rows(batch, rows)
+        for name in batch:
+            if name.endswith("_ids"):
+                other_words[name] = batch[name].masked_fill(masked[mask_of(name)] == 0, 5)
+        with torch.no_grad():
+            usual, together, wider = (model(**inputs, labels=labels) for inputs in (batch, masked, other_words))
+            alone = [
+                model(**{name: tensor[[row], :2] for name, tensor in masked.items()}, labels=labels[[row]])
+                for row in rows
+            ]
+        assert together.logits.isfinite().all()
+        torch.testing.assert_close(wider.logits, together.logits, rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            together.logits[rows], torch.cat([outputs.logits for outputs in alone]), rtol=0, atol=1e-5
+        )
+        others = [row for row in range(len(labels)) if row not in rows]
+        torch.testing.assert_close(together.logits[others], usual.logits[others], rtol=0, atol=1e-5)
+        model.train()(**masked, labels=labels).loss.backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+        for options in ({}, {"num_beams": 3, "num_return_sequences": 2}):
+            count = options.get("num_return_sequences", 1)
+            usual, together = (
+                words_of(model.eval().generate(**inputs, max_new_tokens=5, **options)) for inputs in (batch, masked)
+            )
+            assert len(together) == count * len(labels)
+            for row in others:
+                assert together[row * count : (row + 1) * count] == usual[row * count : (row + 1) * count]
+
+    def test_targets_without_a_word_cost_nothing(self, variant):
+        model, batch = self.small_model(variant), self.batch()
+        nothing = torch.full_like(batch.pop("labels"), -100)
+        with torch.no_grad():
+            assert model(**batch, labels=nothing).logits.isfinite().all()
+
+    def test_embeddings_in_place_of_words_work_or_are_refused(self, variant):
+        model, inputs = self.small_model(variant), self.alone(0)
+        expected = model.generate(**inputs, max_new_tokens=4)
+        inputs["inputs_embeds"] = model.get_input_embeddings()(inputs.pop("input_ids"))
+        if "inputs_embeds" in inspect.signature(model.forward).parameters:
+            assert torch.equal(model.generate(**inputs, max_new_tokens=4), expected)
+        else:
+            with pytest.raises(
+                ValueError, match="`inputs_embeds`: a .* must know which words it reads; pass `input_ids`"
+            ):
+                model.generate(**inputs, max_new_tokens=4)
 
     def test_token_by_token_equals_whole(self, variant):
         model, batch = self.small_model(variant), self.batch("left")
@@ -363,6 +457,17 @@ class Seq2SeqMixin:
         model, batch = self.small_model(variant), self.batch()
         compiled = torch.compile(model, backend="eager")
         torch.testing.assert_close(compiled(**batch).logits, model(**batch).logits)
+
+    def test_exported_forward_equals_plain(self, variant):
+        model, batch = self.small_model(variant), self.batch()
+        labels = batch.pop("labels")
+        batch |= {"decoder_input_ids": labels.clamp(min=0), "decoder_attention_mask": (labels != -100).long()}
+        batch["decoder_input_ids"][:, 0] = 1
+        if self.not_exportable is None:
+            export_and_compare(model, batch, use_cache=False)
+        else:
+            with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+                export_and_compare(model, batch, use_cache=False)
 
     def test_ids_outside_the_vocabulary_are_named(self):
         model, batch = self.small_model(), self.batch()

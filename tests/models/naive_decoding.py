@@ -66,21 +66,30 @@ def diverse_beam_search(
     groups: int,
     penalty: float,
     max_new_tokens: int,
+    excluded: Sequence[int] | None = None,
 ) -> list[Beam]:
-    """The words after the start, and the scores, of all beams of all groups, best first (Vijayakumar et al. 2016)."""
+    """The words after the start, and the scores, of all beams of all groups, best first (Vijayakumar et al. 2016).
+
+    Args:
+        excluded: Words of a sentence that is not to be found.
+    """
     size = num_beams // groups
     searches = [Group(start, size) for _ in range(groups)]
     for step in range(max_new_tokens):
         chosen: list[int] = []
+        taken = [] if excluded is None else [[*start, *excluded, eos]]
         for search in searches:
             candidates = [
                 (words, score - penalty * chosen.count(words[-1]))
                 for words, score in extensions(model, inputs, search.beams)
             ]
+            candidates = [(words, score) for words, score in candidates if words not in taken]
             was_searching = search.searching
             search.step(candidates, eos, step == max_new_tokens - 1)
             if was_searching:
                 chosen += [words[-1] for words, _ in search.beams]
+                ends = [words for words, _ in best(candidates, size) if words[-1] == eos or step == max_new_tokens - 1]
+                taken += ends
         if not any(search.searching for search in searches):
             break
     found = [beam for search in searches for beam in search.complete]
@@ -152,13 +161,16 @@ def dips(
     num_beams: int,
     fidelity: float,
     max_new_tokens: int,
+    exclude_source: bool,
 ) -> list[Beam]:
     """The words after the start, and the scores, of the completed sentences, likeliest first (Kumar et al. 2019)."""
+    copied = [*start, *source, eos] if exclude_source else None
     embeddings = model.get_input_embeddings().weight.detach()
     beams: list[Beam] = [(start, 0.0)]
     complete: list[Beam] = []
     for step in range(max_new_tokens):
-        candidates = best(extensions(model, inputs, beams), 3 * num_beams)
+        continued = [beam for beam in extensions(model, inputs, beams) if beam[0] != copied]
+        candidates = best(continued, 3 * num_beams)
         going_on = [beam for beam in candidates if beam[0][-1] != eos]
         objective = Objective([words[len(start) :] for words, _ in going_on], source, embeddings, fidelity)
         beams = [going_on[place] for place in choose_set(objective, num_beams)]

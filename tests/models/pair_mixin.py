@@ -13,7 +13,7 @@ from hf_paraphrase.models.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import ARCHITECTURES
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package
-from tests.models.modeling_mixin import check_double_precision, pad
+from tests.models.modeling_mixin import check_double_precision, empty_rows, export_and_compare, pad
 from tests.models.tiny import save
 
 TASK = "text-classification"
@@ -83,6 +83,21 @@ class SentencePairMixin:
                     torch.testing.assert_close(together.logits, expected, rtol=0, atol=1e-5)
                     loss = torch.stack([outputs.loss for outputs in alone]).mean()
                     torch.testing.assert_close(together.loss, loss, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("rows", [[1], [0, 1, 2, 3, 4]])
+    def test_rows_without_a_word_are_like_any_others(self, variant, rows):
+        model, batch = self.small_model(variant), two_sequences()
+        masked = empty_rows(batch, rows)
+        logits = model(**masked).logits
+        alone = [model(**{name: tensor[[row], :2] for name, tensor in masked.items()}).logits for row in rows]
+        torch.testing.assert_close(logits[rows], torch.cat(alone), rtol=0, atol=1e-5)
+        others = [row for row in range(len(LABELS)) if row not in rows]
+        torch.testing.assert_close(logits[others], model(**batch).logits[others], rtol=0, atol=1e-5)
+        model.train()(**masked, labels=torch.tensor(LABELS)).loss.backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+    def test_exported_forward_equals_plain(self, variant):
+        export_and_compare(self.small_model(variant), two_sequences())
 
     def test_both_sentences_and_their_order_count(self, variant):
         model, batch = self.small_model(variant), two_sequences()

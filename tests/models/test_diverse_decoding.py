@@ -10,6 +10,7 @@ from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.diverse_beam_search import GroupedSearch
+from hf_paraphrase.models.found_sentences import Frame, forbid_source
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
@@ -109,7 +110,7 @@ DECODINGS = {
 }
 
 
-@pytest.mark.parametrize(("groups", "penalty"), [(1, 0.0), (2, 0.8), (4, 2.0)])
+@pytest.mark.parametrize(("groups", "penalty"), [(1, 0.0), (2, 0.8), (4, 2.0), (4, 0.0), (2, 0.05)])
 def test_diverse_beam_search_equals_the_plain_one(case: Case, groups: int, penalty: float) -> None:
     for row in range(len(SOURCES)):
         ids, scores = case.generate(
@@ -132,14 +133,15 @@ def test_diverse_beam_search_equals_the_plain_one(case: Case, groups: int, penal
             max_new_tokens=6,
         )
         assert scores == pytest.approx([score for _, score in expected], abs=1e-4)
-        # Groups may find the same sentence, and equal scores stand in any order.
-        assert sorted(ids) == sorted(words for words, _ in expected)
+        assert ids == [words for words, _ in expected]
+        assert len(set(map(tuple, ids))) == 4
 
 
+@pytest.mark.parametrize("exclude_source", [True, False])
 @pytest.mark.parametrize("fidelity", [0.0, 0.5, 1.0])
-def test_dips_equals_the_plain_one(case: Case, fidelity: float) -> None:
+def test_dips_equals_the_plain_one(case: Case, fidelity: float, exclude_source: bool) -> None:
     for row in range(len(SOURCES)):
-        options = {"num_beams": 3, "max_new_tokens": 5}
+        options = {"num_beams": 3, "max_new_tokens": 5, "exclude_source": exclude_source}
         ids, scores = case.generate([row], custom_generate=dips, fidelity=fidelity, num_return_sequences=3, **options)
         expected = naive.dips(
             case.model, case.inputs([row]), case.start(row), SOURCES[row], eos=EOS, fidelity=fidelity, **options
@@ -208,20 +210,22 @@ def test_what_a_group_chooses_is_worth_more_than_the_plain_choice() -> None:
     """Log-probabilities less Hamming penalties: never below those of the words that are likeliest without them."""
     torch.manual_seed(0)
     texts, groups, beams, vocab = 5, 4, 3, 9
-    search = GroupedSearch(tiny_gpt2(), groups, 0.9, EOS)
-    log_probs = torch.randn(texts, groups, beams * vocab).mul(2)
-    charged = search.charge(log_probs, beams)
+    model = tiny_gpt2()
+    search = GroupedSearch(model, groups, 0.9, Frame(model.generation_config, torch.device("cpu")), None, 20)
+    log_probs = torch.randn(texts, groups, beams, vocab).mul(2)
+    # Beams of other words each, so that nothing is found twice.
+    written = torch.arange(groups * beams).view(1, groups, beams, 1).expand(texts, -1, -1, -1)
+    charged = search.charge(log_probs, written)
     costs = torch.zeros(texts, vocab)
     for group in range(groups):
-        expected = log_probs[:, group] - 0.9 * costs.repeat(1, beams)
+        expected = log_probs[:, group] - 0.9 * costs.unsqueeze(1)
         torch.testing.assert_close(charged[:, group], expected)
-        plain = charged[:, group].gather(1, log_probs[:, group].topk(beams).indices).sum(1)
-        assert (charged[:, group].topk(beams).values.sum(1) >= plain - 1e-6).all()
+        likeliest = log_probs[:, group].flatten(1).topk(beams).indices
+        plain = charged[:, group].flatten(1).gather(1, likeliest).sum(1)
+        assert (charged[:, group].flatten(1).topk(beams).values.sum(1) >= plain - 1e-6).all()
         for text in range(texts):
-            going_on = [
-                place for place in charged[text, group].argsort(descending=True).tolist() if place % vocab != EOS
-            ]
-            for place in going_on[:beams]:
+            places = charged[text, group].flatten().argsort(descending=True).tolist()
+            for place in [place for place in places if place % vocab != EOS][:beams]:
                 costs[text, place % vocab] += 1
 
 
@@ -233,7 +237,8 @@ def test_groups_differ_the_more_the_penalty_is() -> None:
         ids, _ = case.generate([0, 1, 2], custom_generate=diverse_beam_search, diversity_penalty=penalty, **kwargs)
         distances.append(hamming(ids))
     plain, _ = case.generate([0, 1, 2], **kwargs)
-    assert distances[0] == 0 < distances[1] < distances[2]
+    # Without a penalty, the groups find the same but for the last word, in which all four differ.
+    assert distances[0] == 3 * 6 < distances[1] < distances[2]
     assert distances[2] > hamming(plain)
 
 
@@ -247,6 +252,92 @@ def hamming(ids: list[list[int]]) -> int:
         for second in group[:place]
         for one, other in zip(first, second, strict=True)
     )
+
+
+class CopyModel:
+    """Makes any model write some sentence with hardly anything else beside it."""
+
+    def __init__(self, sentence: list[int], other: int):
+        self.sentence, self.other = sentence, other
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        likely = torch.full_like(scores, -20.0)
+        likely[:, 3] = -torch.inf
+        for row, ids in zip(likely, input_ids[:, 1:].tolist(), strict=True):
+            place = len(ids) if ids == self.sentence[: len(ids)] else len(self.sentence)
+            row[[*self.sentence, EOS, EOS][place]] = 0.0
+            row[self.other] = -3.0
+        return likely
+
+
+SEARCHES = {
+    "diverse beam": {"custom_generate": diverse_beam_search, "diversity_penalty": 0.1},
+    "two groups": {"custom_generate": diverse_beam_search, "num_beam_groups": 2, "diversity_penalty": 0.0},
+    "dips": {"custom_generate": dips, "exclude_source": False},
+}
+
+
+@pytest.mark.parametrize("exclude_source", [True, False])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_no_sentence_is_returned_twice_and_the_source_only_where_it_may_be(search: str, exclude_source: bool) -> None:
+    """Where all but one sentence, the source, is unlikely."""
+    for name in ("BART", "residual LSTM"):
+        case = Case(MODELS[name]())
+        options = {"num_beams": 4, "num_return_sequences": 4, "max_new_tokens": 9, **SEARCHES[search]}
+        options["exclude_source"] = exclude_source
+        for row in range(len(SOURCES)):
+            ids, scores = case.generate([row], logits_processor=[CopyModel(SOURCES[row], 13)], **options)
+            assert len(set(map(tuple, ids))) == 4
+            assert ([*SOURCES[row], EOS] in ids) == (not exclude_source)
+            assert scores == sorted(scores, reverse=True)
+
+
+def test_the_source_is_compared_word_by_word_wherever_its_padding_stands() -> None:
+    """Other rows' copies are no copies, a beginning is none, and marks around it count for nothing."""
+    model = tiny_bart()
+    frame = Frame(model.generation_config, torch.device("cpu"))
+    source = frame.words(torch.tensor([[0, 5, 6, 2], [7, 0, 8, 2]]), torch.tensor([[0, 1, 1, 1], [1, 0, 1, 1]]).bool())
+    written = torch.tensor(
+        [[[1, 5, 6], [5, 6, 1], [5, 6, 5], [7, 8, 1]], [[7, 8, 1], [7, 1, 8], [5, 6, 1], [1, 1, 7]]]
+    )
+    scores = forbid_source(torch.zeros(2, 4, 9), written, source, frame)
+    assert (scores[..., EOS] == -torch.inf).tolist() == [[True, True, False, False], [True, True, False, False]]
+    assert scores.isinf().sum() == 4
+    # A beam that can do nothing but end, ends.
+    forced = torch.full((2, 4, 9), -torch.inf)
+    forced[..., EOS] = 0.0
+    assert torch.equal(forbid_source(forced, written, source, frame), forced)
+
+
+@pytest.mark.parametrize("search", ["diverse beam", "dips"])
+def test_where_nothing_else_may_follow_doubles_and_copies_come_last(search: str) -> None:
+    case = Case(tiny_bart())
+    sentences = [[*SOURCES[0], EOS], [6, EOS]]
+
+    def allowed(row: int, ids: torch.Tensor) -> list[int]:
+        written = ids[1:].tolist()
+        following = [one[len(written)] for one in sentences if one[: len(written)] == written and written != one]
+        return following or [EOS]
+
+    options = {"num_beams": 3, "num_return_sequences": 3, "max_new_tokens": 9, "prefix_allowed_tokens_fn": allowed}
+    options |= {**SEARCHES[search], "exclude_source": True}
+    if search == "diverse beam":  # so that not all groups begin alike
+        options["diversity_penalty"] = 20.0
+    ids, _ = case.generate([0], **options)
+    assert len(ids) == 3
+    assert ids[0] == [6, EOS]
+    best = case.model.generate(**case.inputs([0]), **(options | {"num_return_sequences": 1}))
+    assert until_end(best[0, 1:].tolist()) == [6, EOS]
+
+
+def test_groups_and_penalty_of_the_generation_config() -> None:
+    case, groups = Case(tiny_marian()), {"num_beam_groups": 2, "diversity_penalty": 2.0}
+    options = {"custom_generate": diverse_beam_search, "num_beams": 4, "num_return_sequences": 4, "max_new_tokens": 6}
+    expected, usual = case.generate([0], **groups, **options), case.generate([0], **options)
+    assert expected[0] != usual[0]
+    assert usual == case.generate([0], num_beam_groups=4, diversity_penalty=0.5, **options)
+    case.model.generation_config.update(**groups)
+    assert case.generate([0], **options) == expected
 
 
 @pytest.mark.parametrize("fidelity", [0.0, 0.3, 1.0])
@@ -321,3 +412,11 @@ def test_dips_needs_the_words_of_the_source() -> None:
     embeddings = torch.randn(1, 3, 16)
     with pytest.raises(ValueError, match="pass `input_ids`"):
         model.generate(inputs_embeds=embeddings, num_beams=2, max_new_tokens=3, custom_generate=dips)
+    with pytest.raises(ValueError, match="`exclude_source` compares outputs with the text: pass `input_ids`"):
+        model.generate(
+            inputs_embeds=embeddings,
+            num_beams=2,
+            max_new_tokens=3,
+            custom_generate=diverse_beam_search,
+            exclude_source=True,
+        )

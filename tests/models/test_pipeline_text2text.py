@@ -11,7 +11,9 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_paraphrase
 from hf_paraphrase.generation import dips, diverse_beam_search
-from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
+from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_model, tiny_t5, word_tokenizer
 
 TASK = "text2text-generation"
 TEXTS = ["the cat", "a dog sat on the mat", "how do i learn faster ?", "unheard cat", "z"]
@@ -125,7 +127,67 @@ def test_sampling_and_dictionaries_of_generate(pipe):
     torch.manual_seed(1)
     expected = pipe(TEXTS, **sample)
     torch.manual_seed(1)
-    assert pipe(TEXTS, return_dict_in_generate=True, output_scores=True, **sample) == expected
+    assert pipe(TEXTS, return_dict_in_generate=True, **sample) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_beams": 3, "num_return_sequences": 2},
+        {"num_beams": 1},
+        {"num_beams": 1, "length_penalty": 0.0},
+        {"num_beams": 4, "num_return_sequences": 2, "decoding": "diverse_beam", "diversity_penalty": 0.0},
+        {"num_beams": 4, "num_return_sequences": 2, "decoding": "dips", "exclude_source": False},
+    ],
+)
+def test_scores_reach_the_result(pipe, options):
+    """Each is the logarithm of the probability of the sequence, read anew, over its length to some power."""
+    texts = [*TEXTS, " "]
+    records = pipe(texts, output_scores=True, batch_size=4, return_tensors=True, **options, **SHORT)
+    plain = pipe(texts, **options, **SHORT)
+    scored = pipe(texts, output_scores=True, **options, **SHORT)
+    start, count = pipe.model.generation_config.decoder_start_token_id, options.get("num_return_sequences", 1)
+    groups = (
+        [records, plain, scored] if count > 1 else [[[record] for record in part] for part in (records, plain, scored)]
+    )
+    for text, ids, texts_alone, texts_scored in zip(texts, *groups, strict=True):
+        assert [record["generated_text"] for record in texts_scored] == [one["generated_text"] for one in texts_alone]
+        assert all(list(record) == ["generated_text"] for record in texts_alone)
+        for record, other in zip(ids, texts_scored, strict=True):
+            if not text.strip():
+                assert record["score"] is other["score"] is None
+                continue
+            words = record["generated_token_ids"][1:].tolist()
+            words = words[: words.index(2) + 1] if 2 in words else words[: SHORT["max_new_tokens"]]
+            inputs = pipe.tokenizer(text, return_tensors="pt")
+            logits = pipe.model(**inputs, decoder_input_ids=torch.tensor([[start, *words[:-1]]])).logits[0]
+            total = logits.log_softmax(-1)[range(len(words)), words].sum().item()
+            expected = total / len(words) ** options.get("length_penalty", 1.0)
+            assert record["score"] == pytest.approx(expected, abs=1e-4)
+            assert other["score"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_scores_of_what_stopped_otherwise_and_of_what_is_chosen(pipe):
+    text = TEXTS[1]
+    words = pipe(text, num_beams=1, **SHORT)[0]["generated_text"].split()
+    options = {"num_beams": 1, "output_scores": True, "length_penalty": 0.0}
+    alone = pipe(text, stop_sequence=words[0], **options, **SHORT)
+    assert pipe([text, TEXTS[2]], stop_sequence=words[0], batch_size=2, **options, **SHORT)[0][
+        "score"
+    ] == pytest.approx(alone[0]["score"], abs=1e-4)
+    config = GenerationConfig(max_new_tokens=4, num_beams=2, num_return_sequences=2, output_scores=True)
+    first, second = pipe(text, generation_config=config)
+    assert first["score"] >= second["score"]
+    (chosen,) = pipe(text, num_candidates=2, num_beams=2, select="score", max_new_tokens=4, output_scores=True)
+    assert chosen == first
+    always = pipeline(TASK, model=pipe.model, tokenizer=pipe.tokenizer, device="cpu", output_scores=True)
+    assert "score" in always(text, **SHORT)[0] and "score" not in always(text, output_scores=False, **SHORT)[0]
+
+
+@pytest.mark.parametrize("name", ["output_logits", "output_attentions", "output_hidden_states"])
+def test_what_has_no_place_in_the_result_is_refused(pipe, name):
+    with pytest.raises(ValueError, match=f"`{name}`: the pipeline returns texts; call `model.generate"):
+        pipe("the cat", **{name: True})
 
 
 def test_streamer(pipe, capsys):
@@ -221,6 +283,25 @@ def test_decodings(pipe, decoding, function, options):
     assert len(pipe(texts[0], decoding=decoding, num_candidates=6, select="jaccard", **SHORT)) == 1
 
 
+def test_transformers_4_s_arguments_ask_for_diverse_beam_search(pipe, monkeypatch):
+    options = {"num_beams": 6, "num_return_sequences": 6, **SHORT}
+    groups = {"num_beam_groups": 3, "diversity_penalty": 2.0}
+    expected = pipe(TEXTS[1], decoding="diverse_beam", **groups, **options)
+    assert pipe(TEXTS[1], **groups, **options) == expected
+    assert pipe(TEXTS[1], generation_config=GenerationConfig(**groups, **options)) == expected
+    # Penalties alone: every beam is a group. Beams are added until the groups share them out.
+    assert pipe(TEXTS[1], diversity_penalty=2.0, **options) == pipe(
+        TEXTS[1], decoding="diverse_beam", num_beam_groups=6, diversity_penalty=2.0, **options
+    )
+    calls = spy_on_generate(pipe, monkeypatch)
+    pipe(TEXTS[1], num_beam_groups=3, diversity_penalty=1.0, **SHORT)
+    assert calls[-1]["num_beams"] == 6
+    # What transformers 4 had for plain beam search is plain beam search.
+    assert pipe(TEXTS[1], num_beam_groups=1, diversity_penalty=0.0, **options) == pipe(TEXTS[1], **options)
+    pipe.model.generation_config.update(**groups)
+    assert pipe(TEXTS[1], **options) == expected
+
+
 def test_a_decoding_for_every_call(folder):
     pipe = pipeline(TASK, model=folder, device="cpu", decoding="dips", **SHORT)
     plain = pipeline(TASK, model=folder, device="cpu", **SHORT)
@@ -240,10 +321,21 @@ def test_truncation(folder, monkeypatch, caplog):
     pipe = text2text(tiny_bart(), word_tokenizer(model_max_length=4))
     calls = spy_on_generate(pipe, monkeypatch)
     pipe("the cat sat on a mat", **SHORT)
-    assert "longer than the specified maximum" in caplog.text
+    assert not caplog.text
     assert calls[-1]["input_ids"].shape == (1, 7)
     assert pipe("the cat sat on a mat", truncation=True, **SHORT) == pipe("the cat sat", **SHORT)
     assert calls[-2]["input_ids"].shape == (1, 4)
+
+
+def test_a_warning_only_where_the_model_has_no_positions_for_a_text(monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    tokenizer = word_tokenizer(model_max_length=4)
+    for model in (tiny_t5(), tiny_bart(), tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration)):
+        text2text(model, tokenizer)("the cat sat on a mat", **SHORT)
+    assert not caplog.text
+    with pytest.raises(IndexError):
+        text2text(tiny_bart(), tokenizer)("the " * 310, **SHORT)
+    assert "a text has 311 tokens, but BartForConditionalGeneration has positions for 300" in caplog.text
 
 
 def test_token_type_ids_are_left_out():

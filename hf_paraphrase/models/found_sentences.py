@@ -1,0 +1,143 @@
+"""What the searches of this package share: which sentences are the same, and which of those found are returned."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from transformers import GenerationConfig
+from transformers.generation.utils import GenerateBeamOutput
+
+__all__ = ["DEAD", "Frame", "check_beams", "forbid", "forbid_source", "keep_best", "read_words"]
+
+# A beam with less than this continues nothing: beam search starts all beams of a text but one at -1e9, and returns
+# that where it has found nothing.
+DEAD = -1e8
+
+
+class Frame:
+    """The tokens that begin, end and fill a text, and texts without them.
+
+    Args:
+        config: Names them.
+        device: Where the texts are.
+    """
+
+    def __init__(self, config: GenerationConfig, device: torch.device):
+        ends = [] if config.eos_token_id is None else torch.as_tensor(config.eos_token_id).flatten().tolist()
+        others = (getattr(config, f"{name}_token_id") for name in ("pad", "bos", "decoder_start"))
+        ids = ends + [token for token in others if token is not None]
+        self.ends = torch.tensor(ends, device=device, dtype=torch.long)
+        self.ids = torch.tensor(ids, device=device, dtype=torch.long)
+
+    def words(self, ids: torch.LongTensor, mask: torch.BoolTensor | None = None) -> torch.LongTensor:
+        """Move the words of texts `(*, length)` to their front, -1 behind them."""
+        is_word = ~torch.isin(ids, self.ids) & (ids >= 0)
+        if mask is not None:
+            is_word = is_word & mask
+        order = is_word.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)
+        return ids.masked_fill(~is_word, -1).gather(-1, order)
+
+    def until_end(self, ids: torch.LongTensor) -> torch.LongTensor:
+        """Generated sentences `(*, length)` with -1 from their first end on."""
+        return ids.masked_fill(torch.isin(ids, self.ends).long().cumsum(dim=-1) > 0, -1)
+
+
+def same(first: torch.LongTensor, second: torch.LongTensor) -> torch.BoolTensor:
+    """Which texts have the same words: `(texts, m, length)` and `(texts, n, length)` -> `(texts, m, n)`."""
+    width = max(first.shape[-1], second.shape[-1])
+    first, second = (nn.functional.pad(words, (0, width - words.shape[-1]), value=-1) for words in (first, second))
+    return (first.unsqueeze(2) == second.unsqueeze(1)).all(dim=-1)
+
+
+def forbid(
+    scores: torch.FloatTensor, text: torch.LongTensor, beam: torch.LongTensor, words: torch.LongTensor
+) -> torch.FloatTensor:
+    """Make next words impossible, but for a beam that could not go on at all.
+
+    Args:
+        scores: `(texts, beams, vocab_size)`.
+        text: The texts of some beams, `(forbidden,)`.
+        beam: Their numbers.
+        words: The words that each may not go on by, `(forbidden, words)`.
+    """
+    if not len(text):
+        return scores
+    forbidden = torch.zeros_like(scores, dtype=torch.bool)
+    forbidden[text.unsqueeze(1), beam.unsqueeze(1), words] = True
+    others = scores.masked_fill(forbidden, -torch.inf)
+    return torch.where(others.isfinite().any(dim=-1, keepdim=True), others, scores)
+
+
+def forbid_source(
+    scores: torch.FloatTensor, written: torch.LongTensor, source: torch.LongTensor, frame: Frame
+) -> torch.FloatTensor:
+    """Let no beam end in a copy of the source.
+
+    Args:
+        scores: Of next words, `(texts, beams, vocab_size)`.
+        written: Before them, `(texts, beams, length)`.
+        source: Its words, `(texts, source_length)`.
+        frame: Knows what is no word.
+    """
+    text, beam, _ = same(frame.words(written), source.unsqueeze(1)).nonzero(as_tuple=True)
+    return forbid(scores, text, beam, frame.ends.expand(len(text), -1))
+
+
+def keep_best(
+    found: GenerateBeamOutput,
+    scores: torch.FloatTensor,
+    config: GenerationConfig,
+    prompt_length: int,
+    frame: Frame,
+    source: torch.LongTensor | None,
+) -> None:
+    """Keep the best sentences of each text, and cut what none of them fills.
+
+    What has the same tokens as a better one, copies of the source, and what the search could not complete come last.
+
+    Args:
+        found: All beams of every text; it is changed.
+        scores: Theirs, `(texts, num_beams)`.
+        config: Says how many are wanted, and whether their scores are.
+        prompt_length: Tokens before what was generated.
+        frame: Knows what is no word.
+        source: Words of the source, `(texts, source_length)`, where a copy is not wanted.
+    """
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    written = frame.until_end(found.sequences[:, prompt_length:]).unflatten(0, scores.shape)
+    written = written.take_along_dim(order.unsqueeze(2), dim=1)
+    comes_last = same(written, written).tril(-1).any(dim=2) | (scores < DEAD)
+    if source is not None:
+        comes_last |= same(frame.words(written), source.unsqueeze(1)).squeeze(2)
+    places = comes_last.to(torch.uint8).argsort(dim=1, stable=True)[:, : config.num_return_sequences]
+    first = torch.arange(len(scores), device=scores.device).unsqueeze(1) * scores.shape[1]
+    rows = (first + order.gather(1, places)).flatten()
+    beam_indices = found.beam_indices[rows]
+    generated = int((beam_indices >= 0).sum(dim=1).max())
+    found.beam_indices = beam_indices[:, :generated]
+    found.sequences = found.sequences[rows, : prompt_length + generated]
+    if config.output_scores:
+        found.sequences_scores = scores.gather(1, places).flatten()
+
+
+def check_beams(config: GenerationConfig, name: str) -> None:
+    """Raise ValueError where a search is asked to sample."""
+    if config.do_sample:
+        raise ValueError(f"{name} draws nothing at random: pass `do_sample=False`")
+
+
+def read_words(ids: torch.LongTensor, mask: torch.Tensor | None, frame: Frame, name: str) -> torch.LongTensor:
+    """The words of the source.
+
+    Args:
+        ids: `(texts, length)`.
+        mask: 0 at padding, of the same shape; None where there is none.
+        frame: Knows what is no word.
+        name: What needs them, for the error.
+
+    Raises:
+        ValueError: The texts are given as embeddings or as what an encoder made of them.
+    """
+    if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
+        raise ValueError(f"{name} compares outputs with the text: pass `input_ids`, not embeddings or encoder outputs")
+    return frame.words(ids, None if mask is None else mask.bool())

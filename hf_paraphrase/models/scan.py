@@ -1,0 +1,103 @@
+"""Recurrence over any number of steps in one operation, which `torch.export` can trace where a loop is unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+__all__ = ["is_traced", "scan", "scan_lstm_layer"]
+
+
+def is_traced() -> bool:
+    """Tell whether `torch.export` traces (with `strict=False`, its default), and not `torch.compile`."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+
+
+def scan(
+    step: Callable,
+    state: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    others: Sequence[torch.Tensor] = (),
+    module: nn.Module | None = None,
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Go through inputs by their first dimension: `step(*state, *inputs, *others) -> (*state, *outputs)`.
+
+    Args:
+        step: Reads no tensor but its arguments and the module's parameters, and neither changes nor returns one.
+        state: Before the first step.
+        inputs: `(steps, …)`, of which it gets one step each.
+        others: What every step reads.
+        module: Its parameters are read, too.
+
+    Returns:
+        The last state, and the outputs, each `(steps, …)`.
+    """
+    # A prototype of PyTorch's, imported where it is needed alone. The operation itself, since the function around it
+    # compiles: then an export would depend on the sizes of those before it.
+    from torch._higher_order_ops.scan import scan_op
+
+    state, names, count = list(state), [], len(state) + len(inputs) + len(others)
+    if module is not None:
+        caller = Caller(module, step)
+        names, parameters = zip(*caller.named_parameters(), strict=True)
+        others = (*others, *parameters)
+
+    def call(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if module is None:
+            return step(*tensors)
+        return torch.func.functional_call(caller, dict(zip(names, tensors[count:], strict=True)), tensors[:count])
+
+    results = scan_op(call, state, list(inputs), tuple(others))
+    return list(results[: len(state)]), list(results[len(state) :])
+
+
+class Caller(nn.Module):
+    """Calls a function that reads a module's parameters, so that others can be put in their place."""
+
+    def __init__(self, module: nn.Module, function: Callable):
+        super().__init__()
+        self.module, self.function = module, function
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self.function(*tensors)
+
+
+def scan_lstm_layer(
+    x: torch.Tensor,
+    real: torch.BoolTensor,
+    weights: Sequence[torch.Tensor],
+    state: tuple[torch.Tensor, torch.Tensor],
+    has_tanh: bool,
+    reverse: bool,
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+    """Run one layer and direction of an LSTM; padding changes nothing.
+
+    Args:
+        x: `(length, batch, width)`.
+        real: `(length, batch, 1)`, false at padding, which may stand anywhere.
+        weights: As `nn.LSTM.all_weights` has them.
+        state: (h, c) to start from, each `(batch, hidden_size)`.
+        has_tanh: Whether h is o·tanh(c), and not o·c.
+        reverse: Read from the last word to the first.
+
+    Returns:
+        The outputs, zero at padding, and the final (h, c).
+    """
+    weight_ih, weight_hh, bias_ih, bias_hh = weights
+
+    def step(h, c, from_inputs, real, weight_hh):
+        i, f, g, o = (from_inputs + nn.functional.linear(h, weight_hh)).chunk(4, dim=-1)
+        new_c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        new_h = o.sigmoid() * (new_c.tanh() if has_tanh else new_c)
+        return torch.where(real, new_h, h), torch.where(real, new_c, c), torch.where(real, new_h, 0.0)
+
+    inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh), real
+    if x.shape[0] == 1:
+        h, c, output = step(*state, *(part[0] for part in inputs), weight_hh)
+        return output.unsqueeze(0), (h, c)
+    if reverse:
+        inputs = [part.flip(0) for part in inputs]
+    state, (outputs,) = scan(step, [part.clone() for part in state], inputs, [weight_hh])
+    return outputs.flip(0) if reverse else outputs, tuple(state)
