@@ -39,8 +39,9 @@ class HierarchicalLmConfig(PortableConfig):
         sentence_noise: In training, noise `N(0, (w std(s))²)` with this w joins every sentence vector s (section 4.5).
         dropout: Probability of dropping the output of a layer.
         stop_token_id: The symbol that ends a word.
-        initializer_range: Biases start at zero and weights normal with this standard deviation; `None` for Glorot's
-            uniform rule. The thesis is silent.
+
+    Initial weights have no field: the thesis does not give them, and the models work with those that keep the scale of
+    vectors from layer to layer, see `HierarchicalLmPreTrainedModel`.
     """
 
     model_type = "hierarchical_lm"
@@ -65,7 +66,6 @@ class HierarchicalLmConfig(PortableConfig):
     decode_window: int | None = None
     sentence_noise: float | int = 0.0
     dropout: float | int = 0.1
-    initializer_range: float | None = None
     use_cache: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1

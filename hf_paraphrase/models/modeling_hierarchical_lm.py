@@ -16,6 +16,7 @@ from .embedding_paraphraser import EmbeddingParaphraser, perturb
 from .language_model_head import LanguageModelHeadMixin
 from .precision import at_least_single
 from .ragged import Ragged, Words, find_words
+from .scaled_linear import ScaledLinear
 from .sentence_layers import SentenceAttention, condition, make_layer
 from .token_ids import embed
 from .word_coders import FeedForward, WordDecoder, WordEncoder
@@ -55,19 +56,30 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
 
 
 class HierarchicalLmPreTrainedModel(PreTrainedModel):
+    """What the models share, their initial weights first of all, which the thesis does not give.
+
+    No layer of this family has a normalisation or, but for a sum of words and sentence vectors, a residual connection:
+    so vectors of ten layers keep their scale, and gradients reach the first, only by the right initial weights. Small
+    ones make sentence vectors so small that nothing of the source is learnt. Embeddings start as N(0, 1), matrices
+    before a GELU or a GRU as `ScaledLinear` draws them, smaller where vectors are added or compared, all other
+    matrices as N(0, 1/n) with n inputs, biases at zero.
+    """
+
     config_class = HierarchicalLmConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values"]
 
     def _init_weights(self, module: nn.Module) -> None:
-        for name, parameter in module.named_parameters(recurse=False):
-            if parameter.dim() < 2:
+        for parameter in module.parameters(recurse=False):
+            if parameter.dim() == 1:
                 init.zeros_(parameter)
-            elif self.config.initializer_range is not None:
-                init.normal_(parameter, std=self.config.initializer_range)
-            elif name == "weight":
-                init.xavier_uniform_(parameter)
+        if isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, ScaledLinear):
+            init.copy_(module.weight, module.initial_weight())
+        elif isinstance(module, nn.Linear):
+            init.normal_(module.weight, std=module.in_features**-0.5)
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -89,13 +101,13 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         self.layers, self.attentions = nn.ModuleList(), nn.ModuleList()
         width = config.word_encoder_sizes[-1]
         for _ in range(config.num_layers):
-            self.layers.append(make_layer(width, config))
+            self.layers.append(make_layer(width, config, means=0))
             width = self.layers[-1].output_size
             self.attentions.append(SentenceAttention(width, config))
         self.projections = None
         if config.sentence_projection:
             sizes = (config.value_size, config.value_size)
-            self.projections = nn.ModuleList(nn.Linear(*sizes) for _ in range(config.num_layers))
+            self.projections = nn.ModuleList(ScaledLinear(*sizes) for _ in range(config.num_layers))
         self.post_init()
 
     def encode_words(self, symbols: torch.LongTensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
@@ -168,7 +180,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         self.layers = nn.ModuleList()
         width = config.word_encoder_sizes[-1]
         for _ in range(config.num_layers):
-            self.layers.append(make_layer(width, config))
+            self.layers.append(make_layer(width, config, means=1))
             width = self.layers[-1].output_size
         sizes = [config.value_size] if config.output_projection else []
         self.projection = FeedForward(config.value_size, sizes, config.dropout)

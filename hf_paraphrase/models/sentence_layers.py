@@ -9,13 +9,30 @@ from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
 from .recurrent import fit_width
 from .sarah import scan
+from .scaled_linear import ScaledLinear
 
 __all__ = ["Gru", "SentenceAttention", "make_layer", "split"]
+
+# Means over words, which sentence vectors are too, vary about so much less than the words' vectors in a new model.
+MEAN_VARIANCE = 0.4
 
 
 def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Take the first elements for a value and the last for a key or query; they may overlap, or leave a gap."""
     return x[..., :value_size], x[..., x.shape[-1] - key_size :]
+
+
+def sum_scale(vectors: int, means: int) -> float:
+    """What keeps a layer's outputs at a variance of 1 where inputs are sums of such vectors and of means of them."""
+    return (vectors + MEAN_VARIANCE * means) ** -0.5
+
+
+def key_scale(config: HierarchicalLmConfig) -> float:
+    """What keeps the product of a query and a key at a variance of 1 if one of them is multiplied by it.
+
+    The attention itself is not scaled, and a steep one lets the smallest change in a word change all words after it.
+    """
+    return (config.key_size // config.num_heads) ** -0.5
 
 
 def attend(
@@ -48,7 +65,7 @@ class SentenceAttention(nn.Module):
     def __init__(self, input_size: int, config: HierarchicalLmConfig):
         super().__init__()
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
-        self.query = nn.Linear(input_size, config.key_size)
+        self.query = ScaledLinear(input_size, config.key_size, scale=key_scale(config))
 
     def forward(self, outputs: torch.Tensor, sentences: Ragged) -> torch.Tensor:
         """Map packed outputs `(words, input_size)` to `(sentences, value_size)`."""
@@ -69,7 +86,7 @@ class Gru(nn.Module):
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
         self.hidden_size = hidden_size
-        self.input = nn.Linear(input_size, 3 * hidden_size)
+        self.input = ScaledLinear(input_size, 3 * hidden_size)
         self.hidden = nn.Linear(hidden_size, 3 * hidden_size, bias=False)
 
     # torch.compile cannot trace packed sequences, and has nothing to gain on a fused GRU.
@@ -92,9 +109,12 @@ class Gru(nn.Module):
 
 
 class GruLayer(nn.Module):
-    """A sentence layer of `value_size` gated recurrent units, whose state is their activations."""
+    """A sentence layer of `value_size` gated recurrent units, whose state is their activations.
 
-    def __init__(self, input_size: int, config: HierarchicalLmConfig):
+    They are bounded, so its initial weights are the same whatever is added to its inputs.
+    """
+
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
         super().__init__()
         self.output_size = config.value_size
         self.gru = Gru(input_size, config.value_size)
@@ -111,6 +131,18 @@ class GruLayer(nn.Module):
         return state[rows]
 
 
+class ValuesAndKeys(ScaledLinear):
+    """The weight of a SARAh layer, whose keys, the rows behind the values, start small."""
+
+    def __init__(self, config: HierarchicalLmConfig, scale: float):
+        super().__init__(config.value_size, config.value_size + config.key_size, scale=scale)
+        self.key_scale = key_scale(config)
+
+    def initial_weight(self) -> torch.Tensor:
+        values, keys = super().initial_weight().tensor_split([self.in_features])
+        return torch.cat((values, keys * self.key_scale))
+
+
 class SarahLayer(nn.Module):
     """A Self Attentive Recurrent Array (section 2.4.3), whose state is its outputs so far.
 
@@ -119,11 +151,11 @@ class SarahLayer(nn.Module):
     512 and 256, 393,984 + 196,864 = 590,848, where the thesis prints 590,866.
     """
 
-    def __init__(self, input_size: int, config: HierarchicalLmConfig):
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
         super().__init__()
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
         self.output_size = sum(self.sizes)
-        self.output = nn.Linear(config.value_size, self.output_size)
+        self.output = ValuesAndKeys(config, sum_scale(1, means + 1))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
@@ -153,15 +185,16 @@ class TransformerLayer(nn.Module):
     it (section 3.2.2), the word's key behind it; in the decoder a word sees those before it and itself.
     """
 
-    def __init__(self, input_size: int, config: HierarchicalLmConfig):
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
         super().__init__()
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
         self.output_size = sum(self.sizes)
         self.positions = nn.Embedding(config.max_words, input_size)
         self.position_bias = nn.Parameter(torch.zeros(input_size))
-        self.query = nn.Linear(input_size, config.key_size)
-        self.key = nn.Linear(input_size, config.key_size)
-        self.value = nn.Linear(input_size, config.value_size)
+        scale = sum_scale(2, means)
+        self.query = ScaledLinear(input_size, config.key_size, scale=scale * key_scale(config))
+        self.key = ScaledLinear(input_size, config.key_size, scale=scale)
+        self.value = ScaledLinear(input_size, config.value_size, scale=scale)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
@@ -192,13 +225,13 @@ class TransformerLayer(nn.Module):
 LAYERS = {"gru": GruLayer, "sarah": SarahLayer, "transformer": TransformerLayer}
 
 
-def make_layer(input_size: int, config: HierarchicalLmConfig) -> nn.Module:
-    """Make a layer of the kind that `config.sentence_encoder` names.
+def make_layer(input_size: int, config: HierarchicalLmConfig, means: int) -> nn.Module:
+    """Make a layer of the kind that `config.sentence_encoder` names, whose inputs are sums of a vector and `means`.
 
     Its `forward(x, sentences, causal)` maps packed words `(words, input_size)` to `(words, output_size)`; its
     `step(x, state, rows, count)` one word for each of some rows, which have `count` words before it.
     """
-    return LAYERS[config.sentence_encoder](input_size, config)
+    return LAYERS[config.sentence_encoder](input_size, config, means)
 
 
 def condition(x: torch.Tensor, sentence_vectors: torch.Tensor) -> torch.Tensor:

@@ -9,9 +9,13 @@ from torch import nn
 
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
+from .scaled_linear import ScaledLinear
 from .sentence_layers import Gru
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
+
+# Of an English word or punctuation mark, in the mean.
+CHARACTERS = 4
 
 
 class FeedForward(nn.Module):
@@ -21,7 +25,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.gradient_checkpointing = False
         widths = [input_size, *sizes]
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in zip(widths, widths[1:], strict=False))
+        self.layers = nn.ModuleList(ScaledLinear(*pair) for pair in zip(widths, widths[1:], strict=False))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -36,7 +40,7 @@ class FeedForward(nn.Module):
         return x
 
 
-class Spelling(nn.Linear):
+class Spelling(ScaledLinear):
     """A linear layer over the embeddings of a word's characters, concatenated and clipped or zero-padded.
 
     Each character is multiplied by its own columns of the weight and the products are added, so that padding costs
@@ -45,7 +49,7 @@ class Spelling(nn.Linear):
 
     def __init__(self, config: HierarchicalLmConfig, out_features: int, bias: bool = True):
         self.places, self.width = config.max_characters, config.embedding_size
-        super().__init__(self.places * self.width, out_features, bias=bias)
+        super().__init__(self.places * self.width, out_features, bias, scale=(self.places / CHARACTERS) ** 0.5)
 
     def products(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         """Multiply packed characters `(characters, embedding_size)`; those behind the last place count as nothing."""
@@ -87,7 +91,7 @@ class GruSpeller(nn.Module):
         super().__init__()
         self.state_size = config.word_decoder_hidden_size
         self.gru = Gru(config.embedding_size, self.state_size)
-        self.output = nn.Linear(self.state_size, config.value_size)
+        self.output = ScaledLinear(self.state_size, config.value_size)
 
     def forward(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         return self.gru(embeddings, sizes)
