@@ -1,4 +1,7 @@
-"""The ways of decoding that a pipeline offers by name, beside transformers' own."""
+"""The ways of decoding that a pipeline offers by name, beside transformers' own.
+
+`model_cards/DECODING.md` has a table of what each gives: doubles, copies of the source, BLEU and self-BLEU.
+"""
 
 from __future__ import annotations
 
