@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase.cli_corpus import (
+from hf_paraphrase.cli.corpus import (
     Corpus,
     DataDir,
     DataFiles,
@@ -25,10 +25,10 @@ from hf_paraphrase.cli_corpus import (
     TrainedCorpus,
     choose_corpus,
 )
-from hf_paraphrase.cli_options import parse_pairs
+from hf_paraphrase.cli.options import parse_pairs
+from hf_paraphrase.evaluation.language_models import evaluate_language_model, plot_architectures
 from hf_paraphrase.files import write_text
-from hf_paraphrase.inference import load_paraphraser
-from hf_paraphrase.language_model_evaluation import evaluate_language_model, plot_architectures
+from hf_paraphrase.generation.engine import load_paraphraser
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.search import train_once
 

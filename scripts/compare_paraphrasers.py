@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase.cli_corpus import (
+from hf_paraphrase.cli.corpus import (
     DataDir,
     DataFiles,
     DatasetKwargs,
@@ -34,14 +34,14 @@ from hf_paraphrase.cli_corpus import (
     read_corpus,
     take_rows,
 )
-from hf_paraphrase.cli_options import AllowOwnPair, MeteorStages, Metrics, NumSamples, WordVectors, choose_metrics
-from hf_paraphrase.comparison import compare_paraphrasers, parse_system
-from hf_paraphrase.comparison_table import (
+from hf_paraphrase.cli.options import AllowOwnPair, MeteorStages, Metrics, NumSamples, WordVectors, choose_metrics
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.comparison import compare_paraphrasers, parse_system
+from hf_paraphrase.evaluation.comparison_table import (
     format_comparison_as_csv,
     format_comparison_as_markdown,
     plot_quality_against_diversity,
 )
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.files import write_text
 
 

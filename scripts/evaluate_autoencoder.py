@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase.cli_corpus import (
+from hf_paraphrase.cli.corpus import (
     DataDir,
     DataFiles,
     DatasetKwargs,
@@ -28,8 +28,8 @@ from hf_paraphrase.cli_corpus import (
     read_evaluated_corpus,
     take_rows,
 )
-from hf_paraphrase.document_evaluation import evaluate_autoencoder, format_document_results, plot_reconstruction
-from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.evaluation.documents import evaluate_autoencoder, format_document_results, plot_reconstruction
+from hf_paraphrase.generation.engine import load_paraphraser
 
 
 def main(

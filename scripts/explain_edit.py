@@ -11,10 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from hf_paraphrase.edit_explanation import explain_edit, format_html
+from hf_paraphrase.analysis.edits import explain_edit, format_html
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.files import write_text
-from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.generation.engine import load_paraphraser
 from hf_paraphrase.models.retrieved_pairs import load_retriever
 
 

@@ -14,9 +14,9 @@ from typing import Annotated
 import torch
 import typer
 
+from hf_paraphrase.analysis.document_vectors import embed_documents, interpolate_documents, nearest_documents
 from hf_paraphrase.datasets.sentences import split_by_rules
-from hf_paraphrase.document_vectors import embed_documents, interpolate_documents, nearest_documents
-from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.generation.engine import load_paraphraser
 from hf_paraphrase.tokenization import join_sentences
 
 

@@ -18,7 +18,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from hf_paraphrase.cli_corpus import (
+from hf_paraphrase.analysis.maps import draw_map, nearest, project, write_map_page
+from hf_paraphrase.cli.corpus import (
     DataDir,
     DataFiles,
     DatasetKwargs,
@@ -28,8 +29,7 @@ from hf_paraphrase.cli_corpus import (
     take_rows,
 )
 from hf_paraphrase.datasets.running_text import fit_sentences
-from hf_paraphrase.embedding_maps import draw_map, nearest, project, write_map_page
-from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.generation.engine import load_paraphraser
 
 
 def main(

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from hf_paraphrase.files import write_text
-from hf_paraphrase.inference import load_paraphraser
+from hf_paraphrase.generation.engine import load_paraphraser
 
 
 def main(

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import sys
 
-from hf_paraphrase.cli import main
+from hf_paraphrase.cli.app import main
 
 if __name__ == "__main__":
     main(["train", *sys.argv[1:]])

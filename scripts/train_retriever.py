@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase.cli_corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, read_corpus
+from hf_paraphrase.cli.corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, read_corpus
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from hf_paraphrase.retrieval.training import measure_recall, train_encoder
 

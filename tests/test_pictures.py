@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from hf_paraphrase import document_evaluation, language_model_evaluation, match_explanation
+from hf_paraphrase.analysis import matches
+from hf_paraphrase.analysis.maps import make_map, shorten
 from hf_paraphrase.datasets import statistics
-from hf_paraphrase.embedding_maps import make_map, shorten
+from hf_paraphrase.evaluation import documents, language_models
 from hf_paraphrase.pictures import label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import curves
 
@@ -143,7 +144,7 @@ def drawn(monkeypatch):
         figures.append(figure)
         save_figure(figure, path)
 
-    for module in (curves, document_evaluation, language_model_evaluation, match_explanation, statistics):
+    for module in (curves, documents, language_models, matches, statistics):
         monkeypatch.setattr(module, "save_figure", save)
     return figures
 
@@ -152,8 +153,8 @@ def drawn(monkeypatch):
     ("draw", "curve"),
     [
         (curves.plot_learning_curves, None),
-        (language_model_evaluation.plot_fine_tuning, None),
-        (document_evaluation.plot_reconstruction, RATES),
+        (language_models.plot_fine_tuning, None),
+        (documents.plot_reconstruction, RATES),
         (statistics.plot_lengths, Counter(range(1, 30))),
     ],
 )
@@ -172,7 +173,7 @@ def test_a_legend_hides_no_curve(draw, curve, drawn, tmp_path):
 def test_names_of_architectures_are_whole(drawn, tmp_path):
     names = [*list(RUNS)[:4], "$gru$"]
     path = tmp_path / "picture.png"
-    language_model_evaluation.plot_architectures({name: [1.7, 1.8] for name in names}, path)
+    language_models.plot_architectures({name: [1.7, 1.8] for name in names}, path)
     (figure,) = drawn
     texts = texts_of(figure)
     assert_inside(texts, figure.bbox.extents)
@@ -185,8 +186,8 @@ def test_names_of_architectures_are_whole(drawn, tmp_path):
 @pytest.mark.parametrize(("x", "y"), [(2, 2), (13, 17), (40, 50)])
 def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
     words = ["internationalization", "$x_1$", "a", "</s>"] * 20
-    grid = match_explanation.PairGrid(words[:x], words[:y], torch.randn(x, y, 2))
-    match_explanation.plot_unit(grid, tmp_path / "picture.png", 1)
+    grid = matches.PairGrid(words[:x], words[:y], torch.randn(x, y, 2))
+    matches.plot_unit(grid, tmp_path / "picture.png", 1)
     (figure,) = drawn
     assert_inside(texts_of(figure), figure.bbox.extents)
     axes = figure.axes[0]

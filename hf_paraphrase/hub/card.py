@@ -14,6 +14,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from .. import __version__
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
+from ..papers.citations import ARCHITECTURE_NOTES, ArchitectureNotes
 from .card_sections import (
     describe_course,
     describe_environment,
@@ -24,7 +25,6 @@ from .card_sections import (
     show_results,
 )
 from .checkpoint import Checkpoint
-from .papers import ARCHITECTURE_NOTES, ArchitectureNotes
 from .results import METRIC_TYPES, list_systems, make_eval_results
 
 __all__ = ["CardContent", "is_edited", "make_card", "seal"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
-from ..evaluation_notes import describe_retrieval
+from ..evaluation.notes import describe_retrieval
 from .checkpoint import Checkpoint, name_decoding
 from .results import format_score, list_systems
 

@@ -9,7 +9,7 @@ import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
 
 from ..datasets.loading import is_published
-from ..evaluation_notes import count_pairs
+from ..evaluation.notes import count_pairs
 from .checkpoint import Checkpoint, name_decoding
 
 __all__ = [

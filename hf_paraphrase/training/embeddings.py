@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from ..errors import InputError
-from ..word_vectors import load_word_vectors
+from ..tokenization.word_vectors import load_word_vectors
 
 __all__ = ["start_from_word_vectors"]
 

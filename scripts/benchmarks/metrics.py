@@ -16,7 +16,7 @@ from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy_stat
 from hf_paraphrase.metrics.rouge.scoring import rouge_statistics
 from hf_paraphrase.metrics.significance import bootstrap
 from hf_paraphrase.metrics.ter.scoring import ter_statistics
-from hf_paraphrase.word_vectors import WordVectors
+from hf_paraphrase.tokenization.word_vectors import WordVectors
 
 from .timing import Row, in_turn, seconds
 

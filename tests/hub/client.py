@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from hf_paraphrase.cli import main
+from hf_paraphrase.cli.app import main
 
 
 def run(order: dict, waits: list[float]) -> dict:

@@ -14,8 +14,8 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.hub import card as card_module
 from hf_paraphrase.hub.card import is_edited, make_card, seal
 from hf_paraphrase.hub.checkpoint import Checkpoint
-from hf_paraphrase.hub.papers import ARCHITECTURE_NOTES
 from hf_paraphrase.hub.results import list_systems, make_eval_results_yaml
+from hf_paraphrase.papers.citations import ARCHITECTURE_NOTES
 from hf_paraphrase.registration import ARCHITECTURES
 
 from .runs import PREDICTIONS, RESULTS, SUMMARY

@@ -11,7 +11,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy, embedding_greedy_statistics
-from hf_paraphrase.word_vectors import WordVectors, load_word_vectors
+from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors
 
 # Two directions, the one between them (of another length), and one against the first.
 LINES = "east 2 0\nnorth 0 1\nnortheast 3 3\nwest -1 0\n"

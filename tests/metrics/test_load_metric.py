@@ -14,7 +14,7 @@ import hf_paraphrase.metrics
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu
-from hf_paraphrase.word_vectors import WordVectors
+from hf_paraphrase.tokenization.word_vectors import WordVectors
 
 FOLDER = Path(hf_paraphrase.metrics.__file__).parent
 PREDICTIONS = ["a b c d e", ""]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hf_paraphrase.cli import main
+from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.meteor import java_variant
 from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics

@@ -22,7 +22,7 @@ from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
 from hf_paraphrase.metrics.rouge.weighted_lcs import weighted_lcs
 from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap
 from hf_paraphrase.metrics.ter.scoring import ter, ter_statistics
-from hf_paraphrase.word_vectors import WordVectors, load_word_vectors
+from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.cli import main
+from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import extras
 from hf_paraphrase.metrics.bleu.scoring import bleu

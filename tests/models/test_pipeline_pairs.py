@@ -20,7 +20,7 @@ from hf_paraphrase import (
     ParaphraseRetriever,
 )
 from hf_paraphrase.generation import select_candidates
-from hf_paraphrase.inference import generate_paraphrases
+from hf_paraphrase.generation.engine import generate_paraphrases
 from hf_paraphrase.models.candidate_selection import select_by_jaccard
 from hf_paraphrase.tokenization import train_word_tokenizer
 

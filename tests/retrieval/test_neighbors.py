@@ -5,7 +5,7 @@ import pytest
 
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.retrieval import neighbors
+from hf_paraphrase.retrieval import retriever as module
 from tests.retrieval.corpus import PAIRS, count_letters, random_pairs
 
 COLUMNS = ["retrieved_sources", "retrieved_targets", "retrieved_scores"]
@@ -84,8 +84,8 @@ def test_what_was_found_is_read_again(calls):
 
 
 def test_an_interrupted_search_goes_on_where_it_was(monkeypatch, calls):
-    monkeypatch.setattr(neighbors, "ROWS_A_FILE", 20)
-    monkeypatch.setattr(neighbors, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(module, "ROWS_A_FILE", 20)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 5)
     pairs = random_pairs(70)
     retriever = ParaphraseRetriever.from_pairs(pairs, "jaccard")
     expected = retriever.retrieve([source for source, _ in pairs], 2, exclude=[target for _, target in pairs])

@@ -9,15 +9,15 @@ from datasets import Dataset, DatasetDict
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_paraphrase import HierarchicalAutoencoderConfig, HierarchicalAutoencoderForConditionalGeneration
-from hf_paraphrase.document_evaluation import (
+from hf_paraphrase.analysis.document_vectors import embed_documents, interpolate_documents, nearest_documents
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.documents import (
     evaluate_autoencoder,
     format_document_results,
     plot_reconstruction,
     reconstruction_by_length,
     score_documents,
 )
-from hf_paraphrase.document_vectors import embed_documents, interpolate_documents, nearest_documents
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
 from hf_paraphrase.tokenization import train_document_tokenizer
 from hf_paraphrase.training.arguments import TrainingConfig

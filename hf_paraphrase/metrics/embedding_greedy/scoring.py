@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...word_vectors import WordVectors, load_word_vectors
+from ...tokenization.word_vectors import WordVectors, load_word_vectors
 from ..inputs import check_texts
 from ..sufficient_statistics import SufficientStatistics, divide
 from ..words import split_words

@@ -1,0 +1,144 @@
+"""What an editing model looked at: the retrieved pair, the paraphrase, and the weights from one to the other."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.retrieved_pairs import reads_pairs
+
+__all__ = ["EditExplanation", "explain_edit", "format_html"]
+
+
+@dataclass(frozen=True)
+class EditExplanation:
+    """An edit and its attention, as in the case study of Kazemnejad et al. 2020, Table 4.
+
+    Attributes:
+        source: x.
+        retrieved_source: p.
+        retrieved_target: q.
+        paraphrase: What the model wrote.
+        source_tokens: Tokens of x.
+        retrieved_tokens: Tokens of p.
+        output_tokens: Tokens of the paraphrase.
+        source_weights: `(output, source)`: from each output token to the tokens of x, the mean over layers and heads.
+        retrieved_weights: `(output, retrieved)`: the same to the tokens of p, whose micro edits it took; None for a
+            model without them.
+    """
+
+    source: str
+    retrieved_source: str
+    retrieved_target: str
+    paraphrase: str
+    source_tokens: list[str]
+    retrieved_tokens: list[str]
+    output_tokens: list[str]
+    source_weights: torch.Tensor
+    retrieved_weights: torch.Tensor | None
+
+
+@torch.inference_mode()
+def explain_edit(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    source: str,
+    pair: tuple[str, str],
+    **generate_kwargs,
+) -> EditExplanation:
+    """Edit a sentence by a pair, and read off where each token of the output attended to.
+
+    Args:
+        model: One that edits by retrieved pairs.
+        tokenizer: Its tokenizer.
+        source: x.
+        pair: p and q.
+        generate_kwargs: Handed to `model.generate`.
+
+    Raises:
+        InputError: The model reads no pairs or has no attention, or a text has no words.
+    """
+    if not reads_pairs(model):
+        raise InputError(f"a {type(model).__name__} edits by no retrieved pair: there is nothing to explain")
+    texts = {"input_ids": source, "retrieved_source_ids": pair[0], "retrieved_target_ids": pair[1]}
+    for name, text in texts.items():
+        if not text.strip():
+            raise InputError(f"the text of `{name}` is blank")
+    inputs = {
+        name: tokenizer(text, return_tensors="pt", verbose=False)["input_ids"].to(model.device)
+        for name, text in texts.items()
+    }
+    generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
+    # The whole output at once: beams would have to be traced back otherwise.
+    outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)
+    if outputs.cross_attentions is None:
+        raise InputError(f"this {type(model).__name__} has no attention: there is nothing to explain")
+    retrieved = outputs.get("retrieved_attentions")
+
+    def tokens(ids: torch.Tensor) -> list[str]:
+        return tokenizer.convert_ids_to_tokens(ids[0].tolist())
+
+    return EditExplanation(
+        source=source,
+        retrieved_source=pair[0],
+        retrieved_target=pair[1],
+        paraphrase=tokenizer.decode(generated[0], skip_special_tokens=True),
+        source_tokens=tokens(inputs["input_ids"]),
+        retrieved_tokens=tokens(inputs["retrieved_source_ids"]),
+        output_tokens=tokens(generated[:, 1:]),
+        source_weights=mean_weights(outputs.cross_attentions),
+        retrieved_weights=None if retrieved is None else mean_weights(retrieved),
+    )
+
+
+def mean_weights(layers: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    """The mean over layers and heads of weights `(1, heads, output, memory)`."""
+    return torch.cat(layers).float().mean(dim=(0, 1)).cpu()
+
+
+STYLE = """
+body { font: 15px/1.5 sans-serif; margin: 2em; color: #222 }
+dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
+table { border-collapse: collapse; margin-bottom: 2em } td, th { padding: .25em .5em; font-weight: normal }
+th.column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left }
+td { min-width: 2.2em; text-align: center; font-size: 12px }
+""".strip()
+
+
+def format_html(explanation: EditExplanation) -> str:
+    """A page of its own, without scripts: the four sentences, and a map of weights for p and one for x."""
+    sentences = {
+        "source x": explanation.source,
+        "retrieved p": explanation.retrieved_source,
+        "its paraphrase q": explanation.retrieved_target,
+        "paraphrase of x": explanation.paraphrase,
+    }
+    terms = "\n".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in sentences.items())
+    maps = []
+    if explanation.retrieved_weights is not None:
+        rows = _format_map(explanation.output_tokens, explanation.retrieved_tokens, explanation.retrieved_weights)
+        maps.append(f"<h2>Micro edits taken, by token of p</h2>\n{rows}")
+    rows = _format_map(explanation.output_tokens, explanation.source_tokens, explanation.source_weights)
+    maps.append(f"<h2>Attention to x</h2>\n{rows}")
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>An edit</title>\n'
+        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n"
+        + "\n".join(maps)
+        + "\n<p>Rows: tokens of the paraphrase. Weights in percent, the mean over layers and heads.</p>\n"
+        + "</body>\n</html>\n"
+    )
+
+
+def _format_map(rows: list[str], columns: list[str], weights: torch.Tensor) -> str:
+    head = "".join(f'<th class="column">{html.escape(token)}</th>' for token in columns)
+    lines = [
+        f"<tr><th>{html.escape(token)}</th>"
+        + "".join(f'<td style="background: rgba(200, 80, 20, {w:.2f})">{100 * w:.0f}</td>' for w in row.tolist())
+        + "</tr>"
+        for token, row in zip(rows, weights, strict=True)
+    ]
+    return "\n".join([f"<table>\n<tr><th></th>{head}</tr>", *lines, "</table>"])

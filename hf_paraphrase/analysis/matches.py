@@ -1,0 +1,189 @@
+"""What excites the units of a coupled LSTM: heat maps and tables of word pairs (Liu et al. 2016, section 5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..generation import engine
+from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
+from ..models.sentence_pair import split_pair
+from ..pictures import new_figure, save_figure
+
+__all__ = [
+    "ExcitingPair",
+    "PairGrid",
+    "format_exciting_pairs",
+    "load_matcher",
+    "most_exciting_pairs",
+    "plot_unit",
+    "read_grids",
+]
+
+
+class PairGrid(NamedTuple):
+    """The last block's h over two sentences.
+
+    Args:
+        x: Words of the first, its end mark included.
+        y: Words of the second.
+        h: `(len(x), len(y), units)`.
+    """
+
+    x: list[str]
+    y: list[str]
+    h: torch.Tensor
+
+
+class ExcitingPair(NamedTuple):
+    """Two words, the activation of a unit there, and both sentences."""
+
+    activation: float
+    x: str
+    y: str
+    text: str
+    text_pair: str
+
+
+def load_matcher(
+    path: str | os.PathLike,
+) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
+    """Load a coupled LSTM and its tokenizer.
+
+    Raises:
+        InputError: The folder holds no model, or one without a grid of word pairs.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    model, tokenizer = engine.load_matcher(path)
+    if not isinstance(model, CoupledLstmForSequenceClassification):
+        raise InputError(
+            f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"
+        )
+    return model, tokenizer
+
+
+@torch.inference_mode()
+def read_grids(
+    model: CoupledLstmForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Sequence[tuple[str, str]],
+) -> list[PairGrid]:
+    """Run a batch of pairs of texts through the blocks."""
+    encoded = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt", verbose=False).to(
+        model.device
+    )
+    grids = model.model(**encoded).last_hidden_state
+    sides = [
+        [ids[:length] for ids, length in zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)]
+        for side in split_pair(**encoded)
+    ]
+    return [
+        PairGrid(*map(tokenizer.convert_ids_to_tokens, (x, y)), h[: len(x), : len(y)])
+        for x, y, h in zip(*sides, grids, strict=True)
+    ]
+
+
+def most_exciting_pairs(
+    model: CoupledLstmForSequenceClassification,
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Iterable[tuple[str, str]],
+    *,
+    top: int = 5,
+    batch_size: int = 64,
+) -> list[list[ExcitingPair]]:
+    """Find the pairs of words at which each unit of the last block is most active.
+
+    Args:
+        model: A coupled LSTM.
+        tokenizer: Its tokenizer.
+        pairs: Pairs of texts to look through.
+        top: Pairs of words for each unit; each pair of words counts once, where it is most active.
+        batch_size: Pairs of texts at once.
+
+    Returns:
+        For each unit its pairs, the most exciting first. End marks do not count as words.
+    """
+    best: list[dict[tuple[str, str], ExcitingPair]] = [{} for _ in range(model.config.grid_size)]
+    remaining = iter(pairs)
+    while batch := list(islice(remaining, batch_size)):
+        for texts, grid in zip(batch, read_grids(model, tokenizer, batch), strict=True):
+            _note(best, grid, texts, top, set(tokenizer.all_special_tokens))
+        best = [dict(list(_ranked(found).items())[:top]) for found in best]
+    return [list(found.values()) for found in best]
+
+
+def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str]) -> None:
+    """Add a grid's most exciting pairs of words to those of each unit."""
+    places = [(i, j) for i, x in enumerate(grid.x) for j, y in enumerate(grid.y) if x not in marks and y not in marks]
+    if not places:
+        return
+    words = [(grid.x[i], grid.y[j]) for i, j in places]
+    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(words))}
+    # A pair of words that stands in several places counts once, where it is most active.
+    index = torch.tensor([numbers[pair] for pair in words], device=grid.h.device)
+    h = grid.h[tuple(zip(*places, strict=True))]
+    h = h.new_full((len(numbers), h.shape[1]), -torch.inf).scatter_reduce_(
+        0, index.unsqueeze(1).expand_as(h), h, "amax"
+    )
+    values, chosen = (part.t().tolist() for part in h.topk(min(top, len(h)), dim=0))
+    distinct = list(numbers)
+    for found, unit_values, unit_chosen in zip(best, values, chosen, strict=True):
+        for value, number in zip(unit_values, unit_chosen, strict=True):
+            pair = distinct[number]
+            if pair not in found or found[pair].activation < value:
+                found[pair] = ExcitingPair(value, *pair, *texts)
+
+
+def _ranked(found: dict[tuple[str, str], ExcitingPair]) -> dict[tuple[str, str], ExcitingPair]:
+    return dict(sorted(found.items(), key=lambda item: -item[1].activation))
+
+
+def format_exciting_pairs(pairs: Sequence[Sequence[ExcitingPair]]) -> str:
+    """Make the Markdown table of the paper: a unit a row, its pairs of words with their activations."""
+    lines = ["| unit | word pairs, most exciting first |", "|---:|---|"]
+    for unit, found in enumerate(pairs):
+        cells = (f"({_escape(pair.x)}, {_escape(pair.y)}) {pair.activation:.2f}" for pair in found)
+        lines.append(f"| {unit} | {', '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _escape(word: str) -> str:
+    return "".join("\\" + character if character in "\\|*_`<>[]" else character for character in word)
+
+
+def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) -> int:
+    """Draw one unit's activations over the word pairs of two sentences, as the paper's pictures do.
+
+    Args:
+        grid: From `read_grids`.
+        path: The PNG file to write.
+        unit: Which unit; None for the one with the widest range over these sentences.
+
+    Returns:
+        The unit that was drawn.
+
+    Raises:
+        InputError: There is no such unit.
+    """
+    ranges = grid.h.amax((0, 1)) - grid.h.amin((0, 1))
+    unit = int(ranges.argmax()) if unit is None else unit
+    if not 0 <= unit < len(ranges):
+        raise InputError(f"there is no unit {unit}; the model has units 0 to {len(ranges) - 1}")
+    margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
+    cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
+    figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
+    axes = figure.subplots()
+    largest = grid.h[..., unit].abs().max().item() or 1.0
+    image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
+    axes.set_yticks(range(len(grid.x)), grid.x, parse_math=False)
+    axes.set_title(f"unit {unit}")
+    figure.colorbar(image, shrink=0.8)
+    save_figure(figure, path)
+    return unit

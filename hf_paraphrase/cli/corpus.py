@@ -1,0 +1,171 @@
+"""The corpus of a command: options that are spelt alike everywhere, as `load_dataset` spells its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from .options import parse_pairs
+
+if TYPE_CHECKING:
+    import datasets
+
+    from ..training.arguments import TrainingConfig
+    from ..training.recipe import Recipe
+
+__all__ = [
+    "Corpus",
+    "DataDir",
+    "DataFiles",
+    "DatasetKwargs",
+    "DatasetName",
+    "DatasetOption",
+    "EvaluatedCorpus",
+    "EvaluatedSplit",
+    "MaxSamples",
+    "SampleSeed",
+    "TrainedCorpus",
+    "choose_corpus",
+    "read_corpus",
+    "read_evaluated_corpus",
+    "take_rows",
+]
+
+SPLITS = ("train", "validation", "test")
+
+DatasetOption = Annotated[str, typer.Option(help="Corpus, one of `hf-paraphrase datasets list`; `pairs` is your own.")]
+TrainedCorpus = Annotated[
+    str | None,
+    typer.Option(
+        help="Corpus, one of `hf-paraphrase datasets list`, in place of all that the recipe says of its own."
+    ),
+]
+EvaluatedCorpus = Annotated[
+    str | None,
+    typer.Option(help="Corpus, one of `hf-paraphrase datasets list`.  [default: what the model was trained on]"),
+]
+DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
+DataFiles = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[SPLIT=]FILE", help="File of the corpus `pairs`, for instance test=mine.csv; repeatable."),
+]
+DatasetKwargs = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
+]
+EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
+MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
+SampleSeed = Annotated[
+    int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
+]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What `load_dataset` is asked for.
+
+    Args:
+        path: The corpus.
+        name: Its configuration.
+        data_dir: Folder with its files.
+        kwargs: Further arguments, `data_files` among them.
+    """
+
+    path: str
+    name: str | None
+    data_dir: str | Path | None
+    kwargs: dict[str, Any]
+
+    def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
+        """Read all splits, or one."""
+        from ..datasets import load_dataset
+
+        return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
+
+    def describe(self, **details: Any) -> dict[str, Any]:
+        """What results say of the rows: where they come from, without the place on this machine, and `details`."""
+        return {"path": self.path, "name": self.name, "kwargs": self.kwargs, **details}
+
+
+def read_corpus(
+    dataset: str | None,
+    dataset_name: str | None,
+    data_dir: Path | None,
+    data_files: Iterable[str] | None,
+    dataset_kwargs: Iterable[str] | None,
+    trained_on: TrainingConfig | None = None,
+) -> Corpus:
+    """Read the options of a command.
+
+    Args:
+        dataset: `--dataset`; with it the other options say all there is to say, and `trained_on` nothing.
+        dataset_name: `--dataset-name`.
+        data_dir: `--data-dir`.
+        data_files: `--data-files`, each with its split or none with it.
+        dataset_kwargs: `--dataset-kwargs`.
+        trained_on: A recipe, whose corpus it is where `dataset` is None; the other options go before the recipe's.
+
+    Raises:
+        InputError: An option is misspelt.
+    """
+    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or ())
+    if data_files:
+        kwargs["data_files"] = _parse_data_files(data_files)
+    if dataset is not None:
+        return Corpus(dataset, dataset_name, data_dir, kwargs)
+    return Corpus(
+        trained_on.dataset,
+        dataset_name or trained_on.dataset_name,
+        data_dir or trained_on.data_dir,
+        {**trained_on.dataset_kwargs, **kwargs},
+    )
+
+
+def choose_corpus(recipe: Recipe, dataset: str | None, *options: Any) -> tuple[Recipe, Corpus]:
+    """A recipe with what the options of a command say of its corpus, and that corpus; arguments as `read_corpus`.
+
+    A folder given on the command line is in the corpus alone: it is this machine's, not the recipe's.
+    """
+    corpus = read_corpus(dataset, *options, trained_on=recipe.training)
+    fields = {"dataset": corpus.path, "dataset_name": corpus.name, "dataset_kwargs": corpus.kwargs}
+    return recipe.override(fields if dataset is None else {**fields, "data_dir": None}), corpus
+
+
+def read_evaluated_corpus(model: str, dataset: str | None, *options: Any) -> Corpus:
+    """As `read_corpus`; without `--dataset` it is what the model in an output folder of `train` was trained on.
+
+    Raises:
+        InputError: An option is misspelt, or the model is in no such folder.
+    """
+    return read_corpus(dataset, *options, trained_on=None if dataset else _read_training_config(model))
+
+
+def take_rows(rows: datasets.Dataset, max_samples: int | None, sample_seed: int | None = None) -> datasets.Dataset:
+    """So many rows at most: the first, or drawn at random by a seed."""
+    if sample_seed is not None:
+        rows = rows.shuffle(seed=sample_seed)
+    return rows if max_samples is None else rows.select(range(min(max_samples, len(rows))))
+
+
+def _parse_data_files(files: Iterable[str]) -> list[str] | dict[str, list[str]]:
+    """`["a.csv", "b.csv"]` as it is; `["train=a.csv", "test=b.csv"]` by split."""
+    by_split: dict[str | None, list[str]] = {}
+    for file in files:
+        split, _, path = file.partition("=")
+        by_split.setdefault(split if split in SPLITS else None, []).append(path if split in SPLITS else file)
+    if None in by_split and len(by_split) > 1:
+        raise InputError(f"--data-files: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
+    return by_split.get(None, by_split)
+
+
+def _read_training_config(model: str) -> TrainingConfig:
+    from ..training.recipe import load_recipe
+
+    if not (Path(model) / "recipe").is_dir():
+        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+    return load_recipe(Path(model) / "recipe").training

@@ -1,0 +1,111 @@
+"""The commands `hf-paraphrase datasets …`."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, read_corpus
+
+if TYPE_CHECKING:
+    import datasets
+
+    from ..datasets.statistics import LengthCounts
+
+__all__ = ["app"]
+
+# A longer cell is shortened in `preview`.
+SHOWN = 300
+
+app = typer.Typer(no_args_is_help=True, help="The corpora: which there are, what they are, and what is in them.")
+
+
+@app.command("list")
+def list_all() -> None:
+    """List the corpora.
+
+    \b
+    hf-paraphrase datasets list
+    """
+    from ..datasets.loading import CORPORA, find_builder
+
+    width = max(map(len, CORPORA))
+    for name in sorted(CORPORA):
+        summary = inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ")
+        typer.echo(f"{name:<{width}}  {summary}")
+
+
+@app.command()
+def info(name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase datasets list`.")]) -> None:
+    """Print a corpus's card: where to get it, its layout, licence, columns, splits and arguments.
+
+    \b
+    hf-paraphrase datasets info quora
+    """
+    from ..datasets import dataset_card
+
+    typer.echo(dataset_card(name).text.strip())
+
+
+@app.command()
+def preview(
+    name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase datasets list`.")],
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    rows: Annotated[int, typer.Option(min=0, help="Rows of each split to show.")] = 3,
+    plot: Annotated[Path | None, typer.Option(help="A PNG file for the distribution of the lengths.")] = None,
+) -> None:
+    """Show rows of every split and how long their texts are.
+
+    \b
+    hf-paraphrase datasets preview mscoco --data-dir data/mscoco --plot lengths.png
+    hf-paraphrase datasets preview quora --data-dir data/quora --dataset-name clean --rows 10
+    hf-paraphrase datasets preview pairs --data-files mine.csv --dataset-kwargs source_column=question
+    """
+    from ..datasets.statistics import count_lengths, plot_lengths
+
+    if plot is not None and importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--plot needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
+    splits = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs).load()
+    lengths = {split: count_lengths(content) for split, content in splits.items()}
+    for split, content in splits.items():
+        typer.echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
+        for row in content.select(range(min(rows, len(content)))):
+            typer.echo(_format_row(content, row))
+    if plot is not None:
+        split = next(iter(splits))
+        plot_lengths({f"{name}, {split}, {column}": counts for column, counts in lengths[split].items()}, plot)
+        typer.echo(f"{plot}: lengths of {split}")
+
+
+def _format_lengths(lengths: dict[str, LengthCounts]) -> str:
+    from ..datasets.statistics import describe_lengths
+
+    lines = [f"  {'words':<12}{'texts':>12}{'mean':>8}{'min':>6}{'median':>8}{'95%':>6}{'max':>8}"]
+    for column, counts in lengths.items():
+        figures = describe_lengths(counts)
+        lines.append(
+            f"  {column:<12}{figures['texts']:>12,}{figures['mean']:>8.1f}{figures['min']:>6}{figures['median']:>8}"
+            f"{figures['95%']:>6}{figures['max']:>8,}"
+        )
+    return "\n".join(lines)
+
+
+def _format_row(content: datasets.Dataset, row: dict[str, Any]) -> str:
+    from datasets import ClassLabel
+
+    lines = []
+    for column, value in row.items():
+        if isinstance(content.features[column], ClassLabel):
+            value = content.features[column].int2str(value)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"  {column:<12}{text if len(text) <= SHOWN else text[:SHOWN] + ' …'}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,140 @@
+"""The commands that share a model, show one, and show the machine."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+
+__all__ = ["app", "push_trained"]
+
+app = typer.Typer()
+
+Folder = Annotated[Path, typer.Argument(help="Checkpoint folder, such as the output folder of `train`.")]
+DatasetId = Annotated[str | None, typer.Option(help="The corpus on the Hub, for the card.  [default: its name here]")]
+License = Annotated[
+    str | None, typer.Option(help="Of the weights, as the Hub spells it.  [default: that of the training data]")
+]
+
+Language = Annotated[
+    str | None, typer.Option(help="Code of the text's language.  [default: en for a published corpus]")
+]
+
+
+@app.command()
+def push(
+    folder: Folder,
+    repo_id: Annotated[str, typer.Option(help="Repository on the Hub, made if need be: you/your-model.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch to push to, made if need be.")] = None,
+    create_pr: Annotated[
+        bool, typer.Option("--create-pr", help="Open a pull request, or push to the one an earlier push opened.")
+    ] = False,
+    replace_card: Annotated[
+        bool, typer.Option("--replace-card", help="Replace the card even if a person has edited it.")
+    ] = False,
+    dataset_id: DatasetId = None,
+    license: License = None,
+    language: Language = None,
+) -> None:
+    """Share a checkpoint on the Hub: weights, tokenizer, code, recipe, results and card, in one commit.
+
+    \b
+    hf-paraphrase push runs/first --repo-id you/first
+    hf-paraphrase push runs/first --repo-id you/first --create-pr
+
+    The token is that of `hf auth login` or of HF_TOKEN. What fails is tried again; the same command finishes a push
+    that failed for good, and sends nothing twice. A README.md in the folder is the card; without one, one is written
+    from the checkpoint's files, which `card` shows.
+    """
+    from ..hub.push import push_to_hub
+
+    address = push_to_hub(
+        folder,
+        repo_id,
+        private=private,
+        revision=revision,
+        create_pr=create_pr,
+        replace_card=replace_card,
+        dataset_id=dataset_id,
+        license=license,
+        language=language,
+    )
+    typer.echo(address)
+
+
+def push_trained(folder: Path, repo_id: str, private: bool) -> None:
+    """Push what a training wrote, once; a failure is said and does no harm."""
+    from accelerate import PartialState
+
+    from ..hub.push import PushError, push_to_hub
+
+    if not PartialState().is_main_process:
+        return
+    try:
+        typer.echo(push_to_hub(folder, repo_id, private=private))
+    except (PushError, InputError) as error:
+        command = ["hf-paraphrase", "push", str(folder), "--repo-id", repo_id, *(["--private"] if private else [])]
+        print(
+            f"warning: {folder} is trained but not pushed: {error}\nto push it: {shlex.join(command)}", file=sys.stderr
+        )
+
+
+@app.command()
+def card(
+    folder: Folder,
+    repo_id: Annotated[str | None, typer.Option(help="Repository that the card is for.")] = None,
+    output: Annotated[Path | None, typer.Option(help="A file to write it to; else it is printed.")] = None,
+    dataset_id: DatasetId = None,
+    license: License = None,
+    language: Language = None,
+) -> None:
+    """Write the card that `push` would, to read it first or to edit it.
+
+    \b
+    hf-paraphrase card runs/first --repo-id you/first --output runs/first/README.md
+    """
+    from ..files import write_text
+    from ..hub.card import make_card
+    from ..hub.checkpoint import read_checkpoint
+
+    text = str(make_card(read_checkpoint(folder), repo_id, dataset_id, license, language))
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+@app.command()
+def info(
+    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a repository.")] = None,
+) -> None:
+    """Show a checkpoint's architecture, sizes, training and results without loading its weights.
+
+    \b
+    hf-paraphrase info runs/first
+    hf-paraphrase info you/first
+    """
+    from ..hub.checkpoint import read_checkpoint
+    from ..hub.describe import describe_checkpoint
+
+    typer.echo(describe_checkpoint(read_checkpoint(model, revision)))
+
+
+@app.command()
+def env() -> None:
+    """Print versions and devices, for a bug report.
+
+    \b
+    hf-paraphrase env
+    """
+    from ..training.environment import report_environment
+
+    for name, value in report_environment().items():
+        typer.echo(f"- {name}: {value}")

@@ -1,0 +1,151 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+__all__ = [
+    "AllowOwnPair",
+    "Decoding",
+    "DiversityPenalty",
+    "ExcludeSource",
+    "Fidelity",
+    "Metrics",
+    "Lowercase",
+    "MeteorStages",
+    "MeteorVariant",
+    "NumBeamGroups",
+    "NumSamples",
+    "Tokenize",
+    "WordVectors",
+    "choose_metrics",
+    "parse_decoding",
+    "parse_pairs",
+]
+
+Metrics = Annotated[
+    str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
+]
+Lowercase = Annotated[
+    bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
+]
+Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
+WordVectors = Annotated[
+    Path | None, typer.Option(help="Word vectors for embedding_greedy: text such as GloVe's, or word2vec's .bin.")
+]
+MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
+MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam or dips.")]
+NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
+DiversityPenalty = Annotated[
+    float | None, typer.Option(min=0, help="What a word costs diverse_beam for each group before that took it.")
+]
+Fidelity = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
+]
+AllowOwnPair = Annotated[
+    bool,
+    typer.Option("--allow-own-pair", help="Edit by pairs that share a row's source or reference too, as papers do."),
+]
+ExcludeSource = Annotated[
+    bool | None,
+    typer.Option(
+        "--exclude-source/--allow-source",
+        help="Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
+    ),
+]
+NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
+
+
+def choose_metrics(
+    metrics: str,
+    *,
+    lowercase: bool,
+    tokenize: str,
+    word_vectors: Path | None,
+    meteor_variant: str,
+    meteor_stages: str,
+) -> dict[str, Any]:
+    """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
+
+    Raises:
+        InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
+    """
+    names = [name.strip() for name in metrics.split(",")]
+    if "embedding_greedy" in names and word_vectors is None:
+        raise InputError(
+            "embedding_greedy needs word vectors; give --word-vectors, a file such as GloVe's or word2vec's .bin"
+        )
+    stages = tuple(meteor_stages.split(","))
+    if "meteor" in names and meteor_variant == "nltk":
+        from ..metrics.meteor.nltk_variant import check_stages
+
+        check_stages(stages, "--meteor-stages")
+    words = {"tokenize": tokenize, "lowercase": lowercase}
+    options = {
+        **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
+        "ter": {"case_sensitive": not lowercase},
+        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
+        "embedding_greedy": {"word_vectors": word_vectors, **words},
+    }
+    return {"metrics": names, "options": options}
+
+
+def parse_decoding(
+    decoding: str,
+    num_beams: Iterable[int],
+    *,
+    num_beam_groups: int | None,
+    diversity_penalty: float | None,
+    fidelity: float | None,
+    exclude_source: bool | None = None,
+) -> dict[str, Any]:
+    """What `generate_paraphrases` and the pipeline take for a decoding, from the options of the command line.
+
+    Raises:
+        InputError: There is no such decoding, an option is another's, or the groups do not divide the beams.
+    """
+    from ..models.decodings import DECODINGS
+
+    if decoding not in DECODINGS:
+        raise InputError(f"--decoding must be one of {', '.join(DECODINGS)}, not {decoding}")
+    grouped = {"num_beam_groups": num_beam_groups, "diversity_penalty": diversity_penalty}
+    for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": fidelity})):
+        given = [name for name, value in options.items() if value is not None]
+        if given and decoding != owner:
+            raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
+    if exclude_source is not None and decoding == "beam":
+        raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
+    for width in num_beams:
+        if num_beam_groups is not None and width % num_beam_groups:
+            raise InputError(f"--num-beam-groups {num_beam_groups} does not divide --num-beams {width}")
+    options = {**grouped, "fidelity": fidelity, "exclude_source": exclude_source}
+    options["decoding"] = None if decoding == "beam" else decoding
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would.
+
+    Args:
+        option: The option's name, for errors.
+        pairs: Its values.
+
+    Raises:
+        InputError: One of them has no `=`.
+    """
+    from ..training.fields import parse_scalar
+
+    parsed = {}
+    for pair in pairs:
+        key, has_value, value = pair.partition("=")
+        if not has_value:
+            raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
+        parsed[key] = parse_scalar(value)
+    return parsed

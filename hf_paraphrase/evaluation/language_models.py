@@ -1,0 +1,145 @@
+"""How well language models of sentences predict a split, in nits per character, and charts of several of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..files import write_text
+from ..metrics.nits_per_character.scoring import nits_per_character_statistics
+from ..metrics.significance import bootstrap
+from ..models.precision import at_least_single
+from ..pictures import add_legend, curve_style, new_figure, save_figure, wrap
+from ..training.batching import PairCollator
+from ..training.curves import evaluations_of
+from ..training.environment import describe_environment
+from ..training.tasks.language_model import encode_documents
+
+__all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
+
+
+@torch.inference_mode()
+def evaluate_language_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Dataset,
+    *,
+    objective: str = "next_sentence",
+    max_samples: int | None = None,
+    batch_size: int = 64,
+    n_samples: int = 1000,
+    seed: int = 12345,
+    output_dir: str | os.PathLike | None = None,
+    split: str = "test",
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Score what follows every sentence, or the sentence itself, in nits per character.
+
+    Args:
+        model: A hierarchical language model.
+        tokenizer: Its tokenizer.
+        documents: Rows of `sentences`.
+        objective: "next_sentence" or "autoencode", as the model was trained.
+        max_samples: At most so many examples, evenly spaced over the documents.
+        batch_size: Examples at once.
+        n_samples: Resampled splits for the 95% interval.
+        seed: Of those.
+        output_dir: Where to write `results-SPLIT.json`; None to write nothing.
+        split: Name of the split.
+        data: Where the rows come from, as `load_dataset` spells it.
+
+    Returns:
+        What the file holds: `model`, `data`, `objective`, `scores` with a row for `nits_per_character`, `environment`.
+
+    Raises:
+        InputError: There is no example.
+    """
+    model.eval()
+    rows = encode_documents(documents, tokenizer, objective, max_samples)
+    collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
+    for start in range(0, len(rows), batch_size):
+        part = rows.__getitems__(list(range(start, min(start + batch_size, len(rows)))))
+        batch = {name: tensor.to(model.device) for name, tensor in collate(part).items()}
+        logits = at_least_single(model(**batch).logits)
+        losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
+        characters += [len(row["labels"]) for row in part]
+    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
+    score = bootstrap(statistics, n_samples=n_samples, seed=seed)
+    results = {
+        "model": {
+            "name": model.name_or_path,
+            "model_type": model.config.model_type,
+            "num_parameters": model.num_parameters(),
+        },
+        "data": {**(data or {}), "split": split, "rows": len(rows), "characters": sum(characters)},
+        "objective": objective,
+        "scores": [
+            {
+                "metric": "nits_per_character",
+                "score": score.score,
+                "low": score.low,
+                "high": score.high,
+                "signature": statistics.signature,
+            }
+        ],
+        "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
+    }
+    if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        write_text(Path(output_dir) / f"results-{split}.json", json.dumps(results, indent=2) + "\n")
+    return results
+
+
+def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
+    """Draw nits per character of several architectures, a dot a run, the best mean first (Traynor 2018, figure 3.2).
+
+    Args:
+        results: Name of each architecture, and the figure of each of its runs.
+        path: The PNG file to write.
+    """
+    # Names stand beside their rows: turned ones, under columns, take half of the picture and are hard to read.
+    figure = new_figure(7, 1.2 + 0.4 * len(results))
+    axes = figure.subplots()
+    axes.grid(True, alpha=0.3)
+    names = sorted(results, key=lambda name: sum(results[name]) / len(results[name]))
+    for place, name in enumerate(names):
+        axes.plot(results[name], [place] * len(results[name]), "o", color="tab:blue")
+    axes.set_yticks(range(len(names)), [wrap(name, 40) for name in names], parse_math=False)
+    axes.set(xlabel="test set, nits per character", ylim=(len(names) - 0.5, -0.5))
+    save_figure(figure, path)
+
+
+def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
+    """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
+
+    Args:
+        runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
+        path: The PNG file to write.
+
+    Raises:
+        FileNotFoundError: A folder holds no `log_history.jsonl`.
+        InputError: A run never validated.
+    """
+    figure = new_figure()
+    axes = figure.subplots()
+    lines = []
+    for number, (name, run) in enumerate(runs.items()):
+        evaluations = evaluations_of(name, run)
+        epochs, style = [entry["epoch"] for entry in evaluations], curve_style(number)
+        lines += axes.plot(epochs, [entry["eval_loss"] for entry in evaluations], **style, label=name)
+        if "eval_general_loss" in evaluations[0]:
+            general = [entry["eval_general_loss"] for entry in evaluations]
+            axes.plot(epochs, general, **style | {"linestyle": "--", "marker": ""})
+            axes.set_title("solid: target set, dashed: general set")
+    axes.set(xlabel="epoch", ylabel="nits per character")
+    axes.grid(True, alpha=0.3)
+    add_legend(axes, lines)
+    save_figure(figure, path)

@@ -1,0 +1,196 @@
+"""A split and a model of sentence pairs -> labels or scores of the pairs, what they are worth, and the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..files import write_text
+from ..generation.engine import load_matcher, match_pairs
+from ..metrics.classification.scoring import classification, classification_statistics
+from ..metrics.ranking.scoring import ranking_statistics
+from ..metrics.significance import bootstrap
+from ..metrics.sufficient_statistics import SufficientStatistics
+from ..papers.figures import find_matching_rows
+from ..training.environment import describe_environment
+
+__all__ = ["evaluate_matcher", "format_matching_results"]
+
+
+def evaluate_matcher(
+    model: PreTrainedModel | str | os.PathLike,
+    tokenizer: PreTrainedTokenizerBase | None,
+    dataset: Dataset,
+    validation: Dataset | None = None,
+    *,
+    batch_size: int = 64,
+    n_samples: int = 1000,
+    seed: int = 12345,
+    output_dir: str | os.PathLike | None = None,
+    split: str = "test",
+    data: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Label the pairs of a split, or rank its candidates, and score that.
+
+    Labels: accuracy; of two labels also F1 with the threshold that is best on `validation`, and the largest F1 that
+    any threshold gives on the split itself, which papers report and which is a bound. Rankings: P@1, MRR, MAP.
+
+    Args:
+        model: Any `AutoModelForSequenceClassification`, or where to load one from.
+        tokenizer: Its tokenizer; None for the one saved with a model that is given by its path.
+        dataset: Rows of `sentence1`, `sentence2` and `label`; or of `query`, `candidates` and `relevance` (1 for each
+            right candidate) or `label` (the place of the right one).
+        validation: Such rows to choose the threshold of F1 with; without them, it is 0.5.
+        batch_size: Pairs at once.
+        n_samples: Resampled test sets for the 95% intervals.
+        seed: Seed of that sampling.
+        output_dir: Where to write `predictions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
+        split: Name of the split.
+        data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
+
+    Returns:
+        What `results-SPLIT.json` holds: `model`, `data`, `scores` (each with `metric`, `score`, `low`, `high`,
+        `signature`), `paper` (published rows, if any), `seconds`, `pairs_per_second`, `environment`.
+
+    Raises:
+        InputError: Rows of other columns, no tokenizer, or a model of another kind than the rows.
+    """
+    if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+    if not isinstance(model, PreTrainedModel):
+        model, saved_tokenizer = load_matcher(model)
+        tokenizer = tokenizer or saved_tokenizer
+    if tokenizer is None:
+        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    environment = describe_environment(model.device)
+    is_ranking = _check_columns(model, dataset)
+
+    started = time.perf_counter()
+    first, second = _texts(dataset, is_ranking)
+    logits = match_pairs(model, tokenizer, first, second, batch_size=batch_size)
+    seconds = time.perf_counter() - started
+    if is_ranking:
+        sizes = [len(candidates) for candidates in dataset["candidates"]]
+        outputs = [scores.tolist() for scores in logits[:, 0].split(sizes)]
+        references = dataset["relevance" if "relevance" in dataset.column_names else "label"]
+        statistics = ranking_statistics(outputs, references)
+    else:
+        outputs, threshold = logits.softmax(-1).tolist(), 0.5
+        if validation is not None and model.config.num_labels == 2:
+            threshold = _best_threshold(model, tokenizer, validation, batch_size)
+        statistics = _label_statistics(logits.softmax(-1), dataset["label"], threshold)
+
+    results = {
+        "model": {
+            "name": model.name_or_path,
+            "model_type": model.config.model_type,
+            "num_parameters": model.num_parameters(),
+            "num_parameters_without_embeddings": model.num_parameters() - model.get_input_embeddings().weight.numel(),
+        },
+        "data": {**(data or {}), "split": split, "rows": len(dataset)},
+        "scores": [_interval(name, entry, n_samples, seed) for name, entry in statistics.items()],
+        "paper": [row._asdict() for row in find_matching_rows(model.config, (data or {}).get("path"))],
+        "seconds": seconds,
+        "pairs_per_second": len(first) / seconds,
+        "environment": {"batch_size": batch_size, "seed": seed, **environment},
+    }
+    if output_dir is not None:
+        rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_text(Path(output_dir) / f"predictions-{split}.jsonl", text)
+        write_text(
+            Path(output_dir) / f"results-{split}.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n"
+        )
+    return results
+
+
+def format_matching_results(results: dict[str, Any]) -> str:
+    """The scores as text: a line for each system, ours first, the published rows below."""
+    data, scores = results["data"], results["scores"]
+    metrics = [row["metric"] for row in scores]
+    systems = [
+        (
+            results["model"]["name"] or "this model",
+            [f"{row['score']:.3f} ± {(row['high'] - row['low']) / 2:.3f}" for row in scores],
+        ),
+        *(
+            (row["model"], [f"{row['scores'][metric]:.3f}" if metric in row["scores"] else "-" for metric in metrics])
+            for row in results["paper"]
+        ),
+    ]
+    label = max(len(system) for system, _ in systems)
+    return "\n".join(
+        [
+            f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
+            *(
+                f"{system:<{label}}" + "".join(f"  {cell:>15}" for cell in cells)
+                for system, cells in [("", metrics), *systems]
+            ),
+            f"pairs a second: {results['pairs_per_second']:.1f}",
+            *(f"{row['metric']}: {row['signature']}" for row in scores),
+        ]
+    )
+
+
+def _check_columns(model: PreTrainedModel, dataset: Dataset) -> bool:
+    """Whether the rows are queries with candidates; refuse what the model cannot score."""
+    columns = set(dataset.column_names)
+    is_ranking = {"query", "candidates"} <= columns and bool({"relevance", "label"} & columns)
+    if not is_ranking and not {"sentence1", "sentence2", "label"} <= columns:
+        raise InputError(
+            f"the dataset has the columns {dataset.column_names}; needed are `sentence1`, `sentence2` and `label`, or "
+            "`query`, `candidates` and `label`"
+        )
+    if is_ranking != (model.config.num_labels == 1):
+        kinds = ("labels pairs", "scores candidates")
+        raise InputError(f"the model {kinds[not is_ranking]}, but the dataset is for one that {kinds[is_ranking]}")
+    return is_ranking
+
+
+def _texts(dataset: Dataset, is_ranking: bool) -> tuple[list[str], list[str]]:
+    if not is_ranking:
+        return list(dataset["sentence1"]), list(dataset["sentence2"])
+    pairs = [(row["query"], candidate) for row in dataset for candidate in row["candidates"]]
+    return [query for query, _ in pairs], [candidate for _, candidate in pairs]
+
+
+def _best_threshold(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, validation: Dataset, batch_size: int
+) -> float:
+    logits = match_pairs(model, tokenizer, *_texts(validation, False), batch_size=batch_size)
+    scores = logits.softmax(-1)[:, 1].tolist()
+    return classification(scores, validation["label"], threshold=0.5)["max_f1_threshold"]
+
+
+def _label_statistics(
+    probabilities: torch.Tensor, labels: list[int], threshold: float
+) -> dict[str, SufficientStatistics]:
+    statistics = classification_statistics(probabilities.argmax(-1).tolist(), labels)
+    if probabilities.shape[1] > 2:
+        return statistics
+    scores = probabilities[:, 1].tolist()
+    best = classification(scores, labels, threshold=threshold)["max_f1_threshold"]
+    by_threshold = {"f1": threshold, "max_f1": best}
+    return {"accuracy": statistics["accuracy"]} | {
+        name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in by_threshold.items()
+    }
+
+
+def _interval(name: str, statistics: SufficientStatistics, n_samples: int, seed: int) -> dict[str, Any]:
+    result = bootstrap(statistics, n_samples=n_samples, seed=seed)
+    return {
+        "metric": name,
+        "score": result.score,
+        "low": result.low,
+        "high": result.high,
+        "signature": statistics.signature,
+    }

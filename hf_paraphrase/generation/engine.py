@@ -1,0 +1,333 @@
+"""Running a trained model over many texts: loading, generating in batches, perplexity, matching pairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm.auto import tqdm
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BatchEncoding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TextClassificationPipeline,
+)
+from transformers.tokenization_utils_base import LARGE_INTEGER
+
+from ..errors import InputError
+from ..metrics.perplexity.scoring import perplexity
+from ..models.decodings import find_decoding
+from ..models.outside_words import OpenTokenizer, copies_words, decode_with_words
+from ..models.retrieved_pairs import choose
+from .selection import load_matching_pipeline
+
+__all__ = [
+    "compute_perplexity",
+    "decode_with_unknown",
+    "generate_candidates",
+    "generate_paraphrases",
+    "generate_several",
+    "load_matcher",
+    "load_paraphraser",
+    "match_pairs",
+]
+
+
+def load_paraphraser(
+    path: str | os.PathLike, device: str | torch.device | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a sequence-to-sequence model and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or the name of a Hub repository.
+        device: Where to put the model; None for the GPU where there is one.
+
+    Raises:
+        InputError: The folder holds no model or no tokenizer.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    return _load(AutoModelForSeq2SeqLM, path, device)
+
+
+def load_matcher(
+    path: str | os.PathLike, device: str | torch.device | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
+    return _load(AutoModelForSequenceClassification, path, device)
+
+
+def _load(
+    auto_class: type, path: str | os.PathLike, device: str | torch.device | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    try:
+        model = auto_class.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        if Path(path).is_dir():
+            raise InputError(f"{path} holds no model that can be loaded: {error}") from error
+        raise FileNotFoundError(f"{path} is neither a checkpoint folder nor a Hub repository within reach") from error
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(path)
+
+
+def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
+    message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise InputError(message) from error
+    # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise InputError(message)
+    return tokenizer
+
+
+def generate_paraphrases(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
+) -> list[str]:
+    """One output for each source, in their order: the chosen one of what `generate_candidates` gives."""
+    return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
+
+
+def generate_candidates(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    num_candidates: int | None = None,
+    select: str = "score",
+    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    **generate_kwargs: Any,
+) -> list[list[str]]:
+    """The outputs to choose from for each source, in their order, the chosen one first.
+
+    A source that is empty or white space gets empty outputs without asking the model.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
+        batch_size: Sources at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        num_candidates: Outputs to choose from, from a beam at least as wide.
+        select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
+        matcher: The model that "matcher" asks.
+        generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
+    """
+    if select == "matcher":
+        matcher = load_matching_pipeline(matcher)
+    several = generate_several(
+        model, tokenizer, sources, num_candidates or 1, batch_size=batch_size, pairs=pairs, **generate_kwargs
+    )
+    rows = [row for row, text in enumerate(sources) if text.strip()]
+    places = choose(select, [sources[row] for row in rows], [several[row] for row in rows], matcher)
+    for row, place in zip(rows, places, strict=True):
+        several[row].insert(0, several[row].pop(place))
+    return several
+
+
+def generate_several(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    count: int,
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    decoding: str = "beam",
+    keep_unknown: bool = False,
+    **generate_kwargs: Any,
+) -> list[list[str]]:
+    """Several outputs for each source, the likeliest first; from a beam at least as wide.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        sources: Texts, as `generate_paraphrases` takes them.
+        count: Outputs of each.
+        batch_size: Sources at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        decoding: How: a name out of `models.decodings.DECODINGS`.
+        keep_unknown: Whether the outputs keep the mark of unknown words.
+        generate_kwargs: Handed to `model.generate`.
+    """
+    several = [[""] * count for _ in sources]
+    if count > 1:
+        beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
+        generate_kwargs |= {"num_beams": max(count, beams), "num_return_sequences": count}
+    generate_kwargs["custom_generate"] = find_decoding(decoding)
+    rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    with _inference(model):
+        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
+            inputs = _encode(tokenizer, [sources[row] for row in rows])
+            words = [{} for _ in rows]
+            if pairs is not None and copies_words(model):
+                encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
+                inputs.update(encoded)
+            else:
+                inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
+            for row, known in zip(rows, words, strict=True):
+                several[row] = [
+                    decode_with_unknown(tokenizer, sequence)
+                    if keep_unknown
+                    else decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
+                    for sequence in islice(ids, count)
+                ]
+    return several
+
+
+def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    """Turn ids into text without the special tokens, but for the mark of unknown words.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: What it read, or a model wrote.
+    """
+    skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+    # A tokenizer that knows every word may call another mark its unknown one.
+    skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    return tokenizer.decode([number for number in ids if number not in skipped]).strip()
+
+
+def compute_perplexity(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> dict[str, float]:
+    """How well the model predicts each target from its source: exp of the mean cross-entropy of all target tokens.
+
+    Words outside the vocabulary are unknown words for all models alike, for one that copies too.
+
+    Args:
+        model: Any sequence-to-sequence model whose `loss` is the mean over the labels of a batch.
+        tokenizer: Its tokenizer; perplexities compare between models with one tokenizer only.
+        sources: Texts.
+        targets: One text for each source. Rows where either is empty are left out.
+        batch_size: Rows at once.
+        pairs: For each source the pair to edit it by, for a model that does so.
+
+    Returns:
+        `perplexity`, and `tokens`: how many target tokens, end marks included, it is the mean over.
+
+    Raises:
+        InputError: No row has text on both sides.
+    """
+    rows_with_text = [
+        row for row, pair in enumerate(zip(sources, targets, strict=True)) if all(text.strip() for text in pair)
+    ]
+    if not rows_with_text:
+        raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
+    total, tokens = 0.0, 0
+    with _inference(model):
+        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
+            inputs = _encode(tokenizer, [sources[row] for row in rows])
+            inputs.update(_encode_pairs(tokenizer, pairs, rows))
+            encoded = _encode(tokenizer, text_target=[targets[row] for row in rows])
+            labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
+            loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
+            count = int((labels != -100).sum())
+            total, tokens = total + loss.item() * count, tokens + count
+    return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
+
+
+def match_pairs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    batch_size: int = 64,
+) -> torch.Tensor:
+    """Label or score pairs of sentences, in their order; pairs of like length share a batch.
+
+    Args:
+        model: Any model for sequence classification.
+        tokenizer: Its tokenizer.
+        first: Texts.
+        second: As many texts; of a pair longer than `tokenizer.model_max_length` the longer text is cut.
+        batch_size: Pairs at once.
+
+    Returns:
+        Logits, `(pairs, num_labels)`.
+    """
+    logits = torch.empty(len(first), model.config.num_labels)
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    with _inference(model):
+        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
+            pairs = ([texts[row] for row in rows] for texts in (first, second))
+            inputs = tokenizer(*pairs, padding=True, truncation=limited, return_tensors="pt")
+            logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
+    return logits
+
+
+def _batches(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str
+) -> Iterator[list[int]]:
+    """Rows of like length together, the longest first: what does not fit into memory fails at once."""
+    encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
+    lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
+    rows = sorted(rows, key=lengths.__getitem__, reverse=True)
+    with tqdm(total=len(rows), desc=description, unit="sentence", disable=None) as progress:
+        for start in range(0, len(rows), batch_size):
+            batch = rows[start : start + batch_size]
+            yield batch
+            progress.update(len(batch))
+
+
+def _encode(tokenizer: PreTrainedTokenizerBase, texts: list[str] | None = None, **kwargs: Any) -> BatchEncoding:
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    encoded = tokenizer(texts, padding=True, truncation=limited, return_tensors="pt", **kwargs)
+    return BatchEncoding({name: encoded[name] for name in ("input_ids", "attention_mask")})
+
+
+def _encode_pairs(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]] | None, rows: list[int]
+) -> dict[str, torch.Tensor]:
+    if pairs is None:
+        return {}
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
+        inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
+    return inputs
+
+
+def _encode_pairs_openly(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
+) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
+    """As `_encode_pairs`, for a model that copies: with each pair's words outside the vocabulary."""
+    limited = tokenizer.model_max_length < LARGE_INTEGER
+    tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
+    encoded = [
+        encode(pairs[row], truncation=limited)["input_ids"] for encode, row in zip(tokenizers, rows, strict=True)
+    ]
+    inputs = {}
+    for side, name in enumerate(("retrieved_source", "retrieved_target")):
+        padded = tokenizer.pad({"input_ids": [ids[side] for ids in encoded]}, return_tensors="pt")
+        inputs |= {f"{name}_ids": padded["input_ids"], f"{name}_mask": padded["attention_mask"]}
+    return inputs, [encode.words for encode in tokenizers]
+
+
+@contextmanager
+def _inference(model: PreTrainedModel) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+
+from hf_paraphrase import ParaphraseRetriever
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation import comparison
+from hf_paraphrase.evaluation.comparison import COPIED, System, compare_paraphrasers, parse_system
+from hf_paraphrase.evaluation.comparison_table import format_comparison_as_csv, format_comparison_as_markdown
+from hf_paraphrase.generation.engine import generate_candidates, load_paraphraser
+from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
+from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
+from hf_paraphrase.metrics.score_table import score_systems
+from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
+from hf_paraphrase.papers.figures import find_compared_rows
+from tests.models.test_pipeline_pairs import tiny_fset
+from tests.models.tiny import save, tiny_bart, tiny_t5
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "compare_paraphrasers.py"
+PAIRS = [
+    ("how do i learn to cook ?", "how do i cook faster ?"),
+    ("the cat sat on the mat", "on the mat sat a cat"),
+    ("a dog sat", "the dog sat"),
+    ("can you make bread ?", "do you make bread ?"),
+    ("make bread", "bread to make"),
+]
+ROWS = {"source": [source for source, _ in PAIRS], "target": [target for _, target in PAIRS]}
+OPTIONS = {"num_beams": 3, "num_candidates": 3, "select": "jaccard", "max_new_tokens": 7}
+METRIC_OPTIONS = {"meteor": {"stages": ("exact",)}}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    return {"bart": save(tiny_bart(), folder / "bart"), "t5": save(tiny_t5(), folder / "t5")}
+
+
+def compare(folders, output_dir, names=("bart", "t5"), **kwargs):
+    return compare_paraphrasers(
+        [System(name, folders[name]) for name in names],
+        Dataset.from_dict(ROWS),
+        output_dir,
+        **{"options": OPTIONS, "metric_options": METRIC_OPTIONS, "n_samples": 50, "n_trials": 50} | kwargs,
+        data={"path": "quora"},
+    )
+
+
+@pytest.fixture(scope="module")
+def compared(folders, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("comparison")
+    return compare(folders, folder), folder
+
+
+def texts_of(folder: Path) -> ScoredTexts:
+    (path,) = folder.glob("predictions-*.jsonl")
+    return read_scored_texts([path])
+
+
+def test_scores_and_p_values_are_those_of_the_score_table(compared):
+    results, folder = compared
+    bart, t5, copied = results["systems"]
+    assert [bart["name"], t5["name"], copied["name"]] == ["bart", "t5", COPIED]
+    references = [[target] for target in ROWS["target"]]
+    others = {"t5": texts_of(folder / "t5"), COPIED: ScoredTexts([ROWS["source"]], references, ROWS["source"])}
+    for entry in (t5, copied):
+        rows = score_systems(
+            others[entry["name"]],
+            texts_of(folder / "bart"),
+            metrics=("rouge", "bleu", "meteor", "pinc"),
+            options={"bleu": {"lowercase": True}, "pinc": {"lowercase": True}, **METRIC_OPTIONS},
+            n_samples=50,
+            n_trials=50,
+        )
+        for row in rows:
+            expected = {"score": row.score, "low": row.low, "high": row.high, "p_value": row.p_value}
+            assert entry["scores"][row.metric] == expected
+            against = bart["scores"][row.metric]
+            assert against["p_value"] is None and against["score"] == row.against
+            assert results["signatures"][row.metric] == row.signature
+    assert copied["scores"]["pinc"]["score"] == 0
+
+
+def test_diversity_is_of_the_outputs(compared, folders):
+    results, folder = compared
+    for entry in results["systems"][:2]:
+        predictions = texts_of(folder / entry["name"]).runs[0]
+        candidates = generate_candidates(*load_paraphraser(folders[entry["name"]]), ROWS["source"], **OPTIONS)
+        assert [texts[0] for texts in candidates] == predictions
+        assert {len(texts) for texts in candidates} == {3}
+        alike = self_bleu(candidates, lowercase=True)
+        expected = {name: alike[name] for name in ("self_bleu_2", "self_bleu_4")}
+        words = distinct_n(predictions, lowercase=True)
+        expected |= {name: words[name] for name in ("distinct_1", "distinct_2")}
+        assert entry["diversity"] == {"signature": alike["signature"], **expected}
+        assert entry["num_parameters"] > 1000 and entry["sentences_per_second"] > 0
+        assert entry["decoding"]["num_candidates"] == 3
+
+
+def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch):
+    results, folder = compared
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "evaluate_paraphraser", lambda *args, **kwargs: pytest.fail("evaluated again"))
+        again = compare(folders, folder, against="t5")
+        assert again["systems"][0]["sentences_per_second"] == results["systems"][0]["sentences_per_second"]
+        assert again["systems"][1]["scores"]["bleu_4"]["p_value"] is None
+        assert again["systems"][0]["scores"]["bleu_4"]["p_value"] > 0
+        with pytest.raises(InputError, match="bart holds an evaluation with other settings"):
+            compare(folders, folder, options=OPTIONS | {"num_beams": 4})
+    (folder / "bart" / "results-test.json").unlink()
+    asked = []
+    monkeypatch.setattr(comparison, "evaluate_paraphraser", lambda path, *args, **kwargs: asked.append(path) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        compare(folders, folder)
+    assert asked == [folders["bart"]]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"names": ("bart", "bart")}, "names of their own: bart, bart"),
+        ({"against": "gpt"}, "no system is called gpt; there are: bart, t5"),
+    ],
+)
+def test_systems_have_to_be_told_apart(folders, tmp_path, kwargs, message):
+    with pytest.raises(InputError, match=message):
+        compare(folders, tmp_path, **kwargs)
+
+
+def test_a_system_may_have_options_of_its_own():
+    assert parse_system("bart=runs/bart") == System("bart", "runs/bart", {})
+    system = parse_system("wide bart=runs/a=b,num_beams=10,select=score,length_penalty=0.5")
+    assert system == System("wide bart", "runs/a=b", {"num_beams": 10, "select": "score", "length_penalty": 0.5})
+
+
+@pytest.mark.parametrize("text", ["runs/bart", "=runs/bart", "bart=", "bart=runs/bart,num_beams", "a/b=runs/bart"])
+def test_a_system_that_cannot_be_read(text):
+    with pytest.raises(InputError, match="NAME=PATH"):
+        parse_system(text)
+
+
+def test_the_table_marks_what_differs_and_has_the_papers_rows(compared):
+    results, _ = compared
+    results = json.loads(json.dumps(results))
+    for entry in results["systems"][1:]:
+        for score in entry["scores"].values():
+            score["p_value"] = 0.9
+    # Two systems are tested by six scores each: the smallest p-value counts twelve times, the next eleven times.
+    results["systems"][1]["scores"]["bleu_4"] |= {"score": 20.04, "low": 19.0, "high": 21.5, "p_value": 0.0041}
+    results["systems"][1]["scores"]["bleu_2"]["p_value"] = 0.0046
+    results["systems"][1]["scores"]["rougeL"]["p_value"] = 0.0001  # is computed and not shown
+    results["environment"]["n_trials"] = 10_000
+    text = format_comparison_as_markdown(results, "python x.py")
+    lines = [line.split("|")[1:-1] for line in text.splitlines()]
+    rows = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if cells}
+    assert "after Holm's correction for the 12 tests of this table" in text and "nothing could be marked" not in text
+    assert "The paper's METEOR is another METEOR" in text
+    assert rows["system"][:6] == ["ROUGE-2", "ROUGE-1", "BLEU-4", "BLEU-2", "METEOR", "PINC"]
+    assert rows["t5"][2] == "20.0 ± 1.2*" and not rows["t5"][3].endswith("*")
+    assert not any(cell.endswith("*") for cell in rows["bart"])
+    assert rows["Kazemnejad et al. 2020, FSET"][:5] == ["39.55", "66.17", "33.46", "51.03", "38.57"]
+    assert rows["Kazemnejad et al. 2020, DNPG, as reported"][2:6] == ["25.03", "-", "-", "-"]
+    assert rows[COPIED][6] == rows[COPIED][9] == rows[COPIED][10] == rows[COPIED][11] == "-"
+    assert rows["system"][9] == "chosen by" and rows["bart"][9] == rows["t5"][9] == "jaccard of 3"
+
+    table = list(csv.DictReader(io.StringIO(format_comparison_as_csv(results))))
+    assert [row["source"] for row in table] == ["measured"] * 3 + ["published"] * 9
+    assert (table[1]["bleu_4"], table[1]["bleu_4_p"], table[0]["bleu_4_p"]) == ("20.04", "0.0041", "")
+    assert float(table[1]["bleu_4_holm"]) == pytest.approx(12 * 0.0041) and table[0]["bleu_4_holm"] == ""
+    assert float(table[1]["bleu_2_holm"]) == pytest.approx(11 * 0.0046)
+    assert [row["chosen_by"] for row in table[:3]] == ["jaccard of 3", "jaccard of 3", "-"]
+    results["environment"]["n_trials"] = 200
+    assert "show no p below 0.060 after the correction: nothing" in format_comparison_as_markdown(results, "")
+    assert (table[-1]["bleu_4"], table[-1]["pinc"]) == ("33.46", "")
+
+
+def test_metrics_are_chosen_and_models_that_edit_get_no_own_pair(folders, tmp_path):
+    model = tiny_fset()
+    pairs = [*PAIRS, ("a cat", "the cat"), ("bread", "make bread now")]
+    retriever = ParaphraseRetriever.from_pairs(pairs, encoder="jaccard")
+    retriever.save_pretrained(Path(save(model, tmp_path / "fset")) / "retriever")
+    results = compare(
+        folders | {"fset": str(tmp_path / "fset")}, tmp_path / "out", names=("bart", "fset"), metrics=("ter", "bleu")
+    )
+    assert list(results["signatures"]) == ["ter", "bleu_4", "bleu_2"]
+    assert "retrieval" not in results["systems"][0]
+    assert results["systems"][1]["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 5}
+    text = format_comparison_as_markdown(results, "")
+    assert text.startswith("| system | BLEU-4 | BLEU-2 | ter | self-BLEU-2 |") and "another METEOR" not in text
+    assert "source or reference were left out: fset." in text
+    with pytest.raises(InputError, match="unknown metric 'blue'"):
+        compare(folders, tmp_path / "other", metrics=("blue",))
+
+
+def test_published_rows_are_those_of_the_corpus():
+    assert len(find_compared_rows("quora")) == 9 and len(find_compared_rows("twitter_url")) == 8
+    assert find_compared_rows("mscoco") == find_compared_rows(None) == []
+    assert find_compared_rows("twitter_url")[-1].scores["rouge2"] == 32.04
+
+
+def test_one_command_writes_it_all(folders, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["scripts/compare_paraphrasers.py", "bart=…"])
+    runpy.run_path(str(SCRIPT))["main"](
+        [f"bart={folders['bart']},max_new_tokens=5", f"t5={folders['t5']},max_new_tokens=4,num_beams=4"],
+        dataset="synthetic_questions",
+        output_dir=tmp_path / "out",
+        max_samples=4,
+        sample_seed=1,
+        num_candidates=2,
+        num_beams=2,
+        meteor_stages="exact",
+        n_samples=20,
+        n_trials=20,
+    )
+    assert capsys.readouterr().out == (tmp_path / "out" / "comparison.md").read_text()
+    results = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert results["data"]["rows"] == 4 and results["data"]["sample_seed"] == 1
+    # Kazemnejad et al. 2020 keep the output most like the source; that is asked for, not done unasked.
+    assert [entry["decoding"]["select"] for entry in results["systems"][:2]] == ["score", "score"]
+    assert results["environment"]["n_trials"] == 20
+    widths = [entry["decoding"]["num_beams"] for entry in results["systems"][:2]]
+    assert widths == [2, 4]
+    assert set(results["environment"]) >= {"seed", "device", "commit", "date"}
+    assert (tmp_path / "out" / "comparison.csv").is_file()
+    assert (tmp_path / "out" / "comparison.png").stat().st_size > 5000

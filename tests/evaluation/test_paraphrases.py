@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+
+from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation import paraphrases
+from hf_paraphrase.evaluation.paraphrases import _count_repeats, evaluate_paraphraser, format_results
+from hf_paraphrase.generation.engine import compute_perplexity, generate_paraphrases, generate_several
+from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.score_files import ScoredTexts
+from hf_paraphrase.metrics.score_table import score_systems
+from tests.models.test_pipeline_pairs import tiny_fset
+from tests.models.tiny import tiny_bart, word_tokenizer
+
+ROWS = {
+    "source": ["How do i learn to cook ?", "", "what is the best way to make bread ?", "can you cook ?"],
+    "references": [
+        ["what is the best way to learn to cook ?", "how can i learn to cook ?"],
+        ["how do you make bread ?"],
+        ["how do i make bread quickly ?", "what is the way to make bread ?", "can you make bread ?"],
+        ["do you cook ?", "is it you who can cook ?"],
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("evaluation")
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict:
+    return evaluate_paraphraser(
+        tiny_bart(),
+        word_tokenizer(),
+        Dataset.from_dict(ROWS),
+        num_beams=[1, 4],
+        batch_size=2,
+        max_new_tokens=7,
+        metrics=("bleu", "pinc"),
+        n_samples=20,
+        output_dir=folder / "new" / "folder",
+        data={"path": "mscoco", "name": None},
+    )
+
+
+def test_scores_are_those_of_the_score_table(results: dict) -> None:
+    model, tokenizer = tiny_bart(), word_tokenizer()
+    for entry, width in zip(results["generation"], (1, 4), strict=True):
+        predictions = generate_paraphrases(model, tokenizer, ROWS["source"], num_beams=width, max_new_tokens=7)
+        assert entry["scores"] == score(predictions, ROWS["references"])
+        assert entry["decoding"]["num_beams"] == width
+        assert entry["decoding"]["max_new_tokens"] == 7
+        assert entry["sentences_per_second"] == pytest.approx(4 / entry["seconds"])
+    first = [texts[0] for texts in ROWS["references"]]
+    assert results["perplexity"] == pytest.approx(
+        compute_perplexity(model, tokenizer, ROWS["source"], first), rel=1e-4
+    )
+
+
+def score(predictions: list[str], references: list[list[str]]) -> list[dict]:
+    options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}}
+    texts = ScoredTexts([predictions], references, ROWS["source"])
+    rows = score_systems(texts, metrics=("bleu", "pinc"), options=options, n_samples=20)
+    return [
+        {name: getattr(row, name) for name in ("metric", "score", "low", "high", "selection_variance", "signature")}
+        for row in rows
+    ]
+
+
+def test_baselines(results: dict) -> None:
+    copied = results["baselines"]["copy_source"]
+    assert copied == score(ROWS["source"], ROWS["references"])
+    assert {row["metric"]: row["score"] for row in copied}["bleu_4"] == pytest.approx(
+        bleu(ROWS["source"], ROWS["references"], lowercase=True)["score"]
+    )
+    references = [[source, *texts[1:]] for source, texts in zip(ROWS["source"], ROWS["references"], strict=True)]
+    first = [texts[0] for texts in ROWS["references"]]
+    assert results["baselines"]["first_reference"] == score(first, references)
+
+
+def test_files(results: dict, folder: Path) -> None:
+    folder = folder / "new" / "folder"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "predictions-test-beam1.jsonl",
+        "predictions-test-beam4.jsonl",
+        "results-test.json",
+    ]
+    assert json.loads((folder / "results-test.json").read_text()) == results
+    rows = [json.loads(line) for line in (folder / "predictions-test-beam4.jsonl").read_text().splitlines()]
+    assert [row["source"] for row in rows] == ROWS["source"]
+    assert [row["references"] for row in rows] == ROWS["references"]
+    assert rows[1]["prediction"] == ""
+    assert score([row["prediction"] for row in rows], ROWS["references"]) == results["generation"][1]["scores"]
+
+
+def test_results_say_what_was_done(results: dict) -> None:
+    assert results["data"] == {"path": "mscoco", "name": None, "split": "test", "rows": 4}
+    assert results["model"]["model_type"] == "bart"
+    assert results["model"]["num_parameters"] == tiny_bart().num_parameters()
+    assert results["environment"]["device"] == "cpu"
+    assert set(results["environment"]) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
+    assert all("lc" in row["signature"] for row in results["generation"][0]["scores"])
+
+
+def test_table(results: dict) -> None:
+    lines = format_results(results).splitlines()
+    assert lines[0].startswith("mscoco, split test, 4 rows")
+    assert lines[1].split() == ["bleu_4", "bleu_2", "pinc"]
+    assert lines[2].startswith("this model, beam 1 ")
+    assert all(line.count("±") == 3 for line in lines[2:6])
+    assert not any("Prakash" in line for line in lines)
+    paper = [{"model": "Prakash et al. 2016", "num_beams": 5, "scores": {"bleu_4": 36.7}}]
+    table = format_results({**results, "paper": paper})
+    assert table.splitlines()[6].split() == ["Prakash", "et", "al.", "2016,", "beam", "5", "36.7", "-", "-"]
+
+
+def test_diverse_decoding(tmp_path: Path) -> None:
+    rows, model, tokenizer = Dataset.from_dict(ROWS), tiny_bart(), word_tokenizer()
+    options = {"decoding": "diverse_beam", "diversity_penalty": 2.0, "max_new_tokens": 7}
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, num_beams=[4], num_return_sequences=3, n_samples=20, output_dir=tmp_path, **options
+    )
+    (entry,) = results["generation"]
+    assert {**options, "num_return_sequences": 3, "num_beams": 4}.items() <= entry["decoding"].items()
+    expected = generate_several(model, tokenizer, ROWS["source"], 3, num_beams=4, **options)
+    lines = (tmp_path / "predictions-test-diverse_beam4.jsonl").read_text().splitlines()
+    assert [json.loads(line)["predictions"] for line in lines] == expected
+    assert [json.loads(line)["prediction"] for line in lines] == [group[0] for group in expected]
+    table = format_results(results)
+    assert "this model, diverse_beam 4 " in table and "self-BLEU-2 of 3 outputs a row" in table
+    repeats = entry["repeats"]
+    line = f"rows with a double among 3 outputs: {repeats['doubles']}, with a copy of the source: {repeats['copies']}"
+    assert line in table.splitlines()
+    with pytest.raises(InputError, match="`num_return_sequences` must be 1"):
+        evaluate_paraphraser(model, tokenizer, rows, num_return_sequences=3, num_candidates=3)
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    with pytest.raises(InputError, match="raise `num_neighbors`"):
+        evaluate_paraphraser(tiny_fset(), tokenizer, rows, retriever=retriever, num_return_sequences=3)
+
+
+def test_rows_with_doubles_and_copies() -> None:
+    outputs = [("How  do I?", "how do i ?"), ("a", "b"), ("c b", "b c"), ("x", "x")]
+    assert _count_repeats(["do i", "A", "b  C", "x"], outputs) == {"doubles": 2, "copies": 3}
+
+
+def test_path_and_single_target(tmp_path: Path) -> None:
+    tiny_bart().save_pretrained(tmp_path)
+    word_tokenizer().save_pretrained(tmp_path)
+    rows = Dataset.from_dict({"source": ["how do i cook ?"], "target": ["how to cook ?"]})
+    options = {"bleu": {"lowercase": False}}
+    results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options, max_new_tokens=5)
+    assert results["model"]["name"] == str(tmp_path)
+    (copied, _) = results["baselines"]["copy_source"]
+    assert copied["score"] == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
+    assert "case:mixed" in copied["signature"]
+
+
+def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
+    rows = Dataset.from_dict(ROWS)
+    model = ResidualLstmForConditionalGeneration(
+        ResidualLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=8, hidden_size=8)
+    )
+    results = evaluate_paraphraser(
+        model, word_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
+    )
+    (row,) = results["paper"]
+    assert (row["num_beams"], row["scores"]["bleu_4"], row["scores"]["ter"]) == (5, 36.7, 52.3)
+
+
+def test_an_unknown_metric_stops_it_before_the_work() -> None:
+    with pytest.raises(InputError, match="unknown metric 'blue'"):
+        evaluate_paraphraser("nowhere", None, Dataset.from_dict(ROWS), metrics=["blue"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"source": ["a"], "text": ["b"]}, r"the dataset has the columns \['source', 'text'\]"),
+        ({"source": [], "references": []}, "nothing to score"),
+        ({"source": ["a", "b"], "references": [["x"], []]}, r"references\[1\] is an empty list"),
+    ],
+)
+def test_rows_that_cannot_be_scored(rows: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate_paraphraser(tiny_bart(), word_tokenizer(), Dataset.from_dict(rows))
+
+
+def test_a_model_without_tokenizer() -> None:
+    with pytest.raises(InputError, match="tokenizer is missing"):
+        evaluate_paraphraser(tiny_bart(), None, Dataset.from_dict(ROWS))
+
+
+PAIRS = [
+    ("the cat sat", "a cat sat"),
+    ("the dog sat", "the dog on the mat"),
+    ("how do i learn ?", "how learn faster ?"),
+    ("the mat", "the mat sat"),
+    ("what is a dog ?", "is it a dog ?"),
+    ("how do i cook ?", "how to cook ?"),
+]
+
+
+def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
+    rows = Dataset.from_dict(
+        {
+            "source": ["the cat on the mat", "a dog sat", "how do i learn faster ?", "the mat"],
+            "references": [["a cat on a mat"], ["the dog sat"], ["how learn faster ?"], ["a mat"]],
+            "in_train": [True, False, True, False],
+        }
+    )
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    options = {"num_beams": [2], "num_neighbors": [1, 3], "num_candidates": 2, "select": "jaccard", "n_samples": 20}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, retriever=retriever, group_by="in_train", output_dir=tmp_path, **options
+    )
+    one, three = results["generation"]
+    assert [one["num_neighbors"], three["num_neighbors"]] == [1, 3]
+    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] < 100.1
+    assert (
+        one["groups"].keys()
+        == {"in_train=False", "in_train=True"}
+        == results["baselines"]["copy_source_groups"].keys()
+    )
+    assert one["groups"]["in_train=True"]["rows"] == 2
+    own = [[source, *texts] for source, texts in zip(rows["source"], rows["references"], strict=True)]
+    nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"], exclude_sentences=own)]
+    choice = {"num_candidates": 2, "select": "jaccard"}
+    expected = generate_paraphrases(model, tokenizer, rows["source"], pairs=nearest, num_beams=2, **choice)
+    lines = (tmp_path / "predictions-test-beam2.jsonl").read_text().splitlines()
+    assert [json.loads(line)["prediction"] for line in lines] == expected
+    assert (tmp_path / "predictions-test-beam2-neighbors3.jsonl").is_file()
+    table = format_results(results)
+    assert "beam 2, 3 pairs a row" in table and "self-BLEU-2 of 3 outputs a row" in table
+    # Appendix A.2 has a model for each K: one model's rows are not those.
+    assert "K = " not in table and "not the K of Kazemnejad et al. 2020" in table
+    with pytest.raises(InputError, match="9, but the retriever has 6 pairs"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[9])
+    with pytest.raises(InputError, match="6, but fewer pairs were found that share no sentence with their row"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, num_neighbors=[6])
+    with pytest.raises(InputError, match="no column in_dev"):
+        evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, group_by="in_dev")
+    model.save_pretrained(tmp_path / "alone")
+    tokenizer.save_pretrained(tmp_path / "alone")
+    with pytest.raises(InputError, match="no folder retriever"):
+        evaluate_paraphraser(tmp_path / "alone", None, rows)
+
+
+def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retriever knows each row's own pair, that pair the other way round, and one that shares its source."""
+    rows = Dataset.from_dict(
+        {
+            "source": ["the cat sat", "how do i learn ?", ""],
+            "references": [["a cat", "A  cat sat"], ["how learn faster ?"], ["the mat"]],
+        }
+    )
+    memory = [
+        *PAIRS,
+        ("A cat sat", "the cat sat"),
+        ("the  Cat sat", "a dog on the mat"),
+        ("how do i learn ?", "is it faster ?"),
+    ]
+    retriever = ParaphraseRetriever.from_pairs(memory, encoder="jaccard")
+    shown: list[list[tuple[str, str]]] = []
+    generate = paraphrases.generate_candidates
+
+    def record(*args: object, pairs: list[tuple[str, str]], **kwargs: object) -> list[list[str]]:
+        shown.append(pairs)
+        return generate(*args, pairs=pairs, **kwargs)
+
+    monkeypatch.setattr(paraphrases, "generate_candidates", record)
+    options = {"num_beams": [1], "num_neighbors": [3], "n_samples": 20, "max_new_tokens": 4}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, **options)
+    assert results["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 3}
+    assert "(for 3 of 3 rows there are any) were left out" in format_results(results)
+    own = [{"the cat sat", "a cat", "a cat sat"}, {"how do i learn ?", "how learn faster ?"}]
+    for row, sentences in enumerate(own):
+        pairs = [nearest[row] for nearest in shown]
+        assert len(set(pairs)) == 3
+        assert all(" ".join(text.lower().split()) not in sentences for pair in pairs for text in pair)
+
+    shown.clear()
+    allowed = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, allow_own_pair=True, **options)
+    assert allowed["retrieval"] == {"allow_own_pair": True, "rows_with_own_pair": 3}
+    assert "were allowed, the answer itself too" in format_results(allowed)
+    assert list(shown[0][:2]) == [PAIRS[0], PAIRS[2]]
+    assert allowed["perplexity"] != results["perplexity"]
