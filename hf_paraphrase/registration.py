@@ -1,91 +1,189 @@
+"""What architectures there are, and how transformers comes to know them.
+
+Registering imports transformers and torch, which takes seconds, and means nothing until somebody uses transformers.
+So the later of the two imports does it: `import hf_paraphrase` where transformers is there already, else that of
+transformers itself, as soon as it is whole. What uses neither, such as `hf-paraphrase --help`, waits for neither.
+"""
+
 from __future__ import annotations
 
-from typing import Any
-
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    pipelines,
-)
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
-from .models.configuration_coupled_lstm import CoupledLstmConfig
-from .models.configuration_edit_lstm import EditLstmConfig
-from .models.configuration_fset import FsetConfig
-from .models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from .models.configuration_hierarchical_lm import HierarchicalLmConfig
-from .models.configuration_pair_lstm import PairLstmConfig
-from .models.configuration_residual_lstm import ResidualLstmConfig
-from .models.modeling_coupled_lstm import CoupledLstmForSequenceClassification, CoupledLstmModel
-from .models.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
-from .models.modeling_fset import FsetForConditionalGeneration, FsetModel
-from .models.modeling_hierarchical_autoencoder import (
-    HierarchicalAutoencoderForConditionalGeneration,
-    HierarchicalAutoencoderModel,
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "register", "register_with_transformers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """An architecture: its classes, and what it can do.
+
+    They stand in `models/configuration_X.py`, `models/modeling_X.py` and, where it has a tokenizer of its own,
+    `models/tokenization_X.py`, where X is its `model_type`.
+
+    Attributes:
+        model_type: As `config.json` names it.
+        config: Its configuration class.
+        models: The model class that each of transformers' Auto classes loads.
+        tokenizer: Its tokenizer class; None where any tokenizer will do.
+        reads_pairs: Whether it edits its input by a retrieved pair.
+        copy_field: The field of its configuration that makes it copy words of that pair, those outside its
+            vocabulary too; None where it never does.
+        embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
+    """
+
+    model_type: str
+    config: str
+    models: Mapping[str, str] = field(default_factory=dict)
+    tokenizer: str | None = None
+    reads_pairs: bool = False
+    copy_field: str | None = None
+    embeds_sentences: bool = False
+
+    @property
+    def labels_pairs(self) -> bool:
+        """Whether it labels or scores pairs of sentences."""
+        return "AutoModelForSequenceClassification" in self.models
+
+    def copies_words(self, config: PreTrainedConfig) -> bool:
+        """Tell whether a model of this architecture copies words of the retrieved pair.
+
+        Args:
+            config: The model's.
+        """
+        return self.copy_field is not None and bool(getattr(config, self.copy_field))
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """The module of each of its classes, within this package."""
+        kinds = dict.fromkeys(self.models.values(), "modeling") | {self.config: "configuration"}
+        if self.tokenizer is not None:
+            kinds[self.tokenizer] = "tokenization"
+        return {name: f"models.{kind}_{self.model_type}" for name, kind in kinds.items()}
+
+    @property
+    def config_class(self) -> type[PreTrainedConfig]:
+        """The configuration class itself."""
+        return self.load(self.config)
+
+    @property
+    def model_classes(self) -> dict[type, type[PreTrainedModel]]:
+        """The model class itself that each Auto class loads."""
+        import transformers
+
+        return {getattr(transformers, auto): self.load(model) for auto, model in self.models.items()}
+
+    def load(self, name: str) -> type:
+        """Import one of its classes."""
+        return getattr(importlib.import_module(f".{self.modules[name]}", __package__), name)
+
+
+ARCHITECTURES = (
+    Architecture(
+        model_type="coupled_lstm",
+        config="CoupledLstmConfig",
+        models={
+            "AutoModel": "CoupledLstmModel",
+            "AutoModelForSequenceClassification": "CoupledLstmForSequenceClassification",
+        },
+    ),
+    Architecture(
+        model_type="pair_lstm",
+        config="PairLstmConfig",
+        models={"AutoModelForSequenceClassification": "PairLstmForSequenceClassification"},
+    ),
+    Architecture(
+        model_type="residual_lstm",
+        config="ResidualLstmConfig",
+        models={"AutoModel": "ResidualLstmModel", "AutoModelForSeq2SeqLM": "ResidualLstmForConditionalGeneration"},
+    ),
+    Architecture(
+        model_type="fset",
+        config="FsetConfig",
+        models={"AutoModel": "FsetModel", "AutoModelForSeq2SeqLM": "FsetForConditionalGeneration"},
+        reads_pairs=True,
+    ),
+    Architecture(
+        model_type="edit_lstm",
+        config="EditLstmConfig",
+        models={"AutoModel": "EditLstmModel", "AutoModelForSeq2SeqLM": "EditLstmForConditionalGeneration"},
+        reads_pairs=True,
+        copy_field="copy",
+    ),
+    Architecture(
+        model_type="hierarchical_autoencoder",
+        config="HierarchicalAutoencoderConfig",
+        models={
+            "AutoModel": "HierarchicalAutoencoderModel",
+            "AutoModelForSeq2SeqLM": "HierarchicalAutoencoderForConditionalGeneration",
+        },
+    ),
+    Architecture(
+        model_type="hierarchical_lm",
+        config="HierarchicalLmConfig",
+        models={"AutoModel": "HierarchicalLmModel", "AutoModelForSeq2SeqLM": "HierarchicalLmForConditionalGeneration"},
+        tokenizer="HierarchicalLmTokenizer",
+        embeds_sentences=True,
+    ),
 )
-from .models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
-from .models.modeling_pair_lstm import PairLstmForSequenceClassification
-from .models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
-from .models.pipeline_text2text import Text2TextGenerationPipeline
-from .models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
-
-__all__ = ["ARCHITECTURES", "register"]
-
-# Every architecture's configuration, with the model class that each Auto class loads for it.
-ARCHITECTURES: dict[type[PreTrainedConfig], dict[type, type[PreTrainedModel]]] = {
-    CoupledLstmConfig: {
-        AutoModel: CoupledLstmModel,
-        AutoModelForSequenceClassification: CoupledLstmForSequenceClassification,
-    },
-    PairLstmConfig: {AutoModelForSequenceClassification: PairLstmForSequenceClassification},
-    ResidualLstmConfig: {
-        AutoModel: ResidualLstmModel,
-        AutoModelForSeq2SeqLM: ResidualLstmForConditionalGeneration,
-    },
-    FsetConfig: {AutoModel: FsetModel, AutoModelForSeq2SeqLM: FsetForConditionalGeneration},
-    EditLstmConfig: {AutoModel: EditLstmModel, AutoModelForSeq2SeqLM: EditLstmForConditionalGeneration},
-    HierarchicalAutoencoderConfig: {
-        AutoModel: HierarchicalAutoencoderModel,
-        AutoModelForSeq2SeqLM: HierarchicalAutoencoderForConditionalGeneration,
-    },
-    HierarchicalLmConfig: {
-        AutoModel: HierarchicalLmModel,
-        AutoModelForSeq2SeqLM: HierarchicalLmForConditionalGeneration,
-    },
-}
 
 
-class NoDefaultModel(dict):
-    """Stands where `pipeline()` looks up a task's default model, and says that this task has none."""
+def architecture_of(config: PreTrainedConfig) -> Architecture:
+    """Look up what a model is and can do; one that is not of this package can do nothing of what is asked here.
 
-    def __getitem__(self, name: str) -> Any:
-        raise InputError("text2text-generation has no default model: pass `model=` a folder or a Hub repository")
+    Args:
+        config: The model's configuration.
+    """
+    known = (row for row in ARCHITECTURES if row.model_type == config.model_type)
+    return next(known, Architecture(model_type=config.model_type, config=type(config).__name__))
+
+
+def register_with_transformers() -> None:
+    """Register the package's architectures now if transformers is imported, and else when it is."""
+    if "transformers" in sys.modules:
+        register()
+    else:
+        sys.meta_path.insert(0, TransformersFinder())
 
 
 def register() -> None:
     """Make transformers' Auto classes and `pipeline("text2text-generation")` find what this package has.
 
-    Importing this module calls it (`deferred` says when that is); calling it again changes nothing.
+    `register_with_transformers` says when it is called; calling it again changes nothing.
     """
-    for config_class, model_classes in ARCHITECTURES.items():
-        AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+    from transformers import AutoConfig, AutoTokenizer
+
+    for row in ARCHITECTURES:
+        config_class = row.config_class
+        AutoConfig.register(row.model_type, config_class, exist_ok=True)
         config_class.register_for_auto_class()
-        for auto_class, model_class in model_classes.items():
+        for auto_class, model_class in row.model_classes.items():
             auto_class.register(config_class, model_class, exist_ok=True)
             # Saving then puts the code beside the weights, for `trust_remote_code=True`.
             model_class.register_for_auto_class(auto_class)
-    AutoTokenizer.register(HierarchicalLmConfig, HierarchicalLmTokenizer, exist_ok=True)
-    HierarchicalLmTokenizer.register_for_auto_class()
+        if row.tokenizer is not None:
+            tokenizer_class = row.load(row.tokenizer)
+            AutoTokenizer.register(config_class, tokenizer_class, exist_ok=True)
+            tokenizer_class.register_for_auto_class()
     register_pipeline()
 
 
 def register_pipeline() -> None:
     """Bring back the task that transformers 5 dropped; where it exists, as in transformers 4, leave it alone."""
+    from transformers import AutoModelForSeq2SeqLM, pipelines
+
+    from .models.pipeline_text2text import Text2TextGenerationPipeline
+
     tasks = pipelines.PIPELINE_REGISTRY.supported_tasks
     if "text2text-generation" in tasks:
         return
@@ -101,4 +199,33 @@ def register_pipeline() -> None:
     getattr(pipelines, "REMOVED_TASKS", {}).pop("text2text-generation", None)
 
 
-register()
+class NoDefaultModel(dict):
+    """Stands where `pipeline()` looks up a task's default model, and says that this task has none."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise InputError("text2text-generation has no default model: pass `model=` a folder or a Hub repository")
+
+
+class TransformersFinder(MetaPathFinder):
+    """Finds transformers as the other finders do, and adds to its loader what follows on the import.
+
+    The parent package is imported before any of its modules, so that nothing of transformers is half imported then.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "transformers":
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None:
+            load = spec.loader.exec_module
+
+            def load_and_register(module: ModuleType) -> None:
+                load(module)
+                sys.meta_path.remove(self)
+                register()
+
+            spec.loader.exec_module = load_and_register
+        return spec

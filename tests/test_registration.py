@@ -1,28 +1,99 @@
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import transformers
-from transformers import AutoConfig, pipeline
+from transformers import AutoConfig, BartConfig, pipeline
 from transformers.pipelines import PIPELINE_REGISTRY, REMOVED_TASKS
 
 import hf_paraphrase
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.registration import ARCHITECTURES, register, register_pipeline
+from hf_paraphrase.models.embedding_paraphraser import embeds_sentences
+from hf_paraphrase.models.outside_words import copies_words
+from hf_paraphrase.models.retrieved_pairs import reads_pairs
+from hf_paraphrase.models.sentence_pair import SentencePairPreTrainedModel
+from hf_paraphrase.registration import ARCHITECTURES, Architecture, architecture_of, register, register_pipeline
+from tests.models.tiny import tiny_model
 
 TASK = "text2text-generation"
+every_architecture = pytest.mark.parametrize("row", ARCHITECTURES, ids=lambda row: row.model_type)
+# What others rely on; a new row adds its own.
+PUBLIC_NAMES = [
+    "CoupledLstmConfig",
+    "CoupledLstmForSequenceClassification",
+    "CoupledLstmModel",
+    "EditLstmConfig",
+    "EditLstmForConditionalGeneration",
+    "EditLstmModel",
+    "FsetConfig",
+    "FsetForConditionalGeneration",
+    "FsetModel",
+    "HierarchicalAutoencoderConfig",
+    "HierarchicalAutoencoderForConditionalGeneration",
+    "HierarchicalAutoencoderModel",
+    "HierarchicalLmConfig",
+    "HierarchicalLmForConditionalGeneration",
+    "HierarchicalLmModel",
+    "HierarchicalLmTokenizer",
+    "PairLstmConfig",
+    "PairLstmForSequenceClassification",
+    "ParaphraseRetriever",
+    "ResidualLstmConfig",
+    "ResidualLstmForConditionalGeneration",
+    "ResidualLstmModel",
+    "Text2TextGenerationPipeline",
+    "dataset_card",
+    "list_datasets",
+    "list_metrics",
+    "load_dataset",
+    "load_metric",
+    "register",
+    "train_word_tokenizer",
+]
 
 
-@pytest.mark.parametrize("config_class", ARCHITECTURES, ids=lambda config_class: config_class.model_type)
-def test_auto_classes_know_every_architecture(config_class):
-    config = AutoConfig.for_model(config_class.model_type)
-    assert type(config) is config_class
-    for auto_class, model_class in ARCHITECTURES[config_class].items():
-        assert auto_class._model_mapping[config_class] is model_class
-        assert model_class.config_class is config_class
+@every_architecture
+def test_auto_classes_know_every_architecture(row):
+    config = AutoConfig.for_model(row.model_type)
+    assert type(config) is row.config_class and row.config_class.model_type == row.model_type
+    assert list(row.models) == [auto_class.__name__ for auto_class in row.model_classes]
+    for auto_class, model_class in row.model_classes.items():
+        assert auto_class._model_mapping[row.config_class] is model_class
+        assert model_class.config_class is row.config_class
         assert hf_paraphrase.__getattr__(model_class.__name__) is model_class
+
+
+@every_architecture
+def test_every_row_tells_what_its_models_do(row):
+    """The pipeline, which travels without the rows, sees the same in the model itself."""
+    head = list(row.model_classes.values())[-1]
+    model = tiny_model(row.config_class, head)
+    assert architecture_of(model.config) is row
+    assert reads_pairs(model) == row.reads_pairs
+    assert embeds_sentences(model) == row.embeds_sentences
+    assert isinstance(model, SentencePairPreTrainedModel) == row.labels_pairs
+    assert ("copy" in model.config.to_dict()) == (row.copy_field is not None)
+    for copies in (False, True):
+        if row.copy_field is not None:
+            setattr(model.config, row.copy_field, copies)
+        assert row.copies_words(model.config) == copies_words(model) == (copies and row.copy_field is not None)
+
+
+def test_other_models_do_none_of_it():
+    row = architecture_of(BartConfig())
+    assert row == Architecture(model_type="bart", config="BartConfig")
+    assert not any([row.reads_pairs, row.embeds_sentences, row.labels_pairs, row.copies_words(BartConfig())])
+
+
+def test_no_family_is_without_its_row():
+    """It would be neither registered nor public."""
+    files = Path(hf_paraphrase.__file__).parent.glob("models/modeling_*.py")
+    assert {file.stem.removeprefix("modeling_") for file in files} == {row.model_type for row in ARCHITECTURES}
 
 
 def test_the_task_is_back():
@@ -61,11 +132,19 @@ def test_no_default_model():
 
 def test_public_names():
     assert hf_paraphrase.__all__ == sorted(hf_paraphrase.__all__)
+    assert set(PUBLIC_NAMES) <= set(hf_paraphrase.__all__)
     assert set(hf_paraphrase.MODULES) == set(hf_paraphrase.__all__) <= set(dir(hf_paraphrase))
     for name in hf_paraphrase.__all__:
         assert getattr(hf_paraphrase, name).__name__ == name
     with pytest.raises(AttributeError, match="no_such_name"):
         hf_paraphrase.no_such_name  # noqa: B018 - the access is the test
+
+
+def test_editors_are_told_of_what_no_row_tells():
+    (block,) = (node for node in ast.parse(inspect.getsource(hf_paraphrase)).body if isinstance(node, ast.If))
+    told = {alias.asname: node.module for node in block.body for alias in node.names}
+    of_rows = {name for row in ARCHITECTURES for name in row.modules}
+    assert told == {name: module for name, module in hf_paraphrase.MODULES.items() if name not in of_rows}
 
 
 def run(code: str) -> list[str]:
@@ -90,6 +169,7 @@ def test_the_import_is_light():
         # Each of these is half imported when it imports transformers.
         "from hf_paraphrase.models.modeling_fset import FsetModel; from transformers import AutoConfig, pipelines",
         "from hf_paraphrase.registration import register; from transformers import AutoConfig, pipelines",
+        "import hf_paraphrase; hf_paraphrase.register(); from transformers import AutoConfig, pipelines",
         "import hf_paraphrase; hf_paraphrase.register; from transformers import AutoConfig, pipelines",
         # Libraries that ask whether transformers is installed do not import it.
         "import hf_paraphrase, importlib.util; importlib.util.find_spec('transformers')\n"

@@ -23,8 +23,9 @@ from ..metrics.score_files import ScoredTexts
 from ..metrics.score_table import check_metrics, score_systems
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
-from ..models.retrieved_pairs import find_pairs, load_retriever, reads_pairs
+from ..models.retrieved_pairs import find_pairs, load_retriever
 from ..papers.figures import find_paper_rows
+from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
 from ..training.environment import describe_environment
 from .notes import count_pairs, describe_retrieval
@@ -332,7 +333,7 @@ def _find_pairs(
         k: Pairs for each.
         allow_own_pair: Whether they may share one of the sentences.
     """
-    if not reads_pairs(model):
+    if not architecture_of(model.config).reads_pairs:
         return None, {}
     try:
         retriever = retriever or load_retriever(model)

@@ -25,8 +25,9 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.decodings import find_decoding
-from ..models.outside_words import OpenTokenizer, copies_words, decode_with_words
+from ..models.outside_words import OpenTokenizer, decode_with_words
 from ..models.retrieved_pairs import choose
+from ..registration import architecture_of
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -165,11 +166,12 @@ def generate_several(
         generate_kwargs |= {"num_beams": max(count, beams), "num_return_sequences": count}
     generate_kwargs["custom_generate"] = find_decoding(decoding)
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    copies_words = architecture_of(model.config).copies_words(model.config)
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
             inputs = _encode(tokenizer, [sources[row] for row in rows])
             words = [{} for _ in rows]
-            if pairs is not None and copies_words(model):
+            if pairs is not None and copies_words:
                 encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
                 inputs.update(encoded)
             else:

@@ -190,8 +190,8 @@ def test_an_autoencoder(checkpoint):
 
 
 def test_every_architecture_has_its_notes():
-    for config_class in ARCHITECTURES:
-        notes = ARCHITECTURE_NOTES[config_class.model_type]
+    for row in ARCHITECTURES:
+        notes, config_class = ARCHITECTURE_NOTES[row.model_type], row.config_class
         assert notes.citation.startswith("@") and notes.failures
         assert "{" not in notes.summarise(config_class().to_dict())
         assert notes.traits.keys() <= config_class().to_dict().keys()

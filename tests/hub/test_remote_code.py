@@ -20,29 +20,29 @@ from .runs import write_run
 
 # Every architecture with each of its heads.
 HEADS = {
-    f"{config_class.model_type}, {auto_class.__name__}": (config_class, auto_class)
-    for config_class, model_classes in ARCHITECTURES.items()
-    for auto_class in model_classes
+    f"{row.model_type}, {auto_class.__name__}": (row, auto_class)
+    for row in ARCHITECTURES
+    for auto_class in row.model_classes
     if auto_class is not AutoModel
 }
 
 
 def auto_classes(head: str) -> list[str]:
     """What loads a checkpoint: the Auto class of its head, and `AutoModel` for its body, where it has one."""
-    config_class, auto_class = HEADS[head]
-    return [auto_class.__name__, *(["AutoModel"] if AutoModel in ARCHITECTURES[config_class] else [])]
+    row, auto_class = HEADS[head]
+    return [auto_class.__name__, *(["AutoModel"] if "AutoModel" in row.models else [])]
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, str]:
     """A checkpoint of each."""
     folders = {}
-    for head, (config_class, auto_class) in HEADS.items():
+    for head, (row, auto_class) in HEADS.items():
         tokenizer = train_word_tokenizer([TEXT], vocab_size=len(WORDS))
         if auto_class is AutoModelForSequenceClassification:
             tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
-        model = tiny_model(config_class, ARCHITECTURES[config_class][auto_class])
-        folders[head] = save(model, tmp_path_factory.mktemp(config_class.model_type), tokenizer)
+        model = tiny_model(row.config_class, row.model_classes[auto_class])
+        folders[head] = save(model, tmp_path_factory.mktemp(row.model_type), tokenizer)
     return folders
 
 
@@ -82,13 +82,13 @@ def test_a_stranger_gets_the_same(head, folders, seen_by_a_stranger):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_auto_map_names_every_auto_class(head, folders):
-    config_class, _ = HEADS[head]
+    row, _ = HEADS[head]
     auto_map = json.loads(Path(folders[head], "config.json").read_text())["auto_map"]
-    assert auto_map.pop("AutoConfig").endswith(f".{config_class.__name__}")
+    assert auto_map.pop("AutoConfig").endswith(f".{row.config}")
     assert sorted(auto_map) == sorted(auto_classes(head))
-    for known, model_class in ARCHITECTURES[config_class].items():
-        if known.__name__ in auto_map:
-            assert auto_map[known.__name__].endswith(f".{model_class.__name__}")
+    for known, model_class in row.models.items():
+        if known in auto_map:
+            assert auto_map[known].endswith(f".{model_class}")
 
 
 def test_the_package_loads_from_the_hub(client, server, trained_run):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,8 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
-from ...models.outside_words import OpenTokenizer, copies_words
+from ...models.outside_words import OpenTokenizer
+from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import PairCollator, pad_rows, share_batches
@@ -86,11 +86,12 @@ class EditTask(ParaphraseTask):
 
     def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
         model = super().make_model(config)
-        if "retrieved_source_ids" not in inspect.signature(model.forward).parameters:
+        architecture = architecture_of(config)
+        if not architecture.reads_pairs:
             raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
-        if self.training.copy_unknown_words and not copies_words(model):
+        if self.training.copy_unknown_words and not architecture.copies_words(config):
             raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
-        if self.training.label_smoothing_factor and copies_words(model):
+        if self.training.label_smoothing_factor and architecture.copies_words(config):
             raise InputError(
                 "`label_smoothing_factor` must be 0 for a model that copies: it leaves most words at nearly 0"
             )
