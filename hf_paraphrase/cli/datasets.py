@@ -33,10 +33,11 @@ def list_all() -> None:
     \b
     hf-paraphrase datasets list
     """
-    from ..datasets.loading import CORPORA, find_builder
+    from ..datasets.loading import find_builder, list_datasets
 
-    width = max(map(len, CORPORA))
-    for name in sorted(CORPORA):
+    names = list_datasets()
+    width = max(map(len, names))
+    for name in names:
         summary = inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ")
         typer.echo(f"{name:<{width}}  {summary}")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..metrics.scored import scored_metrics
 
 __all__ = [
     "AllowOwnPair",
@@ -29,9 +30,7 @@ __all__ = [
     "parse_pairs",
 ]
 
-Metrics = Annotated[
-    str, typer.Option(help="Of: bleu, ter, rouge, meteor, embedding_greedy, pinc, ibleu; commas between them.")
-]
+Metrics = Annotated[str, typer.Option(help=f"Of: {', '.join(scored_metrics())}; commas between them.")]
 Lowercase = Annotated[
     bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
 ]

@@ -69,6 +69,7 @@ class BooksBuilder(RunningTextBuilder):
     Configurations: `documents` with one row a document, `pairs` with one row for every sentence but a document's last.
     """
 
+    corpus_name = "books"
     BUILDER_CONFIG_CLASS = BooksConfig
     BUILDER_CONFIGS = [
         BooksConfig(name="documents", description="One row for every 1,000 lines."),

@@ -84,6 +84,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     """
 
     VERSION = datasets.Version("1.0.0")
+    # What `load_dataset` calls it; a class without a name is a base of others.
+    corpus_name: ClassVar[str] = ""
     # File names or glob patterns, relative to `data_dir`, that the corpus is read from; what these files hold decides
     # the cache folder.
     files: ClassVar[tuple[str, ...]] = ()

@@ -81,6 +81,7 @@ class GutenbergBuilder(RunningTextBuilder):
     Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
     """
 
+    corpus_name = "gutenberg"
     BUILDER_CONFIG_CLASS = GutenbergConfig
     BUILDER_CONFIGS = [
         GutenbergConfig(name="books", description="One row a book."),

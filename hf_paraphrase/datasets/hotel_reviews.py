@@ -42,6 +42,7 @@ class HotelReviewsBuilder(DocumentBuilder):
     of the training split's reviews of that length. Unknown words stay as they are: a tokenizer makes them `<unk>`.
     """
 
+    corpus_name = "hotel_reviews"
     BUILDER_CONFIGS = [DocumentConfig(name="paper", description="50 to 250 words, 25,000 known, 2% unknown.")]
     DEFAULT_CONFIG_NAME = "paper"
     records = ("hotel_*_parsed.txt", "*/hotel_*_parsed.txt")

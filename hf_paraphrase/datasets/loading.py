@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import datasets
@@ -17,29 +20,10 @@ __all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "mak
 
 DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 
-# Corpus name -> its module here and the builder in it.
-CORPORA = {
-    "books": ("books", "BooksBuilder"),
-    "gutenberg": ("gutenberg", "GutenbergBuilder"),
-    "hotel_reviews": ("hotel_reviews", "HotelReviewsBuilder"),
-    "mscoco": ("mscoco", "MscocoBuilder"),
-    "msrp": ("msrp", "MsrpBuilder"),
-    "pairs": ("pairs", "PairsBuilder"),
-    "ppdb": ("ppdb", "PpdbBuilder"),
-    "quora": ("quora", "QuoraBuilder"),
-    "snli": ("snli", "SnliBuilder"),
-    "synthetic_questions": ("synthetic_questions", "SyntheticQuestionsBuilder"),
-    "twitter_url": ("twitter_url", "TwitterUrlBuilder"),
-    "wikianswers": ("wikianswers", "WikianswersBuilder"),
-    "wikipedia_paragraphs": ("wikipedia_paragraphs", "WikipediaParagraphsBuilder"),
-    "wikiqa": ("wikiqa", "WikiqaBuilder"),
-    "yahoo_answers": ("yahoo_answers", "YahooAnswersBuilder"),
-}
-
 
 def list_datasets() -> list[str]:
     """The names that `load_dataset` takes."""
-    return sorted(CORPORA)
+    return sorted(_builders())
 
 
 def load_dataset(
@@ -92,14 +76,13 @@ def find_builder(path: str) -> type[CorpusBuilder]:
     Raises:
         InputError: There is no such corpus.
     """
-    _check(path, CORPORA, "there is no corpus", "`path`")
-    module, class_name = CORPORA[path]
-    return getattr(importlib.import_module(f".{module}", __package__), class_name)
+    _check(path, list_datasets(), "there is no corpus", "`path`")
+    return _builders()[path]
 
 
 def is_published(path: str) -> bool:
     """Whether this is the name of a published corpus, which are all in English, and not that of a user's own data."""
-    return path in CORPORA and not find_builder(path).private
+    return path in list_datasets() and not find_builder(path).private
 
 
 def make_builder(
@@ -131,6 +114,15 @@ def make_builder(
     )
     builder.config.check()
     return builder
+
+
+@cache
+def _builders() -> dict[str, type[CorpusBuilder]]:
+    """The builders by the names that they declare, whichever module beside this one they are in."""
+    package = importlib.import_module(__package__)
+    modules = [importlib.import_module(f".{module.name}", __package__) for module in iter_modules(package.__path__)]
+    classes = [value for module in modules for value in vars(module).values() if inspect.isclass(value)]
+    return {found.corpus_name: found for found in classes if issubclass(found, CorpusBuilder) and found.corpus_name}
 
 
 def _as_strings(data_files: DataFiles | None) -> Any:

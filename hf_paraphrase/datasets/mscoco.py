@@ -78,6 +78,7 @@ class MscocoBuilder(ParaphraseBuilder):
     Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`.
     """
 
+    corpus_name = "mscoco"
     BUILDER_CONFIG_CLASS = MscocoConfig
     BUILDER_CONFIGS = [
         MscocoConfig(name="paper", description="Two pairs an image, as in the paper."),

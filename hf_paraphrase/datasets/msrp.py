@@ -42,6 +42,7 @@ class MsrpBuilder(SentencePairsBuilder):
     Configurations: `pairs` with all pairs and labels, `paraphrases` with those that are paraphrases.
     """
 
+    corpus_name = "msrp"
     BUILDER_CONFIG_CLASS = MsrpConfig
     BUILDER_CONFIGS = [
         MsrpConfig(name="pairs", description="All pairs with labels."),

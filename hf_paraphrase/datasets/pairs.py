@@ -59,6 +59,7 @@ class PairsBuilder(SampledPairsBuilder):
     validation and test, with up to five references; a pair comes once, and no pair of a test source is in train.
     """
 
+    corpus_name = "pairs"
     BUILDER_CONFIG_CLASS = PairsConfig
     BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.")]
     DEFAULT_CONFIG_NAME = "default"

@@ -61,6 +61,7 @@ class PpdbBuilder(SampledPairsBuilder):
     is sampled without replacement, and no pair of a test phrase, in either direction, is in train.
     """
 
+    corpus_name = "ppdb"
     BUILDER_CONFIG_CLASS = PpdbConfig
     BUILDER_CONFIGS = [PpdbConfig(name="paper", description="90% of the phrases to train on, 20,000 to test on.")]
     DEFAULT_CONFIG_NAME = "paper"

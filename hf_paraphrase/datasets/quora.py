@@ -71,6 +71,7 @@ class QuoraBuilder(SentencePairsBuilder):
     of each test pair whether it does, in either order. Say which of these a figure is for.
     """
 
+    corpus_name = "quora"
     BUILDER_CONFIG_CLASS = QuoraConfig
     BUILDER_CONFIGS = [
         QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),

@@ -42,6 +42,7 @@ class SnliBuilder(CorpusBuilder):
     the judges did not agree, are left out.
     """
 
+    corpus_name = "snli"
     BUILDER_CONFIG_CLASS = CorpusConfig
     BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
     DEFAULT_CONFIG_NAME = "default"

@@ -70,6 +70,7 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
     `source` and four to six others as `references`. The same seed gives the same rows everywhere.
     """
 
+    corpus_name = "synthetic_questions"
     licence_id = "apache-2.0"
     BUILDER_CONFIG_CLASS = SyntheticQuestionsConfig
     BUILDER_CONFIGS = [SyntheticQuestionsConfig(name="default", description="60,000 pairs to train on.")]

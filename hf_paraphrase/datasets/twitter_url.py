@@ -57,6 +57,7 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     `in_train` says of each whether it does, in either order.
     """
 
+    corpus_name = "twitter_url"
     BUILDER_CONFIG_CLASS = TwitterUrlConfig
     BUILDER_CONFIGS = [
         TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),

@@ -57,6 +57,7 @@ class WikianswersBuilder(SampledPairsBuilder):
     paper, which also keeps only the 50,000 most frequent words: that is the tokenizer's part.
     """
 
+    corpus_name = "wikianswers"
     BUILDER_CONFIG_CLASS = WikianswersConfig
     BUILDER_CONFIGS = [WikianswersConfig(name="paper", description="4.8 million pairs, 20,000 questions to test on.")]
     DEFAULT_CONFIG_NAME = "paper"

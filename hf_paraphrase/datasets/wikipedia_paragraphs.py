@@ -54,6 +54,7 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     ones of the training split's paragraphs of that length. The other unknown words stay as they are.
     """
 
+    corpus_name = "wikipedia_paragraphs"
     BUILDER_CONFIG_CLASS = WikipediaParagraphsConfig
     BUILDER_CONFIGS = [
         WikipediaParagraphsConfig(name="paper", description="50 to 250 words, 120,000 known, 4% unknown.")

@@ -49,6 +49,7 @@ class WikiqaBuilder(CorpusBuilder):
     in other capitals perhaps, is left out of train and validation.
     """
 
+    corpus_name = "wikiqa"
     BUILDER_CONFIG_CLASS = WikiqaConfig
     BUILDER_CONFIGS = [WikiqaConfig(name="default", description="Questions with at least one answer.")]
     DEFAULT_CONFIG_NAME = "default"

@@ -84,6 +84,7 @@ class YahooAnswersBuilder(CorpusBuilder):
     Configurations: `five` with 4 wrong answers, `ten` with 9.
     """
 
+    corpus_name = "yahoo_answers"
     BUILDER_CONFIG_CLASS = YahooAnswersConfig
     BUILDER_CONFIGS = [
         YahooAnswersConfig(name="five", description="The best answer and 4 wrong ones."),

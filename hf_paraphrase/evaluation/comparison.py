@@ -18,7 +18,7 @@ from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.score_table import collect_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..papers.figures import find_compared_rows
+from ..papers import find_compared_rows
 from ..training.environment import describe_environment
 from ..training.fields import parse_scalar
 from .paraphrases import evaluate_paraphraser

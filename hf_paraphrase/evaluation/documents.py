@@ -20,7 +20,7 @@ from ..metrics.bleu.scoring import bleu_statistics
 from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
 from ..metrics.significance import bootstrap
-from ..papers.figures import find_paper_rows
+from ..papers import find_paper_rows
 from ..pictures import add_legend, new_figure, save_figure
 from ..tokenization import join_sentences
 from ..training.environment import describe_environment

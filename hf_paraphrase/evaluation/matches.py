@@ -20,7 +20,7 @@ from ..metrics.classification.scoring import classification, classification_stat
 from ..metrics.ranking.scoring import ranking_statistics
 from ..metrics.significance import bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..papers.figures import find_matching_rows
+from ..papers import find_matching_rows
 from ..training.environment import describe_environment
 
 __all__ = ["evaluate_matcher", "format_matching_results"]

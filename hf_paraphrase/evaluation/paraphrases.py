@@ -24,7 +24,7 @@ from ..metrics.score_table import check_metrics, score_systems
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
 from ..models.retrieved_pairs import find_pairs, load_retriever
-from ..papers.figures import find_paper_rows
+from ..papers import find_paper_rows
 from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
 from ..training.environment import describe_environment

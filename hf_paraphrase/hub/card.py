@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from .. import __version__
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
-from ..papers.citations import ARCHITECTURE_NOTES, ArchitectureNotes
+from ..papers import ArchitectureNotes, Paper, find_paper
 from .card_sections import (
     describe_course,
     describe_environment,
@@ -45,6 +45,7 @@ class CardContent:
         metadata: The YAML above the text.
         name: Of the model.
         repo_id: Where it is loaded from.
+        paper: That the architecture is from.
         notes: On the architecture.
         summary: What the model is, as one clause.
         size: Parameters and words.
@@ -68,6 +69,7 @@ class CardContent:
     metadata: str
     name: str
     repo_id: str
+    paper: Paper
     notes: ArchitectureNotes
     summary: str
     size: str
@@ -115,9 +117,10 @@ def make_card(
     Raises:
         InputError: No card can be written for models of this type.
     """
-    if checkpoint.model_type not in ARCHITECTURE_NOTES:
+    paper = find_paper(checkpoint.model_type)
+    if paper is None:
         raise InputError(f"there is no text for models of type {checkpoint.model_type}; write a README.md beside it")
-    notes, repo_id = ARCHITECTURE_NOTES[checkpoint.model_type], repo_id or checkpoint.name
+    notes, repo_id = paper.architectures[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
     corpus = describe_training_data(summary) if summary else None
     language = language or ("en" if _published_corpus(checkpoint) else None)
@@ -125,6 +128,7 @@ def make_card(
         metadata=_metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
         name=repo_id.rpartition("/")[2],
         repo_id=repo_id,
+        paper=paper,
         notes=notes,
         summary=notes.summarise(checkpoint.config),
         size=f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from .score_files import ScoredTexts
+from .scored import scored_metrics
 from .significance import approximate_randomisation, bootstrap
 from .sufficient_statistics import SufficientStatistics
 
@@ -24,20 +25,8 @@ __all__ = [
     "score_systems",
 ]
 
-# What each metric scores the predictions against, and which of its scores stand in the table.
-SCORED_METRICS = {
-    "bleu": (("references",), ("bleu_4", "bleu_2")),
-    "ter": (("references",), ("ter",)),
-    "rouge": (("references",), ("rouge1", "rouge2", "rougeL", "rougeW")),
-    "meteor": (("references",), ("meteor",)),
-    "embedding_greedy": (("references",), ("embedding_greedy", "embedding_average", "embedding_extrema")),
-    "pinc": (("sources",), ("pinc",)),
-    "ibleu": (("references", "sources"), ("ibleu",)),
-}
-# A score heeds no case unless it is asked to. No paper says what theirs do, but the outputs that they print are lower
-# case (Prakash et al. 2016, Table 5; Kazemnejad et al. 2020, Table 6), as are those of our models of words; METEOR,
-# TER and rouge-score ignore case by themselves.
-DEFAULT_OPTIONS = dict.fromkeys(("bleu", "pinc", "ibleu", "embedding_greedy"), {"lowercase": True})
+# What `score` offers, by what each metric declares.
+SCORED_METRICS = scored_metrics()
 
 
 @dataclass(frozen=True)
@@ -121,14 +110,13 @@ def collect_statistics(
 ) -> dict[str, list[SufficientStatistics]]:
     """For each score of a metric that stands in the table, the statistics of each run."""
     check_metrics([metric])
-    inputs, names = SCORED_METRICS[metric]
-    if "sources" in inputs and texts.sources is None:
+    scored = SCORED_METRICS[metric]
+    if "sources" in scored.inputs and texts.sources is None:
         raise InputError(f"{metric} needs the sources; give --sources, or predictions with a column or field `source`")
     compute = getattr(import_module(f".{metric}.scoring", __package__), f"{metric}_statistics")
-    columns = [getattr(texts, name) for name in inputs]
-    options = {**DEFAULT_OPTIONS.get(metric, {}), **options}
-    runs = [compute(predictions, *columns, **options) for predictions in texts.runs]
-    return {name: [run[name] for run in runs] for name in names}
+    columns = [getattr(texts, name) for name in scored.inputs]
+    runs = [compute(predictions, *columns, **{**scored.options, **options}) for predictions in texts.runs]
+    return {name: [run[name] for run in runs] for name in scored.names}
 
 
 def format_rows(rows: Sequence[ScoreRow], emphasise: Callable[[str], str] = str) -> str:

@@ -1,0 +1,51 @@
+"""The papers, a file each: how to cite it, what a card says of its models, and its figures, to print beside ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import kazemnejad2020, lan2017, li2015, liu2016, prakash2016, traynor2018
+from .kazemnejad2020 import find_compared_rows
+from .paper import ArchitectureNotes, Paper, PaperRow
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+__all__ = [
+    "PAPERS",
+    "ArchitectureNotes",
+    "Paper",
+    "PaperRow",
+    "find_compared_rows",
+    "find_matching_rows",
+    "find_paper",
+    "find_paper_rows",
+]
+
+PAPERS = tuple(paper.PAPER for paper in (li2015, liu2016, prakash2016, lan2017, traynor2018, kazemnejad2020))
+
+
+def find_paper(model_type: str) -> Paper | None:
+    """The paper that an architecture is from; None where it is from none of ours."""
+    return next((paper for paper in PAPERS if model_type in paper.architectures), None)
+
+
+def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
+
+    Args:
+        config: The model's configuration.
+        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
+    """
+    paper = find_paper(config.model_type)
+    return paper.find_rows(config, dataset) if paper else []
+
+
+def find_matching_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    """The published rows to put beside a model of sentence pairs; scores are 0 to 1.
+
+    Args:
+        config: The model's configuration.
+        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
+    """
+    return lan2017.PAPER.find_rows(config, dataset) + find_paper_rows(config, dataset)

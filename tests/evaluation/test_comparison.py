@@ -19,7 +19,7 @@ from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
 from hf_paraphrase.metrics.score_table import score_systems
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
-from hf_paraphrase.papers.figures import find_compared_rows
+from hf_paraphrase.papers import find_compared_rows
 from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import save, tiny_bart, tiny_t5
 

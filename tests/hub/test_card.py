@@ -15,7 +15,7 @@ from hf_paraphrase.hub import card as card_module
 from hf_paraphrase.hub.card import is_edited, make_card, seal
 from hf_paraphrase.hub.checkpoint import Checkpoint
 from hf_paraphrase.hub.results import list_systems, make_eval_results_yaml
-from hf_paraphrase.papers.citations import ARCHITECTURE_NOTES
+from hf_paraphrase.papers import find_paper
 from hf_paraphrase.registration import ARCHITECTURES
 
 from .runs import PREDICTIONS, RESULTS, SUMMARY
@@ -191,8 +191,9 @@ def test_an_autoencoder(checkpoint):
 
 def test_every_architecture_has_its_notes():
     for row in ARCHITECTURES:
-        notes, config_class = ARCHITECTURE_NOTES[row.model_type], row.config_class
-        assert notes.citation.startswith("@") and notes.failures
+        paper, config_class = find_paper(row.model_type), row.config_class
+        notes = paper.architectures[row.model_type]
+        assert paper.citation.startswith("@") and notes.failures
         assert "{" not in notes.summarise(config_class().to_dict())
         assert notes.traits.keys() <= config_class().to_dict().keys()
 

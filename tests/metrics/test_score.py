@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase import metrics
 from hf_paraphrase.cli.app import main
+from hf_paraphrase.cli.options import Metrics
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics import extras
+from hf_paraphrase.metrics import extras, list_metrics
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
 from hf_paraphrase.metrics.score_table import SCORED_METRICS, collect_statistics, format_rows, score_systems
+from hf_paraphrase.metrics.scored import Scored, scored_metrics
 
 SOURCES = [f"how do i learn to cook dish number {n} ?" for n in range(12)]
 REFERENCES = [[f"what is the way to learn to cook dish {n} ?", f"how can i cook number {n} ?"] for n in range(12)]
@@ -207,21 +210,40 @@ def test_the_better_score_is_bold() -> None:
     assert "<b>" not in format_rows(same, emphasise=lambda cell: f"<b>{cell}</b>")
 
 
+def test_a_metric_says_whether_it_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is enough: no list names it."""
+    for name, declaration in (("first", "SCORED = Scored(('first',), inputs=('sources',))"), ("second", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").touch()
+        (tmp_path / name / "__init__.py").write_text(f"from hf_paraphrase.metrics.scored import Scored\n{declaration}")
+    monkeypatch.setattr(metrics, "_FOLDER", tmp_path)
+    monkeypatch.setattr(metrics, "__path__", [str(tmp_path)])
+    assert scored_metrics.__wrapped__() == {"first": Scored(("first",), inputs=("sources",))}
+
+
+def test_metrics_are_offered_wherever_they_are_named(good: Path, capsys: pytest.CaptureFixture) -> None:
+    assert list(SCORED_METRICS) == [name for name in list_metrics() if name in SCORED_METRICS]
+    assert f"Of: {', '.join(SCORED_METRICS)}; commas" in Metrics.__metadata__[0].help
+    for name in {"distinct_n", "self_bleu"}:
+        assert name not in SCORED_METRICS
+        assert run(capsys, "--predictions", good, "--metrics", name)[0] == 2
+
+
 def test_every_name_of_the_table_is_there(tmp_path: Path) -> None:
     pytest.importorskip("nltk")
     pytest.importorskip("rouge_score")
     (tmp_path / "vectors.txt").write_text("how 1 0\nwhat 0 1\n")
     options = {"meteor": {"stages": ("exact",)}, "embedding_greedy": {"word_vectors": tmp_path / "vectors.txt"}}
-    for metric, (_, names) in SCORED_METRICS.items():
+    for metric, scored in SCORED_METRICS.items():
         scores = collect_statistics(metric, ScoredTexts([GOOD], REFERENCES, SOURCES), options.get(metric, {}))
-        assert tuple(scores) == names
+        assert tuple(scores) == scored.names
         assert all(runs[0].rows.shape[0] == len(GOOD) for runs in scores.values())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--metrics", "blue"], "unknown metric 'blue'; available: bleu, ter"),
+        (["--metrics", "blue"], "unknown metric 'blue'; available: bleu, embedding_greedy"),
         (["--metrics", "embedding_greedy"], "give --word-vectors"),
         (["--predictions", "nowhere.txt"], "nowhere.txt"),
     ],

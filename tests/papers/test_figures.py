@@ -1,14 +1,34 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hf_paraphrase import papers
 from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
 from hf_paraphrase.models.configuration_fset import FsetConfig
 from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.papers.figures import find_matching_rows, find_paper_rows
+from hf_paraphrase.papers import PAPERS, find_matching_rows, find_paper, find_paper_rows
 from tests.models.tiny import tiny_bart
+
+
+def test_a_file_each() -> None:
+    folder = Path(papers.__file__).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "paper"}
+    # `Liu et al. 2016` is in `liu2016.py`, and its BibTeX agrees with both.
+    assert {paper.name.split()[0].lower() + paper.name[-4:] for paper in PAPERS} == files
+    for paper in PAPERS:
+        assert paper.name.split()[0].lower() in paper.citation.partition(",")[0]
+        assert f"year = {{{paper.name[-4:]}}}" in paper.citation
+
+
+def test_a_paper_is_found_by_its_architectures() -> None:
+    assert find_paper("edit_lstm") is find_paper("fset") and find_paper("fset").name == "Kazemnejad et al. 2020"
+    assert find_paper("bart") is None
+    named = [model_type for paper in PAPERS for model_type in paper.architectures]
+    assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from . import list_metrics
+
+__all__ = ["LOWERCASE", "Scored", "scored_metrics"]
+
+# A score heeds no case unless it is asked to. No paper says what theirs do, but the outputs that they print are lower
+# case (Prakash et al. 2016, Table 5; Kazemnejad et al. 2020, Table 6), as are those of our models of words; METEOR,
+# TER and rouge-score ignore case by themselves.
+LOWERCASE = {"lowercase": True}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a metric declares, as `SCORED` in the `__init__.py` of its folder, for `score` and evaluations to offer it.
+
+    Its `scoring.py` then has a function `NAME_statistics`. The declaration stands apart, so that help texts can name
+    the metric without loading what it computes with.
+
+    Args:
+        names: Which of its scores stand in the table.
+        inputs: What it scores the predictions against, in the order of its function: fields of `ScoredTexts`.
+        options: What its function is called with unless other options are given.
+    """
+
+    names: tuple[str, ...]
+    inputs: tuple[str, ...] = ("references",)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@cache
+def scored_metrics() -> dict[str, Scored]:
+    """The metrics that `score` offers, in alphabetical order, and what they declare."""
+    declared = {name: getattr(import_module(f".{name}", __package__), "SCORED", None) for name in list_metrics()}
+    return {name: scored for name, scored in declared.items() if scored is not None}

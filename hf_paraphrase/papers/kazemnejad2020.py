@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .paper import Paper, PaperRow, describe_paraphraser
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+__all__ = ["PAPER", "find_compared_rows"]
+
+NAME = "Kazemnejad et al. 2020"
+# Tables 2 and 5: corpus -> (with z, with M) -> ROUGE-2, ROUGE-1, BLEU-4, BLEU-2, METEOR.
+SCORES = ("rouge2", "rouge1", "bleu_4", "bleu_2", "meteor")
+FSET = {
+    "quora": {
+        (True, True): ("FSET", (39.55, 66.17, 33.46, 51.03, 38.57)),
+        (False, True): ("FSET without z", (38.31, 65.44, 30.40, 47.77)),
+        (True, False): ("FSET without attention on M", (39.36, 65.72, 29.73, 46.66)),
+    },
+    "twitter_url": {(True, True): ("FSET", (32.04, 49.53, 34.62, 46.35, 31.67))},
+}
+# Table 2 again: the systems that FSET is compared with. None stands for a dash.
+COMPARED = {
+    "quora": {
+        "Residual LSTM": (32.71, 59.69, 24.56, 38.52, 29.39),
+        "Seq2Seq+Ret": (32.71, 60.83, 25.23, 42.71, 32.51),
+        "DiPS": (31.77, 59.79, 25.37, 40.35, 29.28),
+        "Transformer": (34.23, 61.25, 30.38, 42.91, 34.65),
+        "DNPG, as reported": (37.75, 63.73, 25.03, None, None),
+        "RbM, as reported": (38.11, 64.39, None, 43.54, 32.84),
+        "RaE": (35.07, 62.71, 29.22, 46.21, 29.92),
+        "CopyEditor+Ret": (35.59, 62.93, 29.78, 46.55, 35.56),
+    },
+    "twitter_url": {
+        "Residual LSTM": (27.94, 41.77, 25.92, 32.13, 24.88),
+        "Seq2Seq+Ret": (21.56, 40.18, 20.11, 31.58, 22.38),
+        "DiPS": (23.67, 43.64, 27.66, 37.92, 25.69),
+        "Transformer": (29.55, 44.53, 32.14, 40.34, 28.26),
+        "RbM, as reported": (24.23, 41.87, None, 44.67, 19.97),
+        "RaE": (31.53, 47.55, 34.16, 44.33, 30.09),
+        "CopyEditor+Ret": (27.35, 45.54, 28.06, 40.30, 26.93),
+    },
+}
+
+
+def find_compared_rows(dataset: str | None) -> list[PaperRow]:
+    """The rows of Table 2 of Kazemnejad et al. 2020, FSET's last; all are of another split than ours.
+
+    "As reported" marks what that paper took over from the papers of the systems.
+
+    Args:
+        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
+    """
+    if dataset not in COMPARED:
+        return []
+    name, figures = FSET[dataset][True, True]
+    rows = {**COMPARED[dataset], name: figures}
+    return [
+        PaperRow(
+            f"{NAME}, {model}",
+            None,
+            {metric: score for metric, score in zip(SCORES, scores, strict=True) if score is not None},
+        )
+        for model, scores in rows.items()
+    ]
+
+
+def _find_fset_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    found = FSET.get(dataset, {}).get((config.use_edit_vector, config.use_micro_edits))
+    if found is None:
+        return []
+    name, scores = found
+    # Table 5 has no METEOR.
+    figures = dict(zip(SCORES, scores, strict=False))
+    return [PaperRow(f"{NAME}, {name}, another split", None, figures)]
+
+
+def _find_editor_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    # The editor of RaE is that of CopyEditor+Ret: they differ in the retriever alone.
+    names = ("CopyEditor+Ret", "RaE") if config.copy else ("Seq2Seq+Ret",)
+    figures = COMPARED.get(dataset, {})
+    return [
+        PaperRow(f"{NAME}, {name}, another split", None, dict(zip(SCORES, figures[name], strict=True)))
+        for name in names
+        if name in figures
+    ]
+
+
+def _find_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+    find = _find_fset_rows if config.model_type == "fset" else _find_editor_rows
+    return find(config, dataset)
+
+
+PAPER = Paper(
+    NAME,
+    """@inproceedings{kazemnejad-etal-2020-paraphrase,
+  title = {Paraphrase Generation by Learning How to Edit from Samples},
+  author = {Kazemnejad, Amirhossein and Salehi, Mohammadreza and Soleymani Baghshah, Mahdieh},
+  booktitle = {Proceedings of ACL 2020},
+  year = {2020}
+}""",
+    {
+        "fset": describe_paraphraser(
+            "a Transformer of {num_layers} layers of {hidden_size} units, given a retrieved pair of paraphrases whose "
+            "source is like its input, which applies the edits between the two",
+        ),
+        "edit_lstm": describe_paraphraser(
+            "an LSTM editor that rewrites its input as a retrieved pair of paraphrases was rewritten, a baseline of "
+            "the paper",
+        ),
+    },
+    _find_rows,
+)
