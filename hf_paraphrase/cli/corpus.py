@@ -31,6 +31,7 @@ __all__ = [
     "SampleSeed",
     "TrainedCorpus",
     "choose_corpus",
+    "pick_split",
     "read_corpus",
     "read_evaluated_corpus",
     "take_rows",
@@ -143,6 +144,17 @@ def read_evaluated_corpus(model: str, dataset: str | None, *options: Any) -> Cor
         InputError: An option is misspelt, or the model is in no such folder.
     """
     return read_corpus(dataset, *options, trained_on=None if dataset else _read_training_config(model))
+
+
+def pick_split(splits: datasets.DatasetDict, split: str) -> datasets.Dataset:
+    """One split of a corpus that was read whole.
+
+    Raises:
+        InputError: There is no such split.
+    """
+    if split not in splits:
+        raise InputError(f"the corpus has no split {split}; it has: {', '.join(splits)}")
+    return splits[split]
 
 
 def take_rows(rows: datasets.Dataset, max_samples: int | None, sample_seed: int | None = None) -> datasets.Dataset:

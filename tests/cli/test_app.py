@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import runpy
 import shutil
@@ -160,6 +161,57 @@ def test_errors_are_one_line(
     monkeypatch.setattr(hf_paraphrase.training.loop, "train", fail)
     assert run("train", "--recipe", recipe, "--output-dir", tmp_path / "out") == 2
     assert capsys.readouterr().err == f"error: {error}\n"
+
+
+def test_a_message_of_several_lines_is_one(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def fail(*args, **kwargs):
+        raise OSError("no such repository\n  log in first\n")
+
+    monkeypatch.setattr(hf_paraphrase.training.loop, "train", fail)
+    assert run("train", "--recipe", recipe, "--output-dir", tmp_path / "out") == 2
+    assert capsys.readouterr().err == "error: no such repository log in first\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["evaluate"], "Missing argument"),
+        (["paraphrase", "m", "--num-beams", "0"], "Invalid value for '--num-beams'"),
+        (["datasets", "list", "--all"], "No such option"),
+        (["datasets", "preview", "no_such_corpus"], "no_such_corpus"),
+        (["trian"], "No such command 'trian'"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_one_line(
+    args: list[str], message: str, capsys: pytest.CaptureFixture
+) -> None:
+    assert run(*args) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("args", [[], ["datasets"]])
+def test_without_a_command_there_is_help(args: list[str], capsys: pytest.CaptureFixture) -> None:
+    assert run(*args) == 2
+    assert "Commands:" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_enough_ends_it_quietly() -> None:
+    """As `| head` does: the pipe is closed before anything is written to it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hf_paraphrase", "--version"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_split_that_is_not_there(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    for command in ("evaluate", "evaluate-matcher"):
+        assert run(command, checkpoint, "--dataset", "synthetic_questions", "--split", "tset") == 2
+        assert "no split" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [2, 15])

@@ -1,0 +1,250 @@
+"""The commands that score models, or outputs. What is heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .corpus import (
+    DataDir,
+    DataFiles,
+    DatasetKwargs,
+    DatasetName,
+    EvaluatedCorpus,
+    EvaluatedSplit,
+    MaxSamples,
+    SampleSeed,
+    pick_split,
+    read_evaluated_corpus,
+    take_rows,
+)
+from .options import (
+    AllowOwnPair,
+    Decoding,
+    DiversityPenalty,
+    ExcludeSource,
+    Fidelity,
+    Lowercase,
+    MeteorStages,
+    MeteorVariant,
+    Metrics,
+    NumBeamGroups,
+    NumSamples,
+    Tokenize,
+    WordVectors,
+    choose_metrics,
+    parse_decoding,
+)
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    max_samples: MaxSamples = None,
+    sample_seed: SampleSeed = None,
+    num_beams: Annotated[
+        list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
+    ] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
+    metrics: Metrics = "bleu",
+    lowercase: Lowercase = True,
+    tokenize: Tokenize = "13a",
+    word_vectors: WordVectors = None,
+    meteor_variant: MeteorVariant = "nltk",
+    meteor_stages: MeteorStages = "exact,stem,wordnet",
+    num_neighbors: Annotated[
+        list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
+    ] = None,
+    allow_own_pair: AllowOwnPair = False,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
+    select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
+    matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
+    decoding: Decoding = "beam",
+    num_beam_groups: NumBeamGroups = None,
+    diversity_penalty: DiversityPenalty = None,
+    fidelity: Fidelity = None,
+    exclude_source: ExcludeSource = None,
+    num_return_sequences: Annotated[
+        int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored.")
+    ] = 1,
+    group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
+    n_samples: NumSamples = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
+    output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
+) -> None:
+    """Paraphrase a split and score it, with 95% intervals, baselines and the paper's row beside it.
+
+    \b
+    hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
+    hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
+    hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
+    """
+    from ..evaluation.paraphrases import evaluate_paraphraser, format_results
+
+    chosen = choose_metrics(
+        metrics,
+        lowercase=lowercase,
+        tokenize=tokenize,
+        word_vectors=word_vectors,
+        meteor_variant=meteor_variant,
+        meteor_stages=meteor_stages,
+    )
+    decoding_options = parse_decoding(
+        decoding,
+        num_beams or [5, 10],
+        num_beam_groups=num_beam_groups,
+        diversity_penalty=diversity_penalty,
+        fidelity=fidelity,
+        exclude_source=exclude_source,
+    )
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    rows = take_rows(corpus.load(split), max_samples, sample_seed)
+    results = evaluate_paraphraser(
+        model,
+        None,
+        rows,
+        num_beams=num_beams or [5, 10],
+        batch_size=batch_size,
+        metrics=chosen["metrics"],
+        metric_options=chosen["options"],
+        n_samples=n_samples,
+        seed=seed,
+        output_dir=output_dir,
+        split=split,
+        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
+        num_neighbors=num_neighbors or [1],
+        allow_own_pair=allow_own_pair,
+        num_candidates=num_candidates,
+        select=select,
+        matcher=matcher,
+        num_return_sequences=num_return_sequences,
+        group_by=group_by,
+        **decoding_options,
+        **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
+    )
+    typer.echo(format_results(results))
+
+
+@app.command()
+def evaluate_matcher(
+    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    threshold_split: Annotated[str, typer.Option(help="Split that chooses the threshold of F1.")] = "validation",
+    max_samples: MaxSamples = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Pairs at once.")] = 64,
+    n_samples: NumSamples = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
+    output_dir: Annotated[Path | None, typer.Option(help="Where the predictions and results.json go.")] = None,
+) -> None:
+    """Label the pairs of a split, or rank its candidates, with 95% intervals and the published rows beside it.
+
+    \b
+    hf-paraphrase evaluate-matcher runs/twitter --data-dir data/twitter_url --output-dir runs/twitter/evaluation
+    hf-paraphrase evaluate-matcher runs/first --dataset wikiqa --data-dir data/wikiqa --split validation
+    """
+    from ..evaluation.matches import evaluate_matcher as evaluate
+    from ..evaluation.matches import format_matching_results
+
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    splits = corpus.load()
+    rows = take_rows(pick_split(splits, split), max_samples)
+    results = evaluate(
+        model,
+        None,
+        rows,
+        splits.get(threshold_split),
+        batch_size=batch_size,
+        n_samples=n_samples,
+        seed=seed,
+        output_dir=output_dir,
+        split=split,
+        data=corpus.describe(max_samples=max_samples),
+    )
+    typer.echo(format_matching_results(results))
+
+
+@app.command()
+def score(
+    predictions: Annotated[
+        list[Path],
+        typer.Option(help="Outputs, as .jsonl, .csv, .tsv or lines of text; repeat it for several runs."),
+    ],
+    references: Annotated[
+        list[Path] | None,
+        typer.Option(help="References; repeatable.  [default: those beside the predictions]"),
+    ] = None,
+    sources: Annotated[
+        Path | None, typer.Option(help="Sources, for pinc and ibleu.  [default: those beside the predictions]")
+    ] = None,
+    metrics: Metrics = "bleu,ter",
+    against: Annotated[
+        list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
+    ] = None,
+    lowercase: Lowercase = True,
+    tokenize: Tokenize = "13a",
+    word_vectors: WordVectors = None,
+    meteor_variant: MeteorVariant = "nltk",
+    meteor_stages: MeteorStages = "exact,stem,wordnet",
+    n_samples: NumSamples = 1000,
+    n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in place of the table.")] = False,
+) -> None:
+    """Score outputs with 95% intervals, and say whether they differ from another system's by more than chance.
+
+    \b
+    hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge
+    hf-paraphrase score --predictions ours.txt --references refs1.txt --references refs2.txt --against theirs.txt
+    hf-paraphrase score --predictions paraphrases.jsonl --references test.csv --metrics bleu,pinc
+
+    A .jsonl file has an object a line, a .csv or .tsv file columns that its first line names; they are read by name:
+    prediction (or the first of paraphrases, as `paraphrase --json` writes them), references, reference or target, and
+    source. Any other file has a text a line.
+
+    Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
+    with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
+    """
+    from ..metrics.score_files import read_scored_texts
+    from ..metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
+
+    chosen = choose_metrics(
+        metrics,
+        lowercase=lowercase,
+        tokenize=tokenize,
+        word_vectors=word_vectors,
+        meteor_variant=meteor_variant,
+        meteor_stages=meteor_stages,
+    )
+    rows = score_systems(
+        read_scored_texts(predictions, references or (), sources),
+        read_scored_texts(against, references or (), sources) if against else None,
+        **chosen,
+        n_samples=n_samples,
+        n_trials=n_trials,
+        seed=seed,
+    )
+    if as_json or as_csv:
+        typer.echo((format_as_json if as_json else format_as_csv)(rows))
+    else:
+        typer.echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
