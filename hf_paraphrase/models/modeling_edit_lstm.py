@@ -12,8 +12,8 @@ from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
 from .configuration_edit_lstm import EditLstmConfig
-from .copy_mechanism import Copying, CopyMechanism, PairMemory, add_copied_words, copying_loss
-from .edit_vector import EditVector, Sentences
+from .edit_lstm_copy_mechanism import Copying, CopyMechanism, PairMemory, add_copied_words, copying_loss
+from .edit_lstm_edit_vector import EditVector, Sentences
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .modeling_residual_lstm import (
     ResidualLstmDecoder,

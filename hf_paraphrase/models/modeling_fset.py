@@ -11,10 +11,10 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2
 from transformers.utils import can_return_tuple
 
 from .configuration_fset import FsetConfig
-from .edit_provider import EditProvider, Tokens
+from .fset_edit_provider import EditProvider, Tokens
+from .fset_transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states, zero_padding
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .token_ids import embed
-from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states, zero_padding
 from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]

@@ -12,13 +12,13 @@ from transformers.utils import can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from .hierarchy import Sentences, find_sentences, packed_order, reverse
+from .hierarchical_autoencoder_sentences import Sentences, find_sentences, packed_order, reverse
+from .hierarchical_autoencoder_word_limit import WordLimit
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .modeling_residual_lstm import ResidualLstmPreTrainedModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
-from .word_limit import WordLimit
 
 __all__ = [
     "HierarchicalAutoencoderForConditionalGeneration",

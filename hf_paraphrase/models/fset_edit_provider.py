@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_fset import FsetConfig
-from .transformer import Memory, TransformerLayer, additive_mask, position_states, zero_padding
+from .fset_transformer import Memory, TransformerLayer, additive_mask, position_states, zero_padding
 
 __all__ = ["EditProvider", "Edits", "Tokens"]
 

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from .configuration_hierarchical_lm import HierarchicalLmConfig
-from .ragged import Ragged
+from .hierarchical_lm_ragged import Ragged
+from .hierarchical_lm_sarah import scan
+from .hierarchical_lm_scaled_linear import ScaledLinear
 from .recurrent import fit_width
-from .sarah import scan
-from .scaled_linear import ScaledLinear
 
 __all__ = ["Gru", "SentenceAttention", "make_layer", "split"]
 
