@@ -76,7 +76,7 @@ class CoupledLstmFunction(torch.autograd.Function):
                 if layout.copies:
                     lanes[0].to_sigmoid(laid_out)
             extra = [] if features is None else [features.index_select(0, part.places)]
-            hidden.append(scan(part, lanes, by_lane(inputs, lanes), extra, saved))
+            hidden.append(scan_diagonals(part, lanes, by_lane(inputs, lanes), extra, saved))
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
         ctx.num_features = 0 if features is None else features.shape[1]
@@ -120,7 +120,7 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
     return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
 
-def scan(
+def scan_diagonals(
     part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor]
 ) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.

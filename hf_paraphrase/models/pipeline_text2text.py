@@ -168,7 +168,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return super().__call__(inputs, **kwargs)
 
     def _call_on_list(self, texts: list[str], **kwargs: Any) -> list:
-        check_texts(texts)
+        check_each_text(texts)
         if not texts:
             return []
         records = super().__call__(texts, **kwargs)
@@ -195,7 +195,7 @@ class Text2TextGenerationPipeline(Pipeline):
         self, texts: list[str], choices: dict[str, Any], kwargs: dict[str, Any]
     ) -> list[list[dict[str, Any]]]:
         """Find the pairs of all texts at once, run the model by each pair, and choose among what it wrote."""
-        check_texts(texts)
+        check_each_text(texts)
         if not texts:
             return []
         pairs = self._pairs(texts, choices)
@@ -468,7 +468,7 @@ def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -
     return not frame.issuperset(input_ids.flatten().tolist())
 
 
-def check_texts(texts: list[Any]) -> None:
+def check_each_text(texts: list[Any]) -> None:
     """Raise ValueError unless all are strings."""
     for index, text in enumerate(texts):
         check_text(text, f"input {index} of the list")
