@@ -223,7 +223,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         if attention_mask is not None:
             real = real & attention_mask[:, -length:].bool()
         run = DecoderRun(self, cache, encoder_outputs)
-        outputs, weights = (run.step if length == 1 else run.whole)(decoder_input_ids, inputs_embeds, real)
+        outputs, weights = (run.step if length == 1 else run.step_all)(decoder_input_ids, inputs_embeds, real)
         if use_cache:
             cache.update(run.state, None, length)
             cache.sentence_state, cache.weights = run.sentence_state, run.weights
@@ -273,7 +273,7 @@ class DecoderRun:
         return outputs, None if self.weights is None else self.weights.unsqueeze(1)
 
     @torch.compiler.disable
-    def whole(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
+    def step_all(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
         """Take many positions, sentence by sentence: the n-th sentences of all rows are one packed call.
 
         A sentence starts where the sentence before led the LSTM above, so sentences of one document cannot run side by

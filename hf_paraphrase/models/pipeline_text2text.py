@@ -516,14 +516,14 @@ def check_model(model: PreTrainedModel) -> None:
 
 def check_tokenizer(tokenizer: PreTrainedTokenizerBase | None, model: PreTrainedModel) -> None:
     """Raise ValueError where there is no tokenizer, or one that `AutoTokenizer` made up for a folder without any."""
-    mend = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
+    fix = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
     if tokenizer is None:
         raise ValueError(
-            f"no tokenizer could be loaded from '{model.name_or_path}': {mend}. "
+            f"no tokenizer could be loaded from '{model.name_or_path}': {fix}. "
             "If there is one, `AutoTokenizer.from_pretrained` tells why it does not load"
         )
     # For an architecture that it knows, transformers 5 makes one with special tokens alone: every word is unknown.
     folder = Path(tokenizer.name_or_path or "not loaded from a folder")
     files = {"tokenizer_config.json", *tokenizer.vocab_files_names.values()}
     if folder.is_dir() and not any((folder / name).is_file() for name in files):
-        raise ValueError(f"'{folder}' has no tokenizer: {mend}")
+        raise ValueError(f"'{folder}' has no tokenizer: {fix}")
