@@ -60,7 +60,7 @@ def load_matcher(
         InputError: The folder holds no model, or one without a grid of word pairs.
         FileNotFoundError: There is no such checkpoint.
     """
-    model, tokenizer = engine.load_matcher(path)
+    model, tokenizer = engine.load_pair_model(path)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"

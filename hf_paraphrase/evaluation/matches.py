@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..files import write_text
-from ..generation.engine import load_matcher, match_pairs
+from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics
 from ..metrics.significance import bootstrap
@@ -67,7 +67,7 @@ def evaluate_matcher(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     if not isinstance(model, PreTrainedModel):
-        model, saved_tokenizer = load_matcher(model)
+        model, saved_tokenizer = load_pair_model(model)
         tokenizer = tokenizer or saved_tokenizer
     if tokenizer is None:
         raise InputError("tokenizer is missing: give one, or give the model by its path")

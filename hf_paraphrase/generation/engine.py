@@ -36,7 +36,7 @@ __all__ = [
     "generate_candidates",
     "generate_paraphrases",
     "generate_several",
-    "load_matcher",
+    "load_pair_model",
     "load_paraphraser",
     "match_pairs",
 ]
@@ -58,7 +58,7 @@ def load_paraphraser(
     return _load(AutoModelForSeq2SeqLM, path, device)
 
 
-def load_matcher(
+def load_pair_model(
     path: str | os.PathLike, device: str | torch.device | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""

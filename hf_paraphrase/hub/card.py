@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..papers import ArchitectureNotes, Paper, find_paper
 from .card_sections import (
     describe_course,
-    describe_environment,
+    describe_run,
     describe_training_data,
     measure_failures,
     show_call,
@@ -145,7 +145,7 @@ def make_card(
         tables=[show_results(results) for results in checkpoint.results.values()],
         examples=show_examples(checkpoint),
         failures=[*notes.failures, *measure_failures(checkpoint)],
-        environment=describe_environment(summary) if summary else None,
+        environment=describe_run(summary) if summary else None,
     )
     return ModelCard(seal(content.render()))
 

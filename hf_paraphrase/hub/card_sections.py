@@ -14,7 +14,7 @@ from .results import format_score, list_systems
 
 __all__ = [
     "describe_course",
-    "describe_environment",
+    "describe_run",
     "describe_training_data",
     "measure_failures",
     "show_call",
@@ -148,7 +148,7 @@ def measure_failures(checkpoint: Checkpoint) -> list[str]:
     return []
 
 
-def describe_environment(summary: dict[str, Any]) -> dict[str, str]:
+def describe_run(summary: dict[str, Any]) -> dict[str, str]:
     """Device, hours, precision and software of a training."""
     found = summary["environment"]
     versions = ", ".join(f"{package} {version}" for package, version in found["versions"].items())

@@ -15,7 +15,7 @@ from .checkpoint import Checkpoint, name_decoding
 __all__ = [
     "EVAL_RESULTS_FILE",
     "METRIC_TYPES",
-    "System",
+    "ResultRow",
     "format_score",
     "list_systems",
     "make_eval_results",
@@ -34,7 +34,7 @@ BASELINES = {
 METRIC_TYPES = {"bleu_4": "bleu", "bleu_2": "bleu"} | dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeW"), "rouge")
 
 
-class System(NamedTuple):
+class ResultRow(NamedTuple):
     """One row of a table of results.
 
     Attributes:
@@ -48,7 +48,7 @@ class System(NamedTuple):
     decoding: str | None = None
 
 
-def list_systems(results: dict[str, Any]) -> list[System]:
+def list_systems(results: dict[str, Any]) -> list[ResultRow]:
     """This model with each of its decodings, the baselines, and the rows of the paper.
 
     Args:
@@ -57,23 +57,23 @@ def list_systems(results: dict[str, Any]) -> list[System]:
     """
     systems = [_decoded(entry) for entry in results.get("generation", [])]
     if "scores" in results:
-        systems.append(System("this model", _by_metric(results["scores"]), ""))
+        systems.append(ResultRow("this model", _by_metric(results["scores"]), ""))
     for name, scores in results.get("systems", {}).items():
         if name == "model":
             signatures = results["signatures"]
             signed = {metric: score | {"signature": signatures[metric]} for metric, score in scores.items()}
-            systems.append(System("this model", signed, ""))
+            systems.append(ResultRow("this model", signed, ""))
         else:
-            systems.append(System(BASELINES.get(name, name), scores))
+            systems.append(ResultRow(BASELINES.get(name, name), scores))
     for name, rows in results.get("baselines", {}).items():
-        systems.append(System(BASELINES.get(name, name.replace("_", " ")), _by_metric(rows)))
+        systems.append(ResultRow(BASELINES.get(name, name.replace("_", " ")), _by_metric(rows)))
     for row in results.get("paper", []):
         label = row["model"] if row.get("num_beams") is None else f"{row['model']}, beam {row['num_beams']}"
-        systems.append(System(label, {metric: {"score": score} for metric, score in row["scores"].items()}))
+        systems.append(ResultRow(label, {metric: {"score": score} for metric, score in row["scores"].items()}))
     return systems
 
 
-def _decoded(entry: dict[str, Any]) -> System:
+def _decoded(entry: dict[str, Any]) -> ResultRow:
     """This model with one of its decodings: a search and its width, of a model that edits the pairs a row."""
     search, width = name_decoding(entry), entry["num_beams"]
     label, decoding = f"this model, {search} {width}", f"{search}{width}"
@@ -85,7 +85,7 @@ def _decoded(entry: dict[str, Any]) -> System:
     diversity = dict(entry.get("self_bleu", {}))
     signature = diversity.pop("signature", None)
     diversity = {name: {"score": score, "signature": signature} for name, score in diversity.items()}
-    return System(label, _by_metric(entry["scores"]) | diversity, decoding)
+    return ResultRow(label, _by_metric(entry["scores"]) | diversity, decoding)
 
 
 def format_score(score: dict[str, Any]) -> str:
@@ -153,7 +153,7 @@ def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None
 
 def _own_scores(
     checkpoint: Checkpoint, dataset_id: str | None
-) -> Iterator[tuple[dict[str, Any], System, str, dict[str, Any]]]:
+) -> Iterator[tuple[dict[str, Any], ResultRow, str, dict[str, Any]]]:
     for results in checkpoint.results.values():
         if dataset_id is None and not is_published(results["data"]["path"]):
             continue

@@ -76,7 +76,7 @@ class CoupledLstmFunction(torch.autograd.Function):
                 if layout.copies:
                     lanes[0].to_sigmoid(laid_out)
             extra = [] if features is None else [features.index_select(0, part.places)]
-            hidden.append(scan(part, lanes, by_lane(inputs, lanes), extra, saved))
+            hidden.append(scan_diagonals(part, lanes, by_lane(inputs, lanes), extra, saved))
         ctx.save_for_backward(*weights, *saved)
         ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
         ctx.num_features = 0 if features is None else features.shape[1]
@@ -100,17 +100,17 @@ class CoupledLstmFunction(torch.autograd.Function):
                 totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
                 extra = [grad.new_zeros(len(part.places), ctx.num_features)] if ctx.num_features else []
                 steps = saved[number * size :][:size]
-                scan_back(part, lanes, by_lane(totals, lanes), extra, steps, grad, grad_weights)
+                scan_backward(part, lanes, by_lane(totals, lanes), extra, steps, grad, grad_weights)
                 grad_features += map(part.sum_directions, extra)
                 for (layout, total), grid in zip(totals, grad_grids, strict=True):
                     if layout.copies:
-                        lanes[0].whole(total)
+                        lanes[0].complete(total)
                     layout.end(grid, total)
             for is_pair, grid in zip(ctx.is_pairs, grad_grids, strict=True):
                 if is_pair:
-                    lanes[0].whole(grid)
+                    lanes[0].complete(grid)
             for grad_weight in grad_weights:
-                lanes[0].whole(grad_weight.t())
+                lanes[0].complete(grad_weight.t())
         grad_features = torch.cat(grad_features) if grad_features else None
         return None, None, None, grad_features, *grad_weights, *grad_grids
 
@@ -120,7 +120,7 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
     return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
 
 
-def scan(
+def scan_diagonals(
     part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor]
 ) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
@@ -130,14 +130,14 @@ def scan(
         lanes: The LSTMs.
         inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
         features: Those of the pairs in the rows of all anti-diagonals, if there are any.
-        saved: What the way back needs is appended: c of each lane, then for each anti-diagonal and each lane its
+        saved: What the backward pass needs is appended: c of each lane, then for each anti-diagonal and each lane its
             gates, states and σ(-2c).
 
     Returns:
         h of all their pairs, summed over the directions.
     """
     width, end = lanes[0].hidden_size, part.diagonals[-1].rows.stop
-    all_h = lanes[0].back.new_empty(end, len(lanes) * width)
+    all_h = lanes[0].backward_weight.new_empty(end, len(lanes) * width)
     all_c = [all_h.new_empty(end, width) for _ in lanes]
     saved += all_c
     for t, diagonal in enumerate(part.diagonals):
@@ -152,17 +152,17 @@ def scan(
     return part.sum_directions(all_h)
 
 
-def scan_back(
+def scan_backward(
     part: GridPart, lanes: list[Lane], totals, grad_features, saved, grad: torch.Tensor, grad_weights
 ) -> None:
-    """Run back through them.
+    """Run backward through them.
 
     Args:
         part: The rows, and where they stand.
         lanes: The LSTMs.
         totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
-        grad_features: The gradient of the features as `scan` gets them, which is added to.
-        saved: What `scan` appended.
+        grad_features: The gradient of the features as `scan_diagonals` gets them, which is added to.
+        saved: What `scan_diagonals` appended.
         grad: Gradient of h of all pairs.
         grad_weights: For each lane, the gradient of its weights, which is added to.
     """
@@ -174,14 +174,14 @@ def scan_back(
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
             gates, states, squashed = saved[3 * (t * len(lanes) + number) :][:3]
             c_before = lane.neighbors_in(all_c[number], diagonal)
-            grad_gates, grad_c = lane.step_back(grad_output, all_grad_c[number], gates, squashed, c_before)
+            grad_gates, grad_c = lane.step_backward(grad_output, all_grad_c[number], gates, squashed, c_before)
             for layout, total in totals[number]:
                 layout.add(total, t, grad_gates)
             if t:
-                all_grad_c[number] = lane.forget_back(grad_c, gates, diagonal, part.diagonals[t - 1])
+                all_grad_c[number] = lane.forget_backward(grad_c, gates, diagonal, part.diagonals[t - 1])
             if states is not None:
                 sources = lane.neighbors_in(all_grad_h, diagonal) + [rows[diagonal.rows] for rows in grad_features]
-                lane.multiply_back(grad_gates, states, sources, grad_weights[number])
+                lane.multiply_backward(grad_gates, states, sources, grad_weights[number])
 
 
 def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
@@ -199,7 +199,7 @@ class Lane:
     """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
 
     tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
-    stands where c̃ has its place among the gates. On the way back its factor 4 is left out, which `whole` restores.
+    stands where c̃ has its place among the gates. The backward pass leaves out its factor 4, which `complete` restores.
 
     Args:
         weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor, and
@@ -211,18 +211,18 @@ class Lane:
         self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
-        forth, self.back = weight.clone(), weight.clone()
-        self.to_sigmoid(forth.t())
-        self.whole(self.back.t())
-        self.forth = forth.t()
+        forward_weight, self.backward_weight = weight.clone(), weight.clone()
+        self.to_sigmoid(forward_weight.t())
+        self.complete(self.backward_weight.t())
+        self.forward_weight = forward_weight.t()
 
     def to_sigmoid(self, inputs: torch.Tensor) -> torch.Tensor:
         """Turn inputs of gates, `(…, gates * hidden_size)`, into those of σ, in place."""
         inputs.narrow(1, 0, self.hidden_size).mul_(-2)
         return inputs
 
-    def whole(self, grad_gates: torch.Tensor) -> torch.Tensor:
-        """Turn what `step_back` leaves of the gradient of the inputs into all of it, in place."""
+    def complete(self, grad_gates: torch.Tensor) -> torch.Tensor:
+        """Turn what `step_backward` leaves of the gradient of the inputs into all of it, in place."""
         grad_gates.narrow(1, 0, self.hidden_size).mul_(4)
         return grad_gates
 
@@ -243,7 +243,7 @@ class Lane:
     def step(self, gates, states, c_before, c, h) -> torch.Tensor:
         """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
         if states is not None:  # Where nothing comes before, only features.
-            gates.addmm_(states, self.forth[-states.shape[1] :])
+            gates.addmm_(states, self.forward_weight[-states.shape[1] :])
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
         torch.addcmul(entry, entry, candidate, value=-2, out=c)
@@ -253,7 +253,7 @@ class Lane:
         torch.addcmul(output, output, squashed, value=-2, out=h)
         return squashed
 
-    def step_back(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+    def step_backward(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the gradients of the inputs of σ and of c.
 
         Given are those of h and, as far as the anti-diagonal after uses it, of c. Both are overwritten.
@@ -272,7 +272,7 @@ class Lane:
             torch.mul(grad_c, before, out=grad_forget)
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
 
-    def forget_back(
+    def forget_backward(
         self, grad_c: torch.Tensor, gates: torch.Tensor, diagonal: AntiDiagonal, before: AntiDiagonal
     ) -> torch.Tensor:
         """Return the gradient of c of the anti-diagonal `before`, given that of c and the gates of `diagonal`."""
@@ -291,11 +291,13 @@ class Lane:
                 torch.mul(grad_c, forgets[number], out=total[start:stop])
         return total[border:-border]
 
-    def multiply_back(self, grad_gates, states, grad_sources: list[torch.Tensor], grad_weight: torch.Tensor) -> None:
+    def multiply_backward(
+        self, grad_gates, states, grad_sources: list[torch.Tensor], grad_weight: torch.Tensor
+    ) -> None:
         """Add what gates say of the parts of `states`, as `beside` got them, and of the weights."""
         columns = slice(-states.shape[1], None)
         grad_weight[:, columns].addmm_(grad_gates.t(), states)
-        grad_states = grad_gates @ self.back[:, columns]
+        grad_states = grad_gates @ self.backward_weight[:, columns]
         # One neighbor after the other: a cell may be a neighbor of two.
         widths = [source.shape[1] for source in grad_sources]
         for grad, source in zip(grad_states.split(widths, 1), grad_sources, strict=True):

@@ -10,7 +10,7 @@ from .coupled_lstm_grid import DIRECTIONS, GridOrder
 from .coupled_lstm_scan import ScanOrder, scan_coupled_lstm
 from .coupled_lstm_wavefront import coupled_lstm
 from .scan import is_traced
-from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
+from .sentence_pair import MatchingHead, PairSide, SentencePairPreTrainedModel, matching_loss, split_pair
 from .token_ids import embed
 
 __all__ = ["CoupledLstmForSequenceClassification", "CoupledLstmModel", "CoupledLstmPreTrainedModel"]
@@ -192,7 +192,7 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
             hidden_states=tuple(grids) if output_hidden_states else None,
         )
 
-    def _make_orders(self, x: Sentences, y: Sentences) -> list[GridOrder] | list[ScanOrder]:
+    def _make_orders(self, x: PairSide, y: PairSide) -> list[GridOrder] | list[ScanOrder]:
         directions = DIRECTIONS[: self.config.num_directions]
         groups = [directions] if self.config.share_directions else [(direction,) for direction in directions]
         if is_traced():
@@ -255,7 +255,7 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
 
 
 def match_features(
-    x: Sentences, y: Sentences, x_words: torch.Tensor, y_words: torch.Tensor, unk_token_id: int | None
+    x: PairSide, y: PairSide, x_words: torch.Tensor, y_words: torch.Tensor, unk_token_id: int | None
 ) -> torch.Tensor:
     """Say of each pair of words whether they are the same, and the cosine of their vectors.
 

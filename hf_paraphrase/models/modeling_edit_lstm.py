@@ -12,8 +12,8 @@ from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
 from .configuration_edit_lstm import EditLstmConfig
-from .copy_mechanism import Copying, CopyMechanism, PairMemory, add_copied_words, copying_loss
-from .edit_vector import EditVector, Sentences
+from .edit_lstm_copy_mechanism import Copying, CopyMechanism, CopyMemory, add_copied_words, copying_loss
+from .edit_lstm_edit_vector import EditVector, EmbeddedSentences
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .modeling_residual_lstm import (
     ResidualLstmDecoder,
@@ -139,7 +139,7 @@ class EditLstmEncoder(ResidualLstmEncoder):
             **(self._remember(p, q, outputs) if self.config.copy else {"edit_vector": self.edit_vector(p, q)}),
         )
 
-    def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> Sentences:
+    def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> EmbeddedSentences:
         if ids is None:
             raise ValueError(
                 f"`{name}` is missing: this model edits by a retrieved pair, so it needs `input_ids`, "
@@ -148,9 +148,11 @@ class EditLstmEncoder(ResidualLstmEncoder):
         known = ids
         if self.config.copy and name != "input_ids":
             known = ids.where(ids < self.config.vocab_size, self.config.unk_token_id)
-        return Sentences(ids, torch.ones_like(ids) if mask is None else mask, embed(self.embed_tokens, known, name))
+        return EmbeddedSentences(
+            ids, torch.ones_like(ids) if mask is None else mask, embed(self.embed_tokens, known, name)
+        )
 
-    def _remember(self, p: Sentences, q: Sentences, outputs: torch.Tensor) -> dict[str, Any]:
+    def _remember(self, p: EmbeddedSentences, q: EmbeddedSentences, outputs: torch.Tensor) -> dict[str, Any]:
         """Keep the pair for the copy mechanism; its states stand behind those of x, in rows of their own."""
         rows = p.ids.shape[0]
         source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
@@ -220,7 +222,7 @@ class EditLstmDecoder(ResidualLstmDecoder):
         )
         outputs = EditLstmDecoderOutput(**outputs)
         if self.copy is not None:
-            memory = PairMemory(
+            memory = CopyMemory(
                 (encoder_outputs.source_states, encoder_outputs.target_states),
                 (encoder_outputs.source_mask, encoder_outputs.target_mask),
                 cache.pair_keys,

@@ -11,10 +11,10 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2
 from transformers.utils import can_return_tuple
 
 from .configuration_fset import FsetConfig
-from .edit_provider import EditProvider, Tokens
+from .fset_edit_provider import EditProvider, Tokens
+from .fset_transformer import FsetLayer, Memory, additive_mask, causal_mask, position_states, zero_padding
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .token_ids import embed
-from .transformer import Memory, TransformerLayer, additive_mask, causal_mask, position_states, zero_padding
 from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
@@ -79,7 +79,7 @@ class FsetPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values"]
-    _no_split_modules = ["TransformerLayer"]
+    _no_split_modules = ["FsetLayer"]
     _supports_sdpa = True
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -104,7 +104,7 @@ class FsetEncoder(FsetPreTrainedModel):
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(TransformerLayer(config, config.num_heads) for _ in range(config.num_layers))
+        self.layers = nn.ModuleList(FsetLayer(config, config.num_heads) for _ in range(config.num_layers))
         self.edit_provider = EditProvider(config)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
@@ -166,7 +166,7 @@ class FsetDecoder(FsetPreTrainedModel):
         size = config.hidden_size
         memory_sizes = [(size, size)] + ([(size, config.micro_edit_size)] if config.use_micro_edits else [])
         self.layers = nn.ModuleList(
-            TransformerLayer(config, config.num_heads, memory_sizes, index) for index in range(config.num_layers)
+            FsetLayer(config, config.num_heads, memory_sizes, index) for index in range(config.num_layers)
         )
         self.join = None
         if config.use_edit_vector:

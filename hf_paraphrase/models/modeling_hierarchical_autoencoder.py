@@ -12,13 +12,13 @@ from transformers.utils import can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from .hierarchy import Sentences, find_sentences, packed_order, reverse
+from .hierarchical_autoencoder_sentences import SentenceLayout, find_sentences, packed_order, reverse
+from .hierarchical_autoencoder_word_limit import WordLimit
 from .language_model_head import LanguageModelHeadMixin, language_model_loss
 from .modeling_residual_lstm import ResidualLstmPreTrainedModel
 from .recurrent import LstmState, RecurrentCache, StackedLstm
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
-from .word_limit import WordLimit
 
 __all__ = [
     "HierarchicalAutoencoderForConditionalGeneration",
@@ -117,7 +117,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         outputs, vectors, state = self._read_words(inputs, found)
         hierarchy = {}
         if self.sentences is None:
-            state = spread(state, found.document, len(input_ids))
+            state = spread_rows(state, found.document, len(input_ids))
         else:
             state, hierarchy = self._read_sentences(vectors, found, input_ids)
         return HierarchicalAutoencoderEncoderOutput(
@@ -128,7 +128,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
             **hierarchy,
         )
 
-    def _read_words(self, inputs: torch.Tensor, found: Sentences) -> tuple[torch.Tensor, torch.Tensor, LstmState]:
+    def _read_words(self, inputs: torch.Tensor, found: SentenceLayout) -> tuple[torch.Tensor, torch.Tensor, LstmState]:
         """Run over all sentences at once: outputs of all positions, the vector of each sentence, final (h, c)."""
         number = found.word_number
         if self.config.reverse_source:
@@ -141,7 +141,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         return outputs, words[order.last][back], select(state, back)
 
     def _read_sentences(
-        self, vectors: torch.Tensor, found: Sentences, input_ids: torch.LongTensor
+        self, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.LongTensor
     ) -> tuple[LstmState, dict[str, torch.Tensor]]:
         """Run over the sentences of all documents at once: e_D, and what the decoder attends to."""
         rows, document, count = found.document.unique(return_inverse=True, return_counts=True)
@@ -168,7 +168,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
             "sentence_mask": attended,
             "sentence_ends": torch.zeros(size, dtype=torch.long, device=outputs.device).index_put(place, ends),
         }
-        return spread(state, rows[order.sentences], len(input_ids)), hierarchy
+        return spread_rows(state, rows[order.sentences], len(input_ids)), hierarchy
 
 
 class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
@@ -223,7 +223,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         if attention_mask is not None:
             real = real & attention_mask[:, -length:].bool()
         run = DecoderRun(self, cache, encoder_outputs)
-        outputs, weights = (run.step if length == 1 else run.whole)(decoder_input_ids, inputs_embeds, real)
+        outputs, weights = (run.step if length == 1 else run.step_all)(decoder_input_ids, inputs_embeds, real)
         if use_cache:
             cache.update(run.state, None, length)
             cache.sentence_state, cache.weights = run.sentence_state, run.weights
@@ -273,7 +273,7 @@ class DecoderRun:
         return outputs, None if self.weights is None else self.weights.unsqueeze(1)
 
     @torch.compiler.disable
-    def whole(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
+    def step_all(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
         """Take many positions, sentence by sentence: the n-th sentences of all rows are one packed call.
 
         A sentence starts where the sentence before led the LSTM above, so sentences of one document cannot run side by
@@ -299,7 +299,9 @@ class DecoderRun:
         back = torch.cat(order).argsort()[self._last_output(real)]
         return torch.cat(outputs)[back], None if self.weights is None else torch.cat(weights)[back]
 
-    def _run_sentences(self, inputs, last: torch.Tensor, sentences: torch.Tensor, found: Sentences) -> torch.Tensor:
+    def _run_sentences(
+        self, inputs, last: torch.Tensor, sentences: torch.Tensor, found: SentenceLayout
+    ) -> torch.Tensor:
         """Run the words of one sentence of each of some rows, and close those that end: outputs of all words."""
         rows = found.document[sentences]
         outputs, state = self.decoder.words.run_packed(inputs, select(self.state, rows))
@@ -357,7 +359,7 @@ def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
     return tuple(part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
 
 
-def spread(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
+def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
     """States of some rows as those of a batch, zero for its other rows."""
     return replace(tuple(part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state), rows, state)
 

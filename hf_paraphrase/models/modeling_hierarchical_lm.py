@@ -10,16 +10,16 @@ from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
-from .cache_hierarchical_lm import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .embedding_paraphraser import EmbeddingParaphraser, perturb
+from .hierarchical_lm_cache import HierarchicalLmCache, LengthLimits
+from .hierarchical_lm_ragged import Ragged, Words, find_words
+from .hierarchical_lm_scaled_linear import ScaledLinear
+from .hierarchical_lm_sentence_layers import SentenceAttention, condition, make_layer
+from .hierarchical_lm_word_coders import FeedForward, WordDecoder, WordEncoder
 from .language_model_head import LanguageModelHeadMixin
 from .precision import at_least_single
-from .ragged import Ragged, Words, find_words
-from .scaled_linear import ScaledLinear
-from .sentence_layers import SentenceAttention, condition, make_layer
 from .token_ids import embed
-from .word_coders import FeedForward, WordDecoder, WordEncoder
 
 __all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
 

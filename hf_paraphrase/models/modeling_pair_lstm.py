@@ -8,7 +8,7 @@ from transformers.utils import can_return_tuple
 from .configuration_pair_lstm import PairLstmConfig
 from .recurrent import StackedLstm
 from .scan import is_traced, scan
-from .sentence_pair import MatchingHead, SentencePairPreTrainedModel, Sentences, matching_loss, split_pair
+from .sentence_pair import MatchingHead, PairSide, SentencePairPreTrainedModel, matching_loss, split_pair
 from .token_ids import embed
 
 __all__ = ["PairLstmForSequenceClassification", "WordByWordAttention"]
@@ -224,5 +224,5 @@ class PairLstmForSequenceClassification(SentencePairPreTrainedModel):
         loss = None if labels is None else matching_loss(logits, labels, self.config.problem_type, group_ids)
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
-    def _embed(self, sentences: Sentences) -> torch.Tensor:
+    def _embed(self, sentences: PairSide) -> torch.Tensor:
         return embed(self.embed_tokens, sentences.input_ids, "input_ids")

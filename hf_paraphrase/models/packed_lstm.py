@@ -20,8 +20,8 @@ def run_packed_lstm(
 ) -> tuple[PackedSequence, tuple[torch.Tensor, torch.Tensor]]:
     """Run an LSTM of one direction over packed sequences, step after step, all rows of a step at once.
 
-    On a CPU, PyTorch's own loop over packed sequences fills a gradient of all words with zeros at every step back, and
-    adds up a gradient of the weights at every step. Here both are made once.
+    On a CPU, PyTorch's own loop over packed sequences fills a gradient of all words with zeros at every step
+    of the backward pass, and adds up a gradient of the weights there, too. Here both are made once.
 
     Args:
         lstm: Holds the weights.

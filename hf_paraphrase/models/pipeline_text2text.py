@@ -168,7 +168,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return super().__call__(inputs, **kwargs)
 
     def _call_on_list(self, texts: list[str], **kwargs: Any) -> list:
-        check_texts(texts)
+        check_each_text(texts)
         if not texts:
             return []
         records = super().__call__(texts, **kwargs)
@@ -195,7 +195,7 @@ class Text2TextGenerationPipeline(Pipeline):
         self, texts: list[str], choices: dict[str, Any], kwargs: dict[str, Any]
     ) -> list[list[dict[str, Any]]]:
         """Find the pairs of all texts at once, run the model by each pair, and choose among what it wrote."""
-        check_texts(texts)
+        check_each_text(texts)
         if not texts:
             return []
         pairs = self._pairs(texts, choices)
@@ -468,7 +468,7 @@ def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -
     return not frame.issuperset(input_ids.flatten().tolist())
 
 
-def check_texts(texts: list[Any]) -> None:
+def check_each_text(texts: list[Any]) -> None:
     """Raise ValueError unless all are strings."""
     for index, text in enumerate(texts):
         check_text(text, f"input {index} of the list")
@@ -516,14 +516,14 @@ def check_model(model: PreTrainedModel) -> None:
 
 def check_tokenizer(tokenizer: PreTrainedTokenizerBase | None, model: PreTrainedModel) -> None:
     """Raise ValueError where there is no tokenizer, or one that `AutoTokenizer` made up for a folder without any."""
-    mend = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
+    fix = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
     if tokenizer is None:
         raise ValueError(
-            f"no tokenizer could be loaded from '{model.name_or_path}': {mend}. "
+            f"no tokenizer could be loaded from '{model.name_or_path}': {fix}. "
             "If there is one, `AutoTokenizer.from_pretrained` tells why it does not load"
         )
     # For an architecture that it knows, transformers 5 makes one with special tokens alone: every word is unknown.
     folder = Path(tokenizer.name_or_path or "not loaded from a folder")
     files = {"tokenizer_config.json", *tokenizer.vocab_files_names.values()}
     if folder.is_dir() and not any((folder / name).is_file() for name in files):
-        raise ValueError(f"'{folder}' has no tokenizer: {mend}")
+        raise ValueError(f"'{folder}' has no tokenizer: {fix}")

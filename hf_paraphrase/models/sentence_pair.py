@@ -15,7 +15,7 @@ from .precision import at_least_single
 
 __all__ = [
     "MatchingHead",
-    "Sentences",
+    "PairSide",
     "SentencePairPreTrainedModel",
     "matching_loss",
     "max_margin_loss",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class Sentences(NamedTuple):
+class PairSide(NamedTuple):
     """One side of a batch of pairs, every row's words first and its padding behind them.
 
     Args:
@@ -47,7 +47,7 @@ def split_pair(
     token_type_ids: torch.LongTensor | None = None,
     pair_input_ids: torch.LongTensor | None = None,
     pair_attention_mask: torch.Tensor | None = None,
-) -> tuple[Sentences, Sentences]:
+) -> tuple[PairSide, PairSide]:
     """Take X and Y out of a batch, given as two sequences or as one sequence with types.
 
     Padding may stand anywhere. Special tokens count as words: `<text> </s> <pair> </s>` gives two sentences that end
@@ -83,16 +83,16 @@ def split_pair(
             "`token_type_ids` leave a sentence without words: pass two texts, `text` and `text_pair` (tokenizers take "
             "an empty `text_pair` for none, but a blank, ' ', for a sentence without words)"
         )
-    x, y = (Sentences(side.input_ids[:, :width], side.lengths) for side, width in zip(sides, widths, strict=True))
+    x, y = (PairSide(side.input_ids[:, :width], side.lengths) for side, width in zip(sides, widths, strict=True))
     return x, y
 
 
-def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> Sentences:
+def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> PairSide:
     """Move the words of every row to its front, in their order."""
     if is_word is None:
-        return Sentences(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
+        return PairSide(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
     order = torch.argsort(is_word.bool(), dim=1, descending=True, stable=True)
-    return Sentences(ids.gather(1, order), is_word.bool().sum(1))
+    return PairSide(ids.gather(1, order), is_word.bool().sum(1))
 
 
 class SentencePairPreTrainedModel(AutoMappedModel, PreTrainedModel):

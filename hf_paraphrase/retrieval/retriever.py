@@ -17,7 +17,7 @@ from ..errors import InputError
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import PairMemory, Pairs, count_each, pair_keys, sentence_keys
-from .storage import ENCODER_FOLDER, FILES, load_retriever, save_retriever
+from .storage import ENCODER_FOLDER, FILES, load_pairs_and_index, save_pairs_and_index
 from .vector_index import VectorIndex
 
 __all__ = ["ParaphraseRetriever", "RetrievedPair"]
@@ -268,7 +268,7 @@ class ParaphraseRetriever:
         Raises:
             FileExistsError: The folder holds something else.
         """
-        save_retriever(Path(save_directory), self.pairs, self.index)
+        save_pairs_and_index(Path(save_directory), self.pairs, self.index)
 
     @classmethod
     def from_pretrained(
@@ -301,7 +301,7 @@ class ParaphraseRetriever:
         if not folder.is_dir():
             folder = _download(os.fspath(path), subfolder, revision, token)
         options = {"trust_remote_code": trust_remote_code, **encoder_kwargs}
-        return cls(*load_retriever(folder / subfolder, encoder, **options))
+        return cls(*load_pairs_and_index(folder / subfolder, encoder, **options))
 
     def push_to_hub(
         self,

@@ -20,7 +20,7 @@ from .jaccard import JaccardIndex
 from .pairs import PairMemory
 from .vector_index import VectorIndex
 
-__all__ = ["ENCODER_FOLDER", "FILES", "load_retriever", "save_retriever"]
+__all__ = ["ENCODER_FOLDER", "FILES", "load_pairs_and_index", "save_pairs_and_index"]
 
 PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "retriever_config.json"
 JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
@@ -54,7 +54,7 @@ class RetrieverConfig:
     checksums: dict[str, str]
 
 
-def save_retriever(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
+def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
     """Write a retriever so that it is there whole or not at all; one that is there is replaced.
 
     Raises:
@@ -96,7 +96,7 @@ def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
     return ENCLOSED
 
 
-def load_retriever(
+def load_pairs_and_index(
     folder: Path, encoder: str | os.PathLike | SentenceEncoder | Callable | None, **encoder_kwargs: Any
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex]:
     """Read a retriever and check that all of it belongs together.

@@ -13,8 +13,8 @@ LARGEST_TRIM, LARGEST_MMAP = 2**31 - 1, 32 << 20
 def keep_freed_memory() -> None:
     """Let this process keep the memory that a training step frees, for the next one. Only glibc gives it back.
 
-    The tensors that the way back needs are freed together. glibc would return their pages to the system, which must
-    clear new ones at the next step.
+    The tensors that the backward pass needs are freed together. glibc would return their pages to the system, which
+    must clear new ones at the next step.
     """
     if platform.libc_ver()[0] != "glibc":
         return

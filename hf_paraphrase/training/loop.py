@@ -65,7 +65,7 @@ def train(
         What `training_summary.json` holds.
 
     Raises:
-        InputError: For anything in recipe, data or flags that the user has to mend; before training wherever possible.
+        InputError: For anything in recipe, data or flags that the user has to fix; before training wherever possible.
         FileExistsError: If `output_dir` is not empty, without `overwrite` or `resume`.
         TrainingInterrupted: If SIGTERM or Ctrl-C stopped the training, after saving.
         OSError: If a checkpoint cannot be written; the one before stays.

@@ -9,7 +9,7 @@ from huggingface_hub.errors import StrictDataclassClassValidationError
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification, CoupledLstmModel
 from hf_paraphrase.models import coupled_lstm_grid
 from hf_paraphrase.models.modeling_coupled_lstm import match_features, pool
-from hf_paraphrase.models.sentence_pair import Sentences
+from hf_paraphrase.models.sentence_pair import PairSide
 from tests.models import naive_coupled_lstm as naive
 from tests.models.pair_mixin import FIRST, SECOND, SentencePairMixin, two_sequences
 
@@ -188,7 +188,7 @@ def test_parameter_counts(options, count):
 
 def test_features_of_pairs_of_words():
     ids = torch.tensor([[4, 3, 5, 0]]), torch.tensor([[5, 3, 4]])
-    sides = [Sentences(side, torch.tensor([side.shape[1]])) for side in ids]
+    sides = [PairSide(side, torch.tensor([side.shape[1]])) for side in ids]
     table = torch.tensor([[0.0, 0.0], [1, 1], [1, 1], [1, 2], [3, 4], [8, -6]])
     expected = {
         (0, 2): [1, 1],  # the same word

@@ -7,7 +7,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.edit_vector import find_words_missing_from
+from hf_paraphrase.models.edit_lstm_edit_vector import find_words_missing_from
 from hf_paraphrase.models.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
 
 from . import naive_edit_lstm

@@ -39,7 +39,9 @@ class AutoencodeTask(Task):
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
         limit = self.training.max_source_length
-        return DatasetDict({split: encode_documents(documents, tokenizer, limit) for split, documents in rows.items()})
+        return DatasetDict(
+            {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
+        )
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return (token_counts(encoded, "input_ids"),) * 2
@@ -59,7 +61,7 @@ class AutoencodeTask(Task):
         return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 
-def encode_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
+def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
     """Tokenise documents once, for all epochs; those without a word are dropped, with a warning that counts them.
 
     Args:

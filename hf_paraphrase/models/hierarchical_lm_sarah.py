@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["scan"]
+__all__ = ["scan_sarah"]
 
 
 @torch.compiler.disable
-def scan(
+def scan_sarah(
     value: torch.Tensor,
     query: torch.Tensor,
     weight: torch.Tensor,

@@ -13,9 +13,9 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 __all__ = [
+    "FsetLayer",
     "Memory",
     "MultiHeadAttention",
-    "TransformerLayer",
     "additive_mask",
     "causal_mask",
     "position_states",
@@ -115,7 +115,7 @@ def eager_attention(
     return (weights @ value).transpose(1, 2), weights
 
 
-class TransformerLayer(GradientCheckpointingLayer):
+class FsetLayer(GradientCheckpointingLayer):
     """Self-attention, attention to each of some memories, and a feed-forward block.
 
     Each ends in dropout, the residual connection and layer normalisation: `LayerNorm(x + Dropout(Sublayer(x)))`

@@ -9,10 +9,10 @@ from .attention import AdditiveAttention
 from .configuration_edit_lstm import EditLstmConfig
 from .precision import at_least_single
 
-__all__ = ["CopyMechanism", "Copying", "PairMemory", "add_copied_words", "copying_loss"]
+__all__ = ["CopyMechanism", "CopyMemory", "Copying", "add_copied_words", "copying_loss"]
 
 
-class PairMemory(NamedTuple):
+class CopyMemory(NamedTuple):
     """A retrieved pair as the copy mechanism reads it: p and q each with states, their mask and attention keys.
 
     Args:
@@ -37,9 +37,9 @@ class Copying(NamedTuple):
         log_generated: Logarithm of the probability of generating, `(batch, target_length, 1)`.
         weights: Probability of copying each word of p, then of q, `(batch, target_length, lengths of both)`; with that
             of generating they add up to 1.
-        ids: These words, as `PairMemory` has them.
+        ids: These words, as `CopyMemory` has them.
         mask: `(batch, lengths of both)`, 0 at padding.
-        num_outside_words: As `PairMemory` has it.
+        num_outside_words: As `CopyMemory` has it.
     """
 
     log_generated: torch.Tensor
@@ -70,7 +70,7 @@ class CopyMechanism(nn.Module):
         """Map the states of p and q to attention keys, once a pair."""
         return tuple(pointer.project_keys(memory) for pointer, memory in zip(self.pointers, states, strict=True))
 
-    def forward(self, outputs: torch.Tensor, memory: PairMemory) -> tuple[torch.Tensor, Copying]:
+    def forward(self, outputs: torch.Tensor, memory: CopyMemory) -> tuple[torch.Tensor, Copying]:
         """Point from every position at once.
 
         Args:

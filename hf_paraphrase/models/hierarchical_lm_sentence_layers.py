@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from .configuration_hierarchical_lm import HierarchicalLmConfig
-from .ragged import Ragged
+from .hierarchical_lm_ragged import Ragged
+from .hierarchical_lm_sarah import scan_sarah
+from .hierarchical_lm_scaled_linear import ScaledLinear
 from .recurrent import fit_width
-from .sarah import scan
-from .scaled_linear import ScaledLinear
 
 __all__ = ["Gru", "SentenceAttention", "make_layer", "split"]
 
@@ -163,7 +163,7 @@ class SarahLayer(nn.Module):
         kept = None
         if self.training and self.dropout.p:
             kept = self.dropout(torch.ones(len(x), self.output_size, dtype=self.output.weight.dtype, device=x.device))
-        return scan(value, query, self.output.weight, self.output.bias, kept, sentences.sizes, self.num_heads)
+        return scan_sarah(value, query, self.output.weight, self.output.bias, kept, sentences.sizes, self.num_heads)
 
     def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
         return like.new_zeros(batch_size, words, self.output_size)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.sarah import scan
+from hf_paraphrase.models.hierarchical_lm_sarah import scan_sarah
 
 
 @pytest.mark.parametrize("num_heads", [1, 2])
@@ -14,4 +14,4 @@ def test_the_gradient_is_the_derivative(sizes, num_heads):
     shapes = [(words, value_size), (words, key_size), (value_size + key_size, value_size), (value_size + key_size,)]
     inputs = [torch.randn(shape, dtype=torch.double, requires_grad=True) for shape in shapes]
     for kept in (None, torch.randint(0, 2, (words, value_size + key_size)).double()):
-        assert torch.autograd.gradcheck(lambda *tensors, k=kept: scan(*tensors, k, sizes, num_heads), inputs)
+        assert torch.autograd.gradcheck(lambda *tensors, k=kept: scan_sarah(*tensors, k, sizes, num_heads), inputs)

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from .configuration_hierarchical_lm import HierarchicalLmConfig
-from .ragged import Ragged
-from .scaled_linear import ScaledLinear
-from .sentence_layers import Gru
+from .hierarchical_lm_ragged import Ragged
+from .hierarchical_lm_scaled_linear import ScaledLinear
+from .hierarchical_lm_sentence_layers import Gru
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
 

@@ -7,10 +7,10 @@ from torch import nn
 
 from .configuration_edit_lstm import EditLstmConfig
 
-__all__ = ["EditVector", "Sentences", "find_words_missing_from"]
+__all__ = ["EditVector", "EmbeddedSentences", "find_words_missing_from"]
 
 
-class Sentences(NamedTuple):
+class EmbeddedSentences(NamedTuple):
     """A batch of sentences: ids `(batch, length)`, their mask of 1 and 0, and their embeddings."""
 
     ids: torch.LongTensor
@@ -32,7 +32,7 @@ class EditVector(nn.Module):
         marks = {config.pad_token_id, config.bos_token_id, config.decoder_start_token_id, *ends}
         self.marks = sorted(marks - {None})
 
-    def forward(self, p: Sentences, q: Sentences) -> torch.Tensor:
+    def forward(self, p: EmbeddedSentences, q: EmbeddedSentences) -> torch.Tensor:
         """Add up the words of a batch of pairs; returns `(batch, edit_vector_size)`."""
         words_of_p, words_of_q = self._find_words(p), self._find_words(q)
         inserted = find_words_missing_from(q.ids, words_of_q, p.ids, words_of_p)
@@ -43,7 +43,7 @@ class EditVector(nn.Module):
         ]
         return self.word(torch.stack(sums, dim=1)).flatten(1)
 
-    def _find_words(self, sentences: Sentences) -> torch.BoolTensor:
+    def _find_words(self, sentences: EmbeddedSentences) -> torch.BoolTensor:
         ids, mask, _ = sentences
         return mask.bool() & ~torch.isin(ids, torch.tensor(self.marks, device=ids.device))
 

@@ -8,9 +8,9 @@ import torch
 
 from hf_paraphrase import HierarchicalLmTokenizer
 from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmConfig
+from hf_paraphrase.models.hierarchical_lm_scaled_linear import ScaledLinear
+from hf_paraphrase.models.hierarchical_lm_sentence_layers import SentenceAttention, make_layer
 from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
-from hf_paraphrase.models.scaled_linear import ScaledLinear
-from hf_paraphrase.models.sentence_layers import SentenceAttention, make_layer
 
 CONFIGS = [path.parent for path in (Path(__file__).resolve().parents[2] / "hub_configs").glob("*/config.json")]
 RECIPES = {path.name: json.loads((path / "config.json").read_text()) for path in sorted(CONFIGS)}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-__all__ = ["Sentences", "find_sentences"]
+__all__ = ["SentenceLayout", "find_sentences"]
 
 
 @dataclass(frozen=True)
-class Sentences:
+class SentenceLayout:
     """Where the sentences of a batch of flat streams stand: a sentence is a run of words up to its closing mark.
 
     Sentences are numbered through the batch, the first document's first; words from 0 in their sentence.
@@ -42,7 +42,7 @@ class Sentences:
 @torch.compiler.disable
 def find_sentences(
     ids: torch.LongTensor, real: torch.BoolTensor, marks: tuple[int, ...], whole: bool = False
-) -> Sentences:
+) -> SentenceLayout:
     """Find the sentences of each row.
 
     Args:
@@ -52,7 +52,7 @@ def find_sentences(
         whole: Take each row as one sentence, whatever marks stand within.
 
     Returns:
-        The `Sentences`; a row without words has none.
+        The `SentenceLayout`; a row without words has none.
     """
     closes = torch.isin(ids, torch.tensor(marks, device=ids.device)) & real
     in_document = torch.zeros_like(ids) if whole else closes.cumsum(1) - closes.long()
@@ -63,7 +63,7 @@ def find_sentences(
     first_words = starts.nonzero().squeeze(1)
     length = torch.cat((first_words, first_words.new_tensor([len(rows)]))).diff()
     word_sentence = starts.cumsum(0) - 1
-    return Sentences(
+    return SentenceLayout(
         real=real,
         word_sentence=word_sentence,
         word_number=torch.arange(len(rows), device=ids.device) - first_words[word_sentence],
