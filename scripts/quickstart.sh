@@ -7,7 +7,7 @@ source scripts/environment.sh
 prepare_environment
 export PATH="$PWD/.venv/bin:$PATH"
 
-recipe=hub_configs/residual-lstm-synthetic
+recipe=residual-lstm-synthetic
 run=runs/quickstart
 
 show() {
@@ -21,8 +21,8 @@ show() {
     "$@"
 }
 
-# Trained by this very recipe, or by an older one?
-state=$(cat "$recipe"/* | cksum)
+# Trained by this very recipe, or by an older one? A recipe may extend others, so all of them count.
+state=$(cat hub_configs/*/* | cksum)
 if [ "$(cat "$run.recipe" 2>/dev/null)" != "$state" ]; then
     rm -rf "$run"
     mkdir -p runs

@@ -85,7 +85,7 @@ def _app(
     """Train, evaluate and use paraphrase models.
 
     \b
-    hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/first
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
     hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt

@@ -44,7 +44,9 @@ def _describe_field(field: Field, kind: Any) -> str:
 @app.command(cls=_TrainCommand, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def train(
     ctx: typer.Context,
-    recipe: Annotated[Path, typer.Option(help="Folder with config.json, generation_config.json and training.yaml.")],
+    recipe: Annotated[
+        str, typer.Option(help="One of `hf-paraphrase recipes`, or a folder with files like those of one.")
+    ],
     output_dir: Annotated[Path, typer.Option(help="Where the model, the checkpoints and the logs go.")],
     dataset: TrainedCorpus = None,
     dataset_name: DatasetName = None,
@@ -68,11 +70,11 @@ def train(
     """Train a model as a recipe says.
 
     \b
-    hf-paraphrase train --recipe hub_configs/residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
-    hf-paraphrase train --recipe hub_configs/residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
-    hf-paraphrase train --recipe hub_configs/residual-lstm-quora-small --output-dir runs/mine \\
+    hf-paraphrase train --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
+    hf-paraphrase train --recipe residual-lstm-quora-small --output-dir runs/mine \\
         --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
-    accelerate launch scripts/train_paraphraser.py --recipe hub_configs/residual-lstm-mscoco ...
+    accelerate launch scripts/train_paraphraser.py --recipe residual-lstm-mscoco ...
 
     Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
     command that it prints finishes it.

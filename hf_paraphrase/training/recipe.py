@@ -23,9 +23,11 @@ from .arguments import TrainingConfig
 from .fields import check_known, check_type, parse_scalar, read_yaml
 from .tasks import TASKS
 
-__all__ = ["Recipe", "load_recipe"]
+__all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe"]
 
 MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
+# An installed package has the recipes beside its code; the repository has them where people look for them.
+FOLDERS = (Path(__file__).parents[1] / "hub_configs", Path(__file__).parents[2] / "hub_configs")
 # GenerationConfig takes any value for these, and the mistake would show after the training.
 COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
 # A file with one of these was saved by transformers, which also writes fields that no class declares.
@@ -35,7 +37,7 @@ SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is trained and how: the three files of a folder in `hub_configs/`.
+    """What is trained and how, as the three files of a folder say it.
 
     Args:
         name: Name of the folder.
@@ -115,31 +117,99 @@ class Recipe:
         write_text(directory / TRAINING_FILE, yaml.safe_dump(asdict(self.training), sort_keys=False))
 
 
-def load_recipe(path: str | os.PathLike) -> Recipe:
-    """Read a recipe and check every field.
+def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
+    """Read a recipe, with what it takes over from the one that it extends, and check every field.
 
     Args:
-        path: A folder with `config.json`, `generation_config.json` and `training.yaml`.
+        name_or_path: A folder with `config.json`, `generation_config.json` and `training.yaml`, or the name of a
+            recipe that comes with the package. Where `training.yaml` has a line `extends: NAME`, which names a recipe
+            beside it or one of the package, the folder holds what differs from that recipe: of each file the fields
+            that do, and no file of which none does. A `config.json` of another `model_type` stands for itself.
 
     Raises:
         FileNotFoundError: If the folder or a file is missing; the message lists what there is.
-        InputError: For a field that is unknown or has a wrong value, with file, field and what it should be.
+        InputError: For a name that no recipe has, recipes that extend each other in a circle, or a field that is
+            unknown or has a wrong value, with file, field and what it should be.
     """
-    path = Path(path)
-    if not path.is_dir():
-        there = sorted(file.parent.name for file in path.parent.glob(f"*/{TRAINING_FILE}"))
-        raise FileNotFoundError(f"no recipe {path}; {path.parent} has: {', '.join(there) or 'no recipes'}")
-    for name in (MODEL_FILE, GENERATION_FILE, TRAINING_FILE):
-        if not (path / name).is_file():
-            there = sorted(file.name for file in path.iterdir())
-            raise FileNotFoundError(f"recipe {path} lacks {name}; it has: {', '.join(there) or 'no files'}")
-    model = check_model_config(_read_json(path / MODEL_FILE), str(path / MODEL_FILE))
-    generation = check_generation_config(_read_json(path / GENERATION_FILE), str(path / GENERATION_FILE))
-    training = read_yaml(path / TRAINING_FILE)
+    folder = find_recipe(name_or_path)
+    model, generation, training = _read_files(folder, ())
+    return Recipe(folder.resolve().name, model, generation, read_training(training, str(folder / TRAINING_FILE)))
+
+
+def find_recipe(name_or_path: str | os.PathLike) -> Path:
+    """The folder of a recipe: a folder that exists, or else the recipe of this name that comes with the package.
+
+    Raises:
+        FileNotFoundError: For a path of which there is no folder; the message lists the recipes beside it.
+        InputError: For a name that no recipe has; the message has the closest ones.
+    """
+    path = Path(name_or_path)
+    if path.is_dir():
+        return path
+    if path.name == str(path):
+        shipped = list_recipes()
+        check_known([path.name], shipped, f"{path} is no folder", "recipe")
+        return shipped[path.name]
+    there = ", ".join(_recipes_in(path.parent)) or "no recipes"
+    raise FileNotFoundError(f"no recipe {path}; {path.parent} has: {there}; `hf-paraphrase recipes` lists more")
+
+
+def list_recipes() -> dict[str, Path]:
+    """The recipes that come with the package: name -> folder, in the order of the alphabet."""
+    return _recipes_in(next(folder for folder in FOLDERS if folder.is_dir()))
+
+
+def _recipes_in(folder: Path) -> dict[str, Path]:
+    return {file.parent.name: file.parent for file in sorted(folder.glob(f"*/{TRAINING_FILE}"))}
+
+
+def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The fields of the three files, over those of the recipe that is extended.
+
+    Args:
+        folder: Of the recipe.
+        children: The folders that led here by their `extends`.
+    """
+    model_file, generation_file, training_file = (
+        folder / name for name in (MODEL_FILE, GENERATION_FILE, TRAINING_FILE)
+    )
+    _check_there(training_file)
+    training = read_yaml(training_file)
     if not isinstance(training, dict):
-        raise InputError(f"{path / TRAINING_FILE} must hold lines such as `dataset: mscoco`")
-    training = read_training(training, str(path / TRAINING_FILE))
-    return Recipe(path.resolve().name, model, generation, training)
+        raise InputError(f"{training_file} must hold lines such as `dataset: mscoco`")
+    if "extends" in training:
+        parent = _find_parent(training.pop("extends"), folder, children)
+        model, generation, extended = _read_files(parent, (*children, folder))
+    else:
+        _check_there(model_file)
+        _check_there(generation_file)
+        model, generation, extended = {}, {}, {}
+    if model_file.is_file():
+        own = _read_json(model_file)
+        same = own.get("model_type", model.get("model_type")) == model.get("model_type")
+        model = check_model_config(model | own if same else own, str(model_file))
+    if generation_file.is_file():
+        generation = check_generation_config(generation | _read_json(generation_file), str(generation_file))
+    training = extended | training
+    read_training(training, str(training_file))  # here, for a mistake is told of the file that has it
+    return model, generation, training
+
+
+def _find_parent(name: Any, folder: Path, children: tuple[Path, ...]) -> Path:
+    source = f"{folder / TRAINING_FILE}: `extends`"
+    known = list_recipes() | _recipes_in(folder.parent)
+    check_known([str(name)], known, source, "recipe")
+    line = [path.resolve() for path in (*children, folder, known[name])]
+    if line[-1] in line[:-1]:
+        circle = line[line.index(line[-1]) :]
+        raise InputError(f"{source} goes round in a circle: {' <- '.join(path.name for path in circle)}")
+    return known[name]
+
+
+def _check_there(file: Path) -> None:
+    if not file.is_file():
+        there = sorted(other.name for other in file.parent.iterdir())
+        raise FileNotFoundError(f"recipe {file.parent} lacks {file.name}; it has: {', '.join(there) or 'no files'}")
 
 
 def read_training(values: dict[str, Any], source: str) -> TrainingConfig:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +10,9 @@ from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmCon
 from hf_paraphrase.models.hierarchical_lm_scaled_linear import ScaledLinear
 from hf_paraphrase.models.hierarchical_lm_sentence_layers import SentenceAttention, make_layer
 from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
+from hf_paraphrase.training.recipe import list_recipes, load_recipe
 
-CONFIGS = [path.parent for path in (Path(__file__).resolve().parents[2] / "hub_configs").glob("*/config.json")]
-RECIPES = {path.name: json.loads((path / "config.json").read_text()) for path in sorted(CONFIGS)}
+RECIPES = {name: load_recipe(folder).model_config for name, folder in list_recipes().items()}
 RECIPES = {name: config for name, config in RECIPES.items() if config["model_type"] == "hierarchical_lm"}
 # The deep recipe has ten layers of SARAh; the others are to learn as deep.
 for kind in ("gru", "transformer"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -7,15 +9,41 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, GenerationConfig
 
 from hf_paraphrase.papers import find_paper_rows
+from hf_paraphrase.training.fields import read_yaml
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.tasks import TASKS
 from tests.models.tiny import shrink
 
 FOLDER = Path(__file__).resolve().parents[2] / "hub_configs"
+JSON_FILES = ("config.json", "generation_config.json")
 NAMES = sorted(path.name for path in FOLDER.iterdir())
 # Corpus -> words, of Table 1 of Prakash et al. 2016.
 PRAKASH_WORDS = {"mscoco": 30_332, "ppdb": 38_279, "wikianswers": 50_000}
 PRAKASH = [name for name in NAMES if name.removesuffix("-2layer").split("-lstm-")[-1] in PRAKASH_WORDS]
+
+
+def read_files(name):
+    """What the files of a recipe hold themselves."""
+    folder = FOLDER / name
+    files = [json.loads(path.read_text()) if (path := folder / file).is_file() else {} for file in JSON_FILES]
+    return [*files, read_yaml(folder / "training.yaml")]
+
+
+CHILDREN = [name for name in NAMES if "extends" in read_files(name)[-1]]
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_no_recipe_repeats_its_parent(name):
+    """A field that holds what the parent has, by itself or by default, and a file without a field, say nothing."""
+    model, generation, training = read_files(name)
+    parent = load_recipe(FOLDER / training.pop("extends"))
+    if "model_type" in model:
+        assert model["model_type"] != parent.model_config["model_type"]
+    parts = [({}, model)] if "model_type" in model else [(parent.model_config, model)]
+    parts += [(parent.generation_config, generation), (asdict(parent.training), training)]
+    for inherited, own in parts:
+        assert not [field for field, value in own.items() if field in inherited and inherited[field] == value]
+    assert {} not in [json.loads(path.read_text()) for path in (FOLDER / name).glob("*.json")]
 
 
 def make_model(name):

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.fields import parse_scalar, read_yaml
-from hf_paraphrase.training.recipe import load_recipe
+from hf_paraphrase.training.recipe import find_recipe, list_recipes, load_recipe
 
 from .tiny_runs import make_recipe
 
@@ -100,6 +101,83 @@ def test_dataset_and_model_type_are_required(folder):
     (folder / "config.json").write_text("{}")
     with pytest.raises(InputError, match="`model_type` is missing"):
         load_recipe(folder)
+
+
+def extend(folder, name, training, **files):
+    """A recipe beside `folder` that holds no more than it is told."""
+    child = folder.parent / name
+    child.mkdir()
+    (child / "training.yaml").write_text(training)
+    for file, values in files.items():
+        (child / f"{file}.json").write_text(json.dumps(values))
+    return child
+
+
+def test_a_recipe_holds_what_differs_from_its_parent(folder):
+    parent = make_recipe(dataset_kwargs={"seed": 1, "size": 9})
+    parent.save(folder)
+    child = load_recipe(extend(folder, "child", "extends: tiny\nseed: 7\ndataset_kwargs: {seed: 2}\n"))
+    assert child == replace(
+        parent, name="child", training=replace(parent.training, seed=7, dataset_kwargs={"seed": 2})
+    )
+    files = {"config": {"hidden_size": 16}, "generation_config": {"num_beams": 7}}
+    grandchild = load_recipe(extend(folder, "grandchild", "extends: child\nlearning_rate: 0.5\n", **files))
+    assert grandchild.model_config == parent.model_config | {"hidden_size": 16}
+    assert grandchild.generation_config == parent.generation_config | {"num_beams": 7}
+    assert grandchild.training == replace(child.training, learning_rate=0.5)
+
+
+def test_a_saved_recipe_needs_no_parent(folder, tmp_path):
+    child = load_recipe(extend(folder, "child", "extends: tiny\nseed: 7\n"))
+    child.save(tmp_path / "run" / "child")
+    assert load_recipe(tmp_path / "run" / "child") == child
+
+
+def test_the_fields_of_another_architecture_are_not_taken_over(folder):
+    config = {"model_type": "bart", "d_model": 16}
+    assert load_recipe(extend(folder, "other", "extends: tiny\n", config=config)).model_config == config
+
+
+def test_the_parent_may_come_with_the_package(folder):
+    parent = load_recipe("residual-lstm-synthetic")
+    child = load_recipe(extend(folder, "child", "extends: residual-lstm-synthetic\nseed: 7\n"))
+    assert child == replace(parent, name="child", training=replace(parent.training, seed=7))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("extends: tinny", "child/training.yaml: `extends`: unknown recipe `tinny`; did you mean tiny"),
+        ("extends: 5", "child/training.yaml: `extends`: unknown recipe `5`"),
+        ("extends: child", "child/training.yaml: `extends` goes round in a circle: child <- child"),
+        ("extends: grandchild", "grandchild/training.yaml: `extends` goes round .*: child <- grandchild <- child"),
+        ("extends: tiny\nlearning_rat: 1", "child/training.yaml: unknown field `learning_rat`"),
+        ("extends: faulty", "faulty/training.yaml: unknown field `learning_rat`"),
+        ("extends: faulty_model", "faulty_model/config.json: unknown field `hiden_size`"),
+    ],
+)
+def test_faults_of_a_family_are_named_with_their_file(folder, line, message):
+    extend(folder, "grandchild", "extends: child\n")
+    extend(folder, "faulty", "extends: tiny\nlearning_rat: 1\n")
+    extend(folder, "faulty_model", "extends: tiny\n", config={"hiden_size": 1})
+    with pytest.raises(InputError, match=message):
+        load_recipe(extend(folder, "child", line))
+
+
+def test_a_name_is_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("residual-lstm-synthetic").training.dataset == "synthetic_questions"
+    with pytest.raises(InputError, match="unknown recipe `residual-lstm-sintetic`; did you mean .*synthetic"):
+        find_recipe("residual-lstm-sintetic")
+    make_recipe().save(tmp_path / "residual-lstm-synthetic")
+    assert find_recipe("residual-lstm-synthetic") == Path("residual-lstm-synthetic")
+    assert load_recipe("residual-lstm-synthetic").model_config == make_recipe().model_config
+
+
+def test_an_installed_package_has_the_recipes_beside_its_code(folder, monkeypatch):
+    monkeypatch.setattr("hf_paraphrase.training.recipe.FOLDERS", (folder.parent, folder / "missing"))
+    assert list_recipes() == {"tiny": folder}
+    assert find_recipe("tiny") == folder
 
 
 def test_override_finds_the_part_that_has_the_field():
