@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from hf_paraphrase.training import curves
 pytest.importorskip("matplotlib")
 from matplotlib.text import Text  # noqa: E402
 
+ROOT = Path(__file__).parents[1]
 LONG = "runs/comparison/sarah-lm-gutenberg-small-learning_rate=0.001-weight_decay=0.0005-seed=1"
 RUNS = {
     f"{LONG}{number}": {
@@ -202,3 +204,10 @@ def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
 def test_a_text_is_wrapped():
     assert wrap("one two three four five", 9) == "one two\nthree …"
     assert wrap("one", 9) == "one"
+
+
+def test_pictures_are_made_and_saved_in_one_place():
+    ways = ("FigureCanvas", "savefig", "print_png", "pyplot", "imsave")
+    modules = [path for folder in ("hf_paraphrase", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    found = {path.name for path in modules if any(way in path.read_text(encoding="utf-8") for way in ways)}
+    assert found == {"pictures.py"}

@@ -1,9 +1,11 @@
-"""Small files in the published layout of each corpus of sentences."""
+"""Small files in the published layout of each corpus."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 WORDS = ["amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll", "larch"]
 WORDS += ["maple", "nook", "oasis", "pond"]
@@ -114,16 +116,100 @@ def yahoo_answers() -> dict[str, list[str]]:
     return {"answers.tsv": [f"{sentence(number)}\t{sentence(number + 3, 12)}" for number in range(66)]}
 
 
+def mscoco() -> dict[str, list[str]]:
+    def content(images: range) -> list[str]:
+        captions = [
+            {"image_id": image, "id": 10 * image + place, "caption": sentence(10 * image + place)}
+            for image in images
+            for place in range(5)
+        ]
+        return [json.dumps({"info": {}, "images": [{"id": image} for image in images], "annotations": captions})]
+
+    return {
+        "annotations/captions_train2014.json": content(range(20)),
+        "annotations/captions_val2014.json": content(range(20, 32)),
+    }
+
+
+def hotel_reviews() -> dict[str, list[str]]:
+    def hotel(numbers: range) -> list[str]:
+        reviews = (f"{sentence(2 * number)}. {sentence(2 * number + 1).capitalize()}!" for number in numbers)
+        return [
+            f"{line}\r"
+            for review in reviews
+            for line in ("<Author>someone", f"<Content>{review}  ", "<Date>Dec 23, 2008", "<Rating>5\t4\t-1\t", "")
+        ]
+
+    return {
+        f"Texts/hotel_{hotel_id}_parsed.txt": hotel(range(40 * hotel_id, 40 * hotel_id + 40)) for hotel_id in (0, 1)
+    }
+
+
+def wikipedia_paragraphs() -> dict[str, list[str]]:
+    articles = ((f" = Article {number} = ", " ", f" {sentence(number, 9)} . <unk> , too . ") for number in range(80))
+    return {"wiki.train.tokens": [line for article in articles for line in article]}
+
+
+def books() -> dict[str, list[str]]:
+    return {
+        f"books_large_p{part}.txt": [f"{sentence(1000 * part + number)} ." for number in range(200)] for part in (1, 2)
+    }
+
+
+def gutenberg() -> dict[str, list[str]]:
+    def book(number: int) -> list[str]:
+        title = f"The Book of {WORDS[number % 16].capitalize()} {number}"
+        paragraphs = (f"{sentence(100 * number + place, 12).capitalize()}." for place in range(12))
+        return [
+            f"The Project Gutenberg EBook of {title}, by W. W. Jacobs",
+            *("", f"Title: {title}", "", "Author: W. W. Jacobs", "", "Language: English", ""),
+            f"*** START OF THIS PROJECT GUTENBERG EBOOK {title.upper()} ***",
+            *(line for paragraph in paragraphs for line in ("", paragraph)),
+            "",
+            f"*** END OF THIS PROJECT GUTENBERG EBOOK {title.upper()} ***",
+        ]
+
+    return {f"txt/{number}.txt": book(number) for number in range(22)}
+
+
+def pairs() -> dict[str, list[str]]:
+    rows = ({"source": sentence(2 * number), "target": sentence(2 * number + 1)} for number in range(60))
+    return {"pairs.jsonl": [json.dumps(row) for row in rows]}
+
+
+def synthetic_questions() -> dict[str, list[str]]:
+    return {}
+
+
 FILES = {
-    "quora": quora,
-    "twitter_url": twitter_url,
+    "books": books,
+    "gutenberg": gutenberg,
+    "hotel_reviews": hotel_reviews,
+    "mscoco": mscoco,
     "msrp": msrp,
-    "snli": snli,
-    "wikiqa": wikiqa,
+    "pairs": pairs,
     "ppdb": ppdb,
+    "quora": quora,
+    "snli": snli,
+    "synthetic_questions": synthetic_questions,
+    "twitter_url": twitter_url,
     "wikianswers": wikianswers,
+    "wikipedia_paragraphs": wikipedia_paragraphs,
+    "wikiqa": wikiqa,
     "yahoo_answers": yahoo_answers,
 }
+# The arguments that make three splits of files so small.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "books": {"lines_per_document": 5, "validation_fraction": 0.2, "test_fraction": 0.2},
+    "gutenberg": {"train_books": 15, "validation_books": 3, "test_books": 4},
+    "hotel_reviews": {"min_words": 5, "max_unknown": 0.5, "train_size": 40, "validation_size": 20, "test_size": 20},
+    "mscoco": {"validation_size": 4},
+    "pairs": {"max_held_out": 0.4},
+    "synthetic_questions": {"train_size": 30, "validation_size": 5, "test_size": 5},
+}
+ARGUMENTS["wikipedia_paragraphs"] = ARGUMENTS["hotel_reviews"]
+# So many lines make a record, where it is not one.
+RECORD_LINES = {"hotel_reviews": 5}
 
 
 def write(folder: Path, files: dict[str, list[str]]) -> Path:
@@ -138,3 +224,24 @@ def write(folder: Path, files: dict[str, list[str]]) -> Path:
 def write_corpus(path: str, name: str | None, folder: Path) -> Path:
     """Write the files that a configuration of a corpus is read from."""
     return write(folder, existing_split() if name == "li2018" else FILES[path]())
+
+
+def load_arguments(path: str, name: str | None, folder: Path) -> dict[str, Any]:
+    """Write a corpus's files; what `load_dataset` takes to read them."""
+    write_corpus(path, name, folder)
+    files = {"pairs": {"data_files": folder / "pairs.jsonl"}, "synthetic_questions": {}}
+    return {**files.get(path, {"data_dir": folder}), **ARGUMENTS.get(path, {})}
+
+
+def reorder(path: str, content: str) -> str:
+    """The same records of a corpus's file in another order; the first, which may be a header, stays."""
+    shuffle = random.Random(0).shuffle
+    if path == "mscoco":
+        lists = json.loads(content)
+        for part in ("images", "annotations"):
+            shuffle(lists[part])
+        return json.dumps(lists)
+    lines, size = content.split("\n")[:-1], RECORD_LINES.get(path, 1)
+    first, *records = [lines[place : place + size] for place in range(0, len(lines), size)]
+    shuffle(records)
+    return "".join(f"{line}\n" for record in (first, *records) for line in record)
