@@ -51,6 +51,7 @@ from .options import (
     choose_metrics,
     parse_decoding,
 )
+from .recipes import recipes
 
 __all__ = ["app", "main"]
 
@@ -68,6 +69,7 @@ app = typer.Typer(
 )
 app.add_typer(datasets_app, name="datasets")
 app.add_typer(explain_app, name="explain-match")
+app.command()(recipes)
 app.command()(evaluate_matcher)
 app.add_typer(hub_app)
 
