@@ -11,6 +11,7 @@ import typer
 from .. import __version__
 from ..errors import InputError
 from . import datasets, evaluate, explain, hub, paraphrase, train
+from .recipes import recipes
 
 __all__ = ["app", "main"]
 
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 for group in (train, evaluate, paraphrase, hub):
     app.add_typer(group.app)
+app.command()(recipes)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(explain.app, name="explain-match")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.fields import parse_scalar, read_yaml
-from hf_paraphrase.training.recipe import find_recipe, list_recipes, load_recipe
+from hf_paraphrase.training.recipe import FOLDERS, find_recipe, list_recipes, load_recipe
 
 from .tiny_runs import make_recipe
 
@@ -175,6 +176,10 @@ def test_a_name_is_found_from_any_folder(tmp_path, monkeypatch):
 
 
 def test_an_installed_package_has_the_recipes_beside_its_code(folder, monkeypatch):
+    root = Path(__file__).resolve().parents[2]
+    wheel = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    installed, checkout = FOLDERS
+    assert wheel["force-include"][str(checkout.relative_to(root))] == str(installed.relative_to(root))
     monkeypatch.setattr("hf_paraphrase.training.recipe.FOLDERS", (folder.parent, folder / "missing"))
     assert list_recipes() == {"tiny": folder}
     assert find_recipe("tiny") == folder

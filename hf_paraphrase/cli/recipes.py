@@ -1,0 +1,90 @@
+"""The command `hf-paraphrase recipes`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["describe_recipe", "recipes"]
+
+COLUMNS = ("recipe", "paper", "corpus", "parameters", "the paper's BLEU-4, and of which model")
+
+
+def recipes(
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, with every figure of the papers.")] = False,
+) -> None:
+    """List the recipes that `train --recipe` takes by name: paper, corpus, size, and what the paper reports.
+
+    \b
+    hf-paraphrase recipes
+    hf-paraphrase recipes --json
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
+
+    The size is that of a model with as many words as the recipe allows. The paper is that of the architecture; its
+    figures are those of the same architecture and depth, whatever the width.
+    """
+    from ..training.recipe import list_recipes
+
+    described = [describe_recipe(name) for name in list_recipes()]
+    if as_json:
+        typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
+    else:
+        typer.echo(_format_table([COLUMNS, *map(_cells, described)]))
+
+
+def describe_recipe(name: str) -> dict[str, Any]:
+    """What a recipe trains.
+
+    Args:
+        name: As `load_recipe` takes it.
+
+    Returns:
+        `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
+        `num_parameters`, and `reported`: the paper's rows, each with `model`, `num_beams` and `scores`.
+    """
+    import torch
+
+    from ..papers import find_paper, find_paper_rows
+    from ..training.recipe import load_recipe
+    from ..training.tasks import TASKS
+
+    recipe = load_recipe(name)
+    config, training = recipe.make_config(), recipe.training
+    with torch.device("meta"):
+        model = TASKS[training.task].auto_class.from_config(config)
+    paper = find_paper(config.model_type)
+    return {
+        "name": recipe.name,
+        "paper": paper and paper.name,
+        "task": training.task,
+        "model_type": config.model_type,
+        "dataset": training.dataset,
+        "dataset_name": training.dataset_name,
+        "num_parameters": model.num_parameters(),
+        "reported": [row._asdict() for row in find_paper_rows(config, training.dataset)],
+    }
+
+
+def _cells(described: dict[str, Any]) -> tuple[str, ...]:
+    corpus = "/".join(filter(None, (described["dataset"], described["dataset_name"])))
+    reported = "; ".join(_format_figures(described["reported"]))
+    return (described["name"], described["paper"] or "", corpus, f"{described['num_parameters']:,}", reported)
+
+
+def _format_figures(rows: list[dict[str, Any]]) -> list[str]:
+    """`["36.7 at beam 5, 37.0 at beam 10: 4-layer residual, 512 units"]`, one text a model."""
+    figures: dict[str, list[str]] = {}
+    for row in rows:
+        beam = "" if row["num_beams"] is None else f" at beam {row['num_beams']}"
+        _, _, model = row["model"].partition(", ")
+        figures.setdefault(model, []).append(f"{row['scores']['bleu_4']}{beam}")
+    return [f"{', '.join(scores)}: {model}" for model, scores in figures.items()]
+
+
+def _format_table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if name == "parameters" else "<" for name in COLUMNS]
+    line = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return "\n".join(line.format(*row).rstrip() for row in rows)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hf_paraphrase.training.loop
+import hf_paraphrase.training.recipe
+from hf_paraphrase.cli.recipes import describe_recipe
+from hf_paraphrase.training.recipe import list_recipes, load_recipe
+
+from .test_app import run
+
+SHOWN = ("residual-lstm-mscoco", "sarah-lm-gutenberg-small", "transformer-quora")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = {name: folder for name, folder in list_recipes().items() if name in SHOWN}
+    monkeypatch.setattr(hf_paraphrase.training.recipe, "list_recipes", lambda: shipped)
+
+
+def test_a_recipe_is_described_by_paper_corpus_size_and_figures() -> None:
+    described = describe_recipe("residual-lstm-mscoco")
+    (five, ten) = described.pop("reported")
+    words, width = 30_332, 512
+    layer = 4 * width * (2 * width + 2)
+    assert described == {
+        "name": "residual-lstm-mscoco",
+        "paper": "Prakash et al. 2016",
+        "task": "paraphrase",
+        "model_type": "residual_lstm",
+        "dataset": "mscoco",
+        "dataset_name": None,
+        # Embeddings and output vectors of the words, the output's bias, four layers on each side.
+        "num_parameters": 2 * words * width + words + 8 * layer,
+    }
+    assert (five["num_beams"], five["scores"]["bleu_4"]) == (5, 36.7)
+    assert (ten["num_beams"], ten["scores"]["meteor"]) == (10, 27.0)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_table_has_a_line_a_recipe(capsys: pytest.CaptureFixture) -> None:
+    assert run("recipes") == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:4] == ["recipe", "paper", "corpus", "parameters"]
+    residual, sarah, transformer = lines
+    assert residual.split("  ")[0] == "residual-lstm-mscoco"
+    assert residual.endswith("47,900,284  36.7 at beam 5, 37.0 at beam 10: 4-layer residual, 512 units")
+    assert sarah.split()[1:5] == ["Traynor", "2018", "gutenberg", "1,097,586"]
+    assert transformer.split()[:2] == ["transformer-quora", "quora"]
+
+
+@pytest.mark.usefixtures("few")
+def test_json_has_every_figure(capsys: pytest.CaptureFixture) -> None:
+    assert run("recipes", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [describe_recipe(name) for name in SHOWN]
+
+
+def test_train_takes_a_name_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    asked = []
+    monkeypatch.setattr(hf_paraphrase.training.loop, "train", lambda recipe, *_, **__: asked.append(recipe))
+    monkeypatch.chdir(tmp_path)
+    assert run("train", "--recipe", "residual-lstm-synthetic", "--output-dir", "out") == 0
+    assert asked == [load_recipe("residual-lstm-synthetic")]
+    assert run("train", "--recipe", "residual-lstm-synthetik", "--output-dir", "out") == 2
+    assert "did you mean residual-lstm-synthetic" in capsys.readouterr().err
