@@ -43,7 +43,7 @@ def main(args: list[str] | None = None) -> None:
     Args:
         args: Arguments without the program's name; None for those of the process.
 
-    Exits with 2 and one line on standard error for mistakes that the user can mend, and with 128 + the signal's
+    Exits with 2 and one line on standard error for mistakes that the user can fix, and with 128 + the signal's
     number where training was interrupted.
     """
     from ..training.signals import TrainingInterrupted

@@ -9,7 +9,7 @@ import typer
 
 __all__ = ["describe_recipe", "recipes"]
 
-COLUMNS = ("recipe", "paper", "corpus", "parameters", "the paper's BLEU-4, and of which model")
+COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, and of which model")
 
 
 def recipes(
@@ -74,12 +74,14 @@ def _cells(described: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _format_figures(rows: list[dict[str, Any]]) -> list[str]:
-    """`["36.7 at beam 5, 37.0 at beam 10: 4-layer residual, 512 units"]`, one text a model."""
+    """`["bleu_4 36.7 at beam 5, bleu_4 37.0 at beam 10: 4-layer residual, 512 units"]`, one text a model."""
     figures: dict[str, list[str]] = {}
     for row in rows:
         beam = "" if row["num_beams"] is None else f" at beam {row['num_beams']}"
         _, _, model = row["model"].partition(", ")
-        figures.setdefault(model, []).append(f"{row['scores']['bleu_4']}{beam}")
+        # BLEU-4 where there is one, since most papers have it, or the first of its scores.
+        name = "bleu_4" if "bleu_4" in row["scores"] else next(iter(row["scores"]))
+        figures.setdefault(model, []).append(f"{name} {row['scores'][name]}{beam}")
     return [f"{', '.join(scores)}: {model}" for model, scores in figures.items()]
 
 
