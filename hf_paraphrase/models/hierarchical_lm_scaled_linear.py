@@ -1,4 +1,4 @@
-"""Linear layers of the hierarchical language model, which know how large their weights start."""
+"""Linear layers of the hierarchical language model, which know how large their parameters start."""
 
 from __future__ import annotations
 
@@ -9,28 +9,35 @@ from torch import nn
 
 __all__ = ["ScaledLinear"]
 
+# GELU(z) has a mean square of 1 where z is normal with this standard deviation.
+GAIN = 1.47
+# The bias' share of z's variance. With none, a vector that is a little too small gets smaller from layer to layer, a
+# large one larger (Schoenholz et al. 2017, Deep information propagation, section 3).
+BIAS = 0.1
+
 
 class ScaledLinear(nn.Linear):
-    """A linear layer before a GELU or a GRU whose weights start so that outputs vary as much as inputs.
-
-    GELU(z) has a variance of 1 over the units where z is normal with a standard deviation of 5/3, and a mean of more
-    than ½ there. The rows of the weight sum to zero: so this mean does not reach the layer above, where it would make
-    all inputs alike, add up over the layers' sums and let the scale grow or shrink with depth.
+    """A linear layer before a GELU whose parameters start so that outputs have a mean square of 1.
 
     Args:
         in_features: Width of the inputs.
         out_features: Width of the outputs.
-        bias: Whether there is one; it starts at zero.
-        scale: What initial weights are multiplied by beside `5/3 / √in_features`: less than 1 where inputs are sums.
+        bias: Whether there is one.
+        mean_square: Of the inputs, as they are expected to be.
+        scale: What all initial parameters are multiplied by, for smaller outputs.
     """
 
-    GAIN = 5 / 3
-
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, scale: float = 1.0):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, mean_square: float = 1.0, scale: float = 1.0
+    ):
         super().__init__(in_features, out_features, bias=bias)
-        self.scale = scale
+        self.mean_square, self.scale = mean_square, scale
 
-    def initial_weight(self) -> torch.Tensor:
-        """Draw a weight `(out_features, in_features)` from torch's generator."""
-        draw = torch.randn_like(self.weight)
-        return (draw - draw.mean(dim=1, keepdim=True)) * (self.scale * self.GAIN / math.sqrt(self.in_features))
+    def draw(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Draw a weight, and a bias if there is one, from torch's generator."""
+        weight = torch.randn_like(self.weight) * math.sqrt((1 - BIAS) / (self.in_features * self.mean_square))
+        bias = None if self.bias is None else torch.randn_like(self.bias) * math.sqrt(BIAS)
+        return self._rescale(weight), None if bias is None else self._rescale(bias)
+
+    def _rescale(self, parameter: torch.Tensor) -> torch.Tensor:
+        return parameter * (GAIN * self.scale)

@@ -11,10 +11,11 @@ from .hierarchical_lm_sarah import scan_sarah
 from .hierarchical_lm_scaled_linear import ScaledLinear
 from .recurrent import fit_width
 
-__all__ = ["Gru", "SentenceAttention", "make_layer", "split"]
+__all__ = ["Gru", "SentenceAttention", "TransformerLayer", "condition", "make_layer", "split"]
 
-# Means over words, which sentence vectors are too, vary about so much less than the words' vectors in a new model.
-MEAN_VARIANCE = 0.4
+# What the mean of a sentence's words adds to the mean square of a sum in a new model: its own, of about 0.7, and twice
+# its product with the rest, since outputs of GELU have a mean of ½.
+MEAN = 1.3
 
 
 def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -22,17 +23,9 @@ def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor
     return x[..., :value_size], x[..., x.shape[-1] - key_size :]
 
 
-def sum_scale(vectors: int, means: int) -> float:
-    """What keeps a layer's outputs at a variance of 1 where inputs are sums of such vectors and of means of them."""
-    return (vectors + MEAN_VARIANCE * means) ** -0.5
-
-
 def key_scale(config: HierarchicalLmConfig) -> float:
-    """What keeps the product of a query and a key at a variance of 1 if one of them is multiplied by it.
-
-    The attention itself is not scaled, and a steep one lets the smallest change in a word change all words after it.
-    """
-    return (config.key_size // config.num_heads) ** -0.5
+    """What keys or queries are multiplied by at first: attention is not scaled, and would look at one word alone."""
+    return (config.key_size // config.num_heads) ** -0.25
 
 
 def attend(
@@ -132,14 +125,14 @@ class GruLayer(nn.Module):
 
 
 class ValuesAndKeys(ScaledLinear):
-    """The weight of a SARAh layer, whose keys, the rows behind the values, start small."""
+    """The linear layer of SARAh, whose keys, the rows behind the values, start small."""
 
-    def __init__(self, config: HierarchicalLmConfig, scale: float):
-        super().__init__(config.value_size, config.value_size + config.key_size, scale=scale)
+    def __init__(self, config: HierarchicalLmConfig, mean_square: float):
+        super().__init__(config.value_size, config.value_size + config.key_size, mean_square=mean_square)
         self.key_scale = key_scale(config)
 
-    def initial_weight(self) -> torch.Tensor:
-        values, keys = super().initial_weight().tensor_split([self.in_features])
+    def _rescale(self, parameter: torch.Tensor) -> torch.Tensor:
+        values, keys = super()._rescale(parameter).tensor_split([self.in_features])
         return torch.cat((values, keys * self.key_scale))
 
 
@@ -155,7 +148,7 @@ class SarahLayer(nn.Module):
         super().__init__()
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
         self.output_size = sum(self.sizes)
-        self.output = ValuesAndKeys(config, sum_scale(1, means + 1))
+        self.output = ValuesAndKeys(config, 1 + MEAN * (means + 1))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
@@ -191,10 +184,10 @@ class TransformerLayer(nn.Module):
         self.output_size = sum(self.sizes)
         self.positions = nn.Embedding(config.max_words, input_size)
         self.position_bias = nn.Parameter(torch.zeros(input_size))
-        scale = sum_scale(2, means)
-        self.query = ScaledLinear(input_size, config.key_size, scale=scale * key_scale(config))
-        self.key = ScaledLinear(input_size, config.key_size, scale=scale)
-        self.value = ScaledLinear(input_size, config.value_size, scale=scale)
+        mean_square = 2 + MEAN * means  # of the word's vector, its position and sentence vectors
+        self.query = ScaledLinear(input_size, config.key_size, mean_square=mean_square, scale=key_scale(config))
+        self.key = ScaledLinear(input_size, config.key_size, mean_square=mean_square)
+        self.value = ScaledLinear(input_size, config.value_size, mean_square=mean_square)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:

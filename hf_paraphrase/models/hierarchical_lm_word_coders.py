@@ -14,18 +14,20 @@ from .hierarchical_lm_sentence_layers import Gru
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
 
-# Of an English word or punctuation mark, in the mean.
+# Of an English word or punctuation mark, in the mean; in the other places stand zeros.
 CHARACTERS = 4
 
 
 class FeedForward(nn.Module):
-    """GELU layers, each followed by dropout."""
+    """GELU layers, each followed by dropout; `mean_square` is expected of the first one's inputs."""
 
-    def __init__(self, input_size: int, sizes: Sequence[int], dropout: float):
+    def __init__(self, input_size: int, sizes: Sequence[int], dropout: float, mean_square: float = 1.0):
         super().__init__()
         self.gradient_checkpointing = False
         widths = [input_size, *sizes]
-        self.layers = nn.ModuleList(ScaledLinear(*pair) for pair in zip(widths, widths[1:], strict=False))
+        squares = [mean_square] + [1.0] * len(sizes)
+        layers = zip(widths, widths[1:], squares, strict=False)
+        self.layers = nn.ModuleList(ScaledLinear(*pair, mean_square=square) for *pair, square in layers)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -49,7 +51,7 @@ class Spelling(ScaledLinear):
 
     def __init__(self, config: HierarchicalLmConfig, out_features: int, bias: bool = True):
         self.places, self.width = config.max_characters, config.embedding_size
-        super().__init__(self.places * self.width, out_features, bias, scale=(self.places / CHARACTERS) ** 0.5)
+        super().__init__(self.places * self.width, out_features, bias, mean_square=CHARACTERS / self.places)
 
     def products(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         """Multiply packed characters `(characters, embedding_size)`; those behind the last place count as nothing."""
@@ -138,7 +140,7 @@ class WordDecoder(nn.Module):
         super().__init__()
         self.speller = GruSpeller(config) if config.word_decoder == "gru" else MlpSpeller(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.layers = FeedForward(config.value_size, config.word_decoder_sizes, config.dropout)
+        self.layers = FeedForward(config.value_size, config.word_decoder_sizes, config.dropout, mean_square=2.0)
 
     def forward(self, vectors: torch.Tensor, embeddings: torch.Tensor, spans: Ragged) -> torch.Tensor:
         """Run over all characters of all words at once.

@@ -15,7 +15,7 @@ from .embedding_paraphraser import EmbeddingParaphraser, perturb
 from .hierarchical_lm_cache import HierarchicalLmCache, LengthLimits
 from .hierarchical_lm_ragged import Ragged, Words, find_words
 from .hierarchical_lm_scaled_linear import ScaledLinear
-from .hierarchical_lm_sentence_layers import SentenceAttention, condition, make_layer
+from .hierarchical_lm_sentence_layers import SentenceAttention, TransformerLayer, condition, make_layer
 from .hierarchical_lm_word_coders import FeedForward, WordDecoder, WordEncoder
 from .language_model_head import LanguageModelHeadMixin
 from .precision import at_least_single
@@ -58,11 +58,10 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
 class HierarchicalLmPreTrainedModel(PreTrainedModel):
     """What the models share, their initial weights first of all, which the thesis does not give.
 
-    No layer of this family has a normalisation or, but for a sum of words and sentence vectors, a residual connection:
-    so vectors of ten layers keep their scale, and gradients reach the first, only by the right initial weights. Small
-    ones make sentence vectors so small that nothing of the source is learnt. Embeddings start as N(0, 1), matrices
-    before a GELU or a GRU as `ScaledLinear` draws them, smaller where vectors are added or compared, all other
-    matrices as N(0, 1/n) with n inputs, biases at zero.
+    Nothing in this family normalises: it is by their initial weights alone that vectors keep their size through ten
+    layers and that gradients reach the first. With too small ones sentence vectors vanish and the source is not used.
+    Embeddings start as N(0, 1), linear layers before a GELU or a GRU as `ScaledLinear` draws them, and the others with
+    weights of N(0, 1/n), for n inputs, and biases of zero.
     """
 
     config_class = HierarchicalLmConfig
@@ -71,15 +70,19 @@ class HierarchicalLmPreTrainedModel(PreTrainedModel):
     _skip_keys_device_placement = ["past_key_values"]
 
     def _init_weights(self, module: nn.Module) -> None:
-        for parameter in module.parameters(recurse=False):
-            if parameter.dim() == 1:
-                init.zeros_(parameter)
-        if isinstance(module, nn.Embedding):
-            init.normal_(module.weight)
-        elif isinstance(module, ScaledLinear):
-            init.copy_(module.weight, module.initial_weight())
+        if isinstance(module, ScaledLinear):
+            weight, bias = module.draw()
+            init.copy_(module.weight, weight)
+            if bias is not None:
+                init.copy_(module.bias, bias)
         elif isinstance(module, nn.Linear):
             init.normal_(module.weight, std=module.in_features**-0.5)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight)
+        elif isinstance(module, TransformerLayer):
+            init.zeros_(module.position_bias)
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
