@@ -171,6 +171,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "target_tokens_per_second": state.train_tokens / state.train_seconds,
         "train_seconds": state.train_seconds,
         "seconds": state.seconds,
+        "cpu_seconds": state.cpu_seconds,
         "seed": run.training.seed,
         "processes": run.accelerator.num_processes,
         "mixed_precision": run.accelerator.mixed_precision,

@@ -107,6 +107,7 @@ class TrainingRun:
             OSError: If a checkpoint cannot be written.
         """
         self.signals, self._started = signals, time.perf_counter() - self.state.seconds
+        self._cpu_started = time.process_time() - self.state.cpu_seconds / self.accelerator.num_processes
         self.reporter = Reporter(
             self.accelerator, self.recipe, self.directory, self.state.history, self.state.step, self.total_steps
         )
@@ -287,6 +288,7 @@ class TrainingRun:
 
     def _save(self, is_best: bool = False) -> None:
         self.state.seconds = time.perf_counter() - self._started
+        (self.state.cpu_seconds,) = add_up(self.accelerator, [time.process_time() - self._cpu_started])
         tensors = {
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),

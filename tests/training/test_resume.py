@@ -67,6 +67,16 @@ def test_resumed_run_ends_as_one_never_stopped(tmp_path, monkeypatch, pairs, uni
     assert log == [2, 4, 5, 6, 8, 10, 10, 12, 13]
 
 
+def test_processor_time_is_counted_over_all_sessions(tmp_path, monkeypatch, pairs):
+    spent = []
+    for step in (3, 4):
+        interrupt(monkeypatch, step, make_recipe(**FIELDS), tmp_path, pairs, resume=bool(spent))
+        (state,) = tmp_path.glob("checkpoints/last-*/training_state.json")
+        spent.append(json.loads(state.read_text())["cpu_seconds"])
+    spent.append(train(make_recipe(**FIELDS), tmp_path, dataset=pairs, resume=True)["cpu_seconds"])
+    assert 0 < spent[0] < spent[1] < spent[2]
+
+
 @pytest.mark.parametrize("stops", [[13], [7, 20], [3, 11, 25, 9]], ids=str)
 def test_long_run_resumes_exactly(tmp_path, monkeypatch, pairs, stops):
     """Differences of rounding show after some dozens of steps, on kernels that mind where a weight lies."""
