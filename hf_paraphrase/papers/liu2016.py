@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .paper import ArchitectureNotes, Paper, PaperRow
+from .table import Claim, Measurement, Settings, Table, Trained
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -33,6 +34,65 @@ def _describe_matcher(summary: str) -> ArchitectureNotes:
     )
 
 
+# The rows of its table on SNLI, and how the small models differ from the first recipe of each kind.
+COUPLED = {
+    "tight, 4 directions": {},
+    "tight, 1 direction": {"num_directions": 1},
+    "tight, 4 directions, 2 blocks": {"num_blocks": 2},
+    "loose, 4 directions": {"coupling": "loose"},
+    "loose, 1 direction": {"coupling": "loose", "num_directions": 1},
+    "tight, 4 directions, match features": {"match_features": True},
+}
+BASELINES = ("nbow", "single", "parallel", "attention")
+
+
+def _make_table(corpus: str, title: str, fields: dict[str, Any], card: str) -> Table:
+    """Coupled LSTMs and the baselines of the paper, as wide as each other, on pairs that are labelled right or wrong."""
+    settings = {"num_train_epochs": 100, "optim": "adamw", "lr_scheduler_type": "linear", **fields}
+    systems = {name: Trained("coupled-lstm-twitter-small", settings | changes) for name, changes in COUPLED.items()}
+    systems |= {name: Trained("pair-lstm-twitter-small", settings | {"encoder": name}) for name in BASELINES}
+    return Table(
+        name=f"liu-{corpus}",
+        title=f"{NAME}, coupled LSTMs and baselines, {title}",
+        settings={"small": Settings(systems, minutes=20, seeds=(1, 2, 3))},
+        measurements=(
+            Measurement(
+                claims=tuple(
+                    Claim("tight, 4 directions", other, "max_f1")
+                    for other in (*BASELINES, "tight, 1 direction", "loose, 4 directions")
+                )
+            ),
+        ),
+        cards=card,
+    )
+
+
+TABLES = (
+    _make_table(
+        "twitter",
+        "Twitter URL",
+        {"learning_rate": 2e-3, "warmup_steps": 50, "eval_steps": 300},
+        "coupled-lstm-twitter-small",
+    ),
+    _make_table(
+        "quora",
+        "Quora, pairs with mined negatives",
+        {
+            "dataset": "quora",
+            "dataset_name": "clean_pairs",
+            "max_source_length": 30,
+            "max_target_length": 30,
+            "max_eval_samples": 3000,
+            "learning_rate": 1.5e-3,
+            "warmup_steps": 200,
+            "eval_strategy": "steps",
+            "eval_steps": 500,
+        },
+        "coupled-lstm-twitter-small",
+    ),
+)
+
+
 PAPER = Paper(
     NAME,
     """@inproceedings{liu-etal-2016-modelling,
@@ -51,4 +111,5 @@ PAPER = Paper(
         ),
     },
     _find_rows,
+    TABLES,
 )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .table import Table
+
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
@@ -81,9 +83,11 @@ class Paper:
         architectures: What a card says of its architectures, by `model_type`.
         find_rows: Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print
             beside the model's scores.
+        tables: Those that `hf-paraphrase reproduce` makes again.
     """
 
     name: str
     citation: str
     architectures: Mapping[str, ArchitectureNotes] = field(default_factory=dict)
     find_rows: Callable[[PreTrainedConfig, str | None], list[PaperRow]] = _no_rows
+    tables: tuple[Table, ...] = ()

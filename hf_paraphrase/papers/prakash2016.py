@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .paper import Paper, PaperRow, describe_paraphraser
+from .table import Claim, Measurement, Settings, Table, Trained
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -39,6 +40,45 @@ TABLE_3 = {
         ("residual", 4): {5: (36.7, 27.3, 69.69, 52.3), 10: (37.0, 27.0, 69.21, 51.6)},
     },
 }
+
+
+# Rows of the table -> what the paper's recipe is called, and how the small one differs from residual-lstm-mscoco-small.
+SYSTEMS = {
+    "sequence to sequence, 2 layers": (
+        "seq2seq-lstm-mscoco-2layer",
+        {"num_layers": 2, "residual_interval": 0, "attention": None},
+    ),
+    "attention, 2 layers": ("attention-lstm-mscoco-2layer", {"num_layers": 2, "residual_interval": 0}),
+    "sequence to sequence": ("seq2seq-lstm-mscoco", {"residual_interval": 0, "attention": None}),
+    "bi-directional": (
+        "bidirectional-lstm-mscoco",
+        {"residual_interval": 0, "attention": None, "bidirectional_encoder": True},
+    ),
+    "attention": ("attention-lstm-mscoco", {"residual_interval": 0}),
+    "residual": ("residual-lstm-mscoco", {"attention": None}),
+}
+
+
+def _make_table() -> Table:
+    pairs = [
+        ("sequence to sequence", "sequence to sequence, 2 layers"),
+        ("attention", "attention, 2 layers"),
+        *(("residual", other) for other in ("sequence to sequence", "bi-directional", "attention")),
+    ]
+    return Table(
+        name="prakash-mscoco",
+        title=f"{NAME}, Table 3, MSCOCO",
+        settings={
+            "small": Settings(
+                {name: Trained("residual-lstm-mscoco-small", fields) for name, (_, fields) in SYSTEMS.items()},
+                minutes=40,
+            ),
+            "paper": Settings({name: Trained(recipe) for name, (recipe, _) in SYSTEMS.items()}),
+        },
+        measurements=(Measurement(claims=tuple(Claim(*pair, "bleu_4") for pair in pairs)),),
+        metrics=("bleu", "meteor", "ter"),
+        cards="residual-lstm-mscoco-small",
+    )
 
 
 def _find_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
@@ -80,4 +120,5 @@ PAPER = Paper(
         ),
     },
     _find_rows,
+    (_make_table(),),
 )

@@ -1,11 +1,42 @@
 from __future__ import annotations
 
 from .paper import ArchitectureNotes, Paper
+from .table import Claim, Measurement, Settings, Table, Trained
 
 __all__ = ["PAPER"]
 
+NAME = "Traynor 2018"
+SYSTEMS = {"SARAh": "sarah", "GRU": "gru", "Transformer": "transformer"}
+
+
+def _make_table() -> Table:
+    nits = "nits_per_character"
+    return Table(
+        name="traynor-gutenberg",
+        title=f"{NAME}, figure 3.2, Gutenberg",
+        settings={
+            "small": Settings(
+                {name: Trained(f"{kind}-lm-gutenberg-small") for name, kind in SYSTEMS.items()}, minutes=60
+            ),
+            "paper": Settings({name: Trained(f"{kind}-lm-gutenberg") for name, kind in SYSTEMS.items()}),
+        },
+        measurements=(
+            Measurement(
+                claims=(
+                    # Within the spread of the runs of figure 3.2.
+                    Claim("SARAh", "GRU", nits, margin=0.02),
+                    Claim("GRU", "Transformer", nits),
+                    Claim("SARAh", "Transformer", nits),
+                )
+            ),
+        ),
+        max_samples=20_000,
+        cards="sarah-lm-paraphrase-small",
+    )
+
+
 PAPER = Paper(
-    "Traynor 2018",
+    NAME,
     """@mastersthesis{traynor-2018-unsupervised,
   title = {Unsupervised Paraphrase Generation from Hierarchical Language Models},
   author = {Traynor, Michael},
@@ -26,4 +57,5 @@ PAPER = Paper(
             ),
         ),
     },
+    tables=(_make_table(),),
 )

@@ -42,6 +42,7 @@ class TrainingState:
         best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
         seconds: Time spent, all sessions together.
         cpu_seconds: Processor time spent, of all processes and threads; what was not saved is not counted.
+        train_cpu_seconds: Of these, those spent in the optimizer steps of one process.
         train_seconds: Of these, the time spent in optimizer steps.
         train_tokens: Target tokens trained on.
         loss_since_log: Training loss since the last entry of the log, summed over tokens.
@@ -57,6 +58,7 @@ class TrainingState:
     best_cost: float | None = None
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    train_cpu_seconds: float = 0.0
     train_seconds: float = 0.0
     train_tokens: int = 0
     loss_since_log: float = 0.0

@@ -172,6 +172,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "train_seconds": state.train_seconds,
         "seconds": state.seconds,
         "cpu_seconds": state.cpu_seconds,
+        "train_cpu_seconds": state.train_cpu_seconds,
         "seed": run.training.seed,
         "processes": run.accelerator.num_processes,
         "mixed_precision": run.accelerator.mixed_precision,

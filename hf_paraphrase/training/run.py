@@ -156,7 +156,7 @@ class TrainingRun:
         return self.training.max_train_time is not None and seconds > 60 * self.training.max_train_time
 
     def _step(self) -> None:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         batches = self._next_batches()
         tokens = int(sum(self.counts["train"][rows].sum() for rows in batches))
         loss = self._backward(batches, tokens)
@@ -173,6 +173,7 @@ class TrainingRun:
         state.step += 1
         state.train_tokens += tokens
         state.train_seconds += time.perf_counter() - began
+        state.train_cpu_seconds += time.process_time() - cpu_began
         state.loss_since_log += loss * tokens
         state.tokens_since_log += tokens
         state.loss_since_eval += loss * tokens
