@@ -40,7 +40,7 @@ SYSTEMS = ("standard", "hierarchical", "attention")
 
 
 def _make_table() -> Table:
-    # Longer documents than the small recipes have, on which a hierarchy can show; the loss of the paper is a document's.
+    # Longer documents than the small recipes have, on which a hierarchy can show; the loss is a document's, as there.
     fields = {
         "dataset_kwargs": {"min_words": 50, "max_words": 120, "vocabulary_size": 8000, "max_unknown": 0.04},
         "max_source_length": 150,

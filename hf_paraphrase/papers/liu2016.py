@@ -47,7 +47,7 @@ BASELINES = ("nbow", "single", "parallel", "attention")
 
 
 def _make_table(corpus: str, title: str, fields: dict[str, Any], card: str) -> Table:
-    """Coupled LSTMs and the baselines of the paper, as wide as each other, on pairs that are labelled right or wrong."""
+    """Coupled LSTMs and the baselines of the paper, as wide as each other, on pairs with two labels."""
     settings = {"num_train_epochs": 100, "optim": "adamw", "lr_scheduler_type": "linear", **fields}
     systems = {name: Trained("coupled-lstm-twitter-small", settings | changes) for name, changes in COUPLED.items()}
     systems |= {name: Trained("pair-lstm-twitter-small", settings | {"encoder": name}) for name in BASELINES}

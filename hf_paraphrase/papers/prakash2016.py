@@ -42,7 +42,7 @@ TABLE_3 = {
 }
 
 
-# Rows of the table -> what the paper's recipe is called, and how the small one differs from residual-lstm-mscoco-small.
+# Rows of the table -> the recipe of the paper, and how the small one differs from residual-lstm-mscoco-small.
 SYSTEMS = {
     "sequence to sequence, 2 layers": (
         "seq2seq-lstm-mscoco-2layer",

@@ -1,4 +1,4 @@
-"""The trainings of a table: one process each, as long as the others in processor time, resumed where they were stopped."""
+"""The trainings of a table: one process each, equal in processor time, resumed where they were stopped."""
 
 from __future__ import annotations
 
