@@ -22,7 +22,7 @@ from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers import find_matching_rows
 from ..training.environment import describe_environment
 from .results import Results, Speed, describe_data, describe_model, describe_papers, format_scores
-from .scoring import Scoring
+from .scoring import Scoring, load_given
 
 __all__ = ["evaluate_matcher", "format_matching_results"]
 
@@ -66,11 +66,7 @@ def evaluate_matcher(
     """
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    if not isinstance(model, PreTrainedModel):
-        model, saved_tokenizer = load_pair_model(model)
-        tokenizer = tokenizer or saved_tokenizer
-    if tokenizer is None:
-        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    model, tokenizer = load_given(model, tokenizer, load_pair_model)
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     is_ranking = _check_columns(model, dataset)
 

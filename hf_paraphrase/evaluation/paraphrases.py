@@ -39,7 +39,7 @@ from .results import (
     describe_retrieval,
     format_scores,
 )
-from .scoring import Scoring, score_without_interval
+from .scoring import Scoring, load_given, score_without_interval
 
 __all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 
@@ -127,27 +127,26 @@ def evaluate_paraphraser(
         InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, or both one
             output chosen of several and several asked for.
     """
-    rows = Rows.read(dataset, group_by)
+    rows = _Rows.read(dataset, group_by)
     options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
     scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    if not isinstance(model, PreTrainedModel):
-        model, saved_tokenizer = load_paraphraser(model)
-        tokenizer = tokenizer or saved_tokenizer
-    if tokenizer is None:
-        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    model, tokenizer = load_given(model, tokenizer, load_paraphraser)
     # Asked now: the working tree may change while the model writes.
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
-    baselines = score_baselines(rows, scoring)
-    pairs, counts = find_nearest(model, retriever, rows, max(num_neighbors), allow_own_pair)
+    baselines = _score_baselines(rows, scoring)
+    pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair)
     if pairs and num_return_sequences > 1:
         raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
 
-    known = describe_system(model, tokenizer, rows, pairs, batch_size, counts)
+    first, nearest = [texts[0] for texts in rows.references], [group[0] for group in pairs] if pairs else None
+    perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
+    counts["reference_tokens"] = perplexity["tokens"]
+    known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)
     asked = Decoding(
         decoding,
         allow_own_pair=allow_own_pair if pairs else None,
@@ -159,14 +158,13 @@ def evaluate_paraphraser(
     )
     entries = []
     for width in num_beams:
-        written = decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
+        written = _decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
         for k in num_neighbors if pairs else [None]:
             how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, asked))
-            predictions, outputs = written.draw(k, seed), [texts[:k] for texts in written.outputs]
-            entry = score_outputs(replace(known, decoding=how), rows, predictions, outputs, written, scoring)
+            entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 entry = replace(entry, outputs=_name_outputs(split, how))
-                _write_outputs(Path(output_dir) / entry.outputs, rows, predictions, outputs)
+                _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
             entries.append(entry)
 
     found = describe_data(data, split, len(rows.sources))
@@ -203,21 +201,15 @@ def format_results(results: Results) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What is paraphrased, and what that is scored against.
-
-    Attributes:
-        sources: A text a row.
-        references: Texts a row.
-        groups: For each column and value the numbers of its rows.
-    """
+class _Rows:
+    """Texts to paraphrase, what their outputs are scored against, and the rows of each group by column and value."""
 
     sources: list[str]
     references: list[list[str]]
     groups: dict[tuple[str, Any], list[int]]
 
     @classmethod
-    def read(cls, dataset: Dataset, group_by: str | None) -> Rows:
+    def read(cls, dataset: Dataset, group_by: str | None) -> _Rows:
         """Read the columns of a dataset, and refuse what cannot be scored."""
         columns = dataset.column_names
         references = "references" if "references" in columns else "target"
@@ -233,9 +225,9 @@ class Rows:
         sources, references = check_texts(dataset["source"], dataset[references])
         return cls(sources, references, {group: groups[group] for group in sorted(groups, key=str)})
 
-    def take(self, rows: Sequence[int]) -> Rows:
+    def take(self, rows: Sequence[int]) -> _Rows:
         """Some of the rows."""
-        return Rows([self.sources[row] for row in rows], [self.references[row] for row in rows], {})
+        return _Rows([self.sources[row] for row in rows], [self.references[row] for row in rows], {})
 
     def score(self, outputs: Sequence[str], scoring: Scoring) -> dict[str, Any]:
         """What an entry says of one output a row: `scores`, and those of each of the `groups`."""
@@ -247,77 +239,48 @@ class Rows:
         return {"scores": scores, "groups": tuple(groups)} if groups else {"scores": scores}
 
 
-class Written(NamedTuple):
-    """What a model wrote.
-
-    Attributes:
-        outputs: Of each row, one by each of its pairs, or as many as were asked for.
-        candidates: Of each row those that the first was chosen from.
-        seconds: That it took.
-    """
+class _Written(NamedTuple):
+    """Outputs of each row (one by each of its pairs, or as many as were asked for), what the first was chosen from."""
 
     outputs: list[tuple[str, ...]]
     candidates: list[list[str]]
     seconds: float
 
-    def draw(self, k: int | None, seed: int) -> list[str]:
-        """Of each row one of its first `k` outputs; without `k`, the first."""
+    def take(self, k: int | None, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
+        """Of each row one of its first `k` outputs, without `k` the first; and those it was drawn from."""
         places = np.random.default_rng(seed).integers(k or 1, size=len(self.outputs))
-        return [texts[place] for texts, place in zip(self.outputs, places, strict=True)]
+        drawn = [texts[place] for texts, place in zip(self.outputs, places, strict=True)]
+        return drawn, [texts[:k] for texts in self.outputs]
 
 
-def decode(
+def _decode(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: list[str],
     decoding: Decoding,
     pairs: list[list[tuple[str, str]]] | None,
     batch_size: int,
-) -> Written:
-    """Write the outputs of all rows.
-
-    Args:
-        model: The model.
-        tokenizer: Its tokenizer.
-        sources: A text a row.
-        decoding: How.
-        pairs: Those of each row, for a model that edits by them.
-        batch_size: Rows at once.
-    """
+) -> _Written:
+    """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
     shared = {"batch_size": batch_size, "decoding": decoding.method, "num_beams": decoding.num_beams}
     shared |= decoding.generate_kwargs
     started = time.perf_counter()
     if decoding.num_return_sequences > 1:
         groups = generate_several(model, tokenizer, sources, decoding.num_return_sequences, **shared)
-        return Written([tuple(group) for group in groups], [], time.perf_counter() - started)
+        return _Written([tuple(group) for group in groups], [], time.perf_counter() - started)
     shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
     written = [
         generate_candidates(model, tokenizer, sources, pairs=each, matcher=decoding.matcher, **shared)
         for each in (zip(*pairs, strict=True) if pairs else [None])
     ]
     outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
-    return Written(outputs, written[0], time.perf_counter() - started)
+    return _Written(outputs, written[0], time.perf_counter() - started)
 
 
-def score_outputs(
-    entry: Entry,
-    rows: Rows,
-    predictions: list[str],
-    outputs: list[tuple[str, ...]],
-    written: Written,
-    scoring: Scoring,
-) -> Entry:
-    """An entry with all that is measured on outputs.
-
-    Args:
-        entry: What is known of the system.
-        rows: What it paraphrased.
-        predictions: The output of each row that is scored.
-        outputs: All that are kept.
-        written: With how long it took, for all that were written.
-        scoring: How scores are computed.
-    """
-    per_second = len(rows.sources) * len(written.outputs[0]) / written.seconds
+def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
+    """A system and its decoding, with all that is measured on its outputs."""
+    predictions, outputs = written.take(entry.decoding.num_neighbors, scoring.seed)
+    per_second = len(outputs) * len(written.outputs[0]) / written.seconds
     return replace(
         entry,
         **rows.score(predictions, scoring),
@@ -328,52 +291,20 @@ def score_outputs(
     )
 
 
-def score_baselines(rows: Rows, scoring: Scoring) -> list[Entry]:
+def _score_baselines(rows: _Rows, scoring: Scoring) -> list[Entry]:
     """The source copied, and the first reference in the place of an output."""
     first = [texts[0] for texts in rows.references]
     others = [[source, *texts[1:]] for source, texts in zip(rows.sources, rows.references, strict=True)]
     return [
         Entry(COPIED, "baseline", **rows.score(rows.sources, scoring)),
-        Entry(FIRST_REFERENCE, "baseline", **Rows(rows.sources, others, {}).score(first, scoring)),
+        Entry(FIRST_REFERENCE, "baseline", **_Rows(rows.sources, others, {}).score(first, scoring)),
     ]
 
 
-def describe_system(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    rows: Rows,
-    pairs: list[list[tuple[str, str]]] | None,
-    batch_size: int,
-    counts: dict[str, int],
-) -> Entry:
-    """What is true of a model however it decodes, its perplexity among it."""
-    found = compute_perplexity(
-        model,
-        tokenizer,
-        rows.sources,
-        [texts[0] for texts in rows.references],
-        batch_size=batch_size,
-        pairs=[group[0] for group in pairs] if pairs else None,
-    )
-    return describe_model(
-        model,
-        perplexity=found["perplexity"],
-        counts={"reference_tokens": found["tokens"], **counts},
-    )
-
-
-def find_nearest(
-    model: PreTrainedModel, retriever: ParaphraseRetriever | None, rows: Rows, k: int, allow_own_pair: bool
+def _find_pairs(
+    model: PreTrainedModel, retriever: ParaphraseRetriever | None, rows: _Rows, k: int, allow_own_pair: bool
 ) -> tuple[list[list[tuple[str, str]]] | None, dict[str, int]]:
-    """The nearest pairs of each row, for a model that edits by them, and how many rows have one of their own.
-
-    Args:
-        model: The model.
-        retriever: None for the one saved with it.
-        rows: With each row's source and references.
-        k: Pairs for each.
-        allow_own_pair: Whether they may share one of the sentences.
-    """
+    """The `k` nearest pairs of each row, for a model that edits by them, and how many rows have one of their own."""
     if not architecture_of(model.config).reads_pairs:
         return None, {}
     try:
@@ -423,7 +354,7 @@ def _name_outputs(split: str, decoding: Decoding) -> str:
     return f"predictions-{split}-{decoding.method}{decoding.num_beams}{pairs}.jsonl"
 
 
-def _write_outputs(path: Path, rows: Rows, predictions: list[str], outputs: list[tuple[str, ...]]) -> None:
+def _write_outputs(path: Path, rows: _Rows, predictions: list[str], outputs: list[tuple[str, ...]]) -> None:
     lines = (
         {"source": source, "references": texts, "prediction": prediction}
         | ({"predictions": several} if len(several) > 1 else {})

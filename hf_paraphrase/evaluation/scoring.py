@@ -1,18 +1,22 @@
-"""From outputs to scores with intervals, alike for all that is evaluated."""
+"""What all evaluators begin and end with: a model and its tokenizer, and scores with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
 from ..metrics.score_files import ScoredTexts
 from ..metrics.score_table import check_metrics, collect_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
 from .results import Score
 
-__all__ = ["Scoring", "score_without_interval"]
+__all__ = ["Scoring", "load_given", "score_without_interval"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +75,17 @@ def score_without_interval(found: Mapping[str, Any]) -> tuple[Score, ...]:
     return tuple(
         Score(name, score, signature=found["signature"]) for name, score in found.items() if name != "signature"
     )
+
+
+def load_given(
+    model: PreTrainedModel | str | os.PathLike,
+    tokenizer: PreTrainedTokenizerBase | None,
+    load: Callable[[str | os.PathLike], tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A model, loaded if it is given by its path, and the tokenizer that was given or saved with it."""
+    if not isinstance(model, PreTrainedModel):
+        model, saved = load(model)
+        tokenizer = tokenizer or saved
+    if tokenizer is None:
+        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    return model, tokenizer

@@ -123,10 +123,12 @@ def test_info_shows_every_kind_alike(tmp_path):
 
 def test_a_matcher_s_record(tmp_path):
     config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=2)
+    tokenizer = word_tokenizer()
+    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
     rows = {"sentence1": ["the cat", "a dog"], "sentence2": ["a cat", "bread"], "label": [1, 0]}
     results = evaluate_matcher(
         PairLstmForSequenceClassification(config),
-        word_tokenizer(),
+        tokenizer,
         Dataset.from_dict(rows),
         n_samples=10,
         output_dir=tmp_path,
