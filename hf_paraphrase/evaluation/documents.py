@@ -127,12 +127,11 @@ def evaluate_autoencoder(
     paper = describe_papers(find_paper_rows(model.config, found.path))
     results = Results("documents", found, (entry, *baselines, *paper), environment)
     if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        rows = ({"document": text, "output": output} for text, output in zip(texts, outputs, strict=True))
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_text(Path(output_dir) / entry.outputs, lines)
         results.save(Path(output_dir) / f"results-{split}.json")
-        rows = (
-            json.dumps({"document": text, "output": output}, ensure_ascii=False)
-            for text, output in zip(texts, outputs, strict=True)
-        )
-        write_text(Path(output_dir) / entry.outputs, "".join(f"{row}\n" for row in rows))
     return results
 
 

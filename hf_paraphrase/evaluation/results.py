@@ -318,7 +318,13 @@ def describe_data(data: Mapping[str, Any] | None, split: str, rows: int, **count
         split: Of which split.
         rows: How many.
         counts: What else was counted in them.
+
+    Raises:
+        InputError: `data` says what no field is for.
     """
+    unknown = (data or {}).keys() - {one.name for one in fields(Data)}
+    if unknown:
+        raise InputError(f"`data`: no field {', '.join(sorted(unknown))}; arguments of the builder stand in `kwargs`")
     return Data(**{**(data or {}), "split": split, "rows": rows, "counts": counts})
 
 

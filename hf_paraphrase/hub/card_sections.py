@@ -159,15 +159,12 @@ def describe_run(summary: dict[str, Any]) -> dict[str, str]:
 
 def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
     """What the examples of use hand to the pipeline: the first row that was evaluated, where there is one."""
-    kind, row = next(
-        ((checkpoint.results[split].kind, rows[0]) for split, rows in checkpoint.predictions.items() if rows), ("", {})
-    )
-    if not is_matcher:
-        text = row[REWRITES[kind][0]] if kind in REWRITES else "How can I learn to cook?"
-        return json.dumps(text, ensure_ascii=False)
-    texts = [value for value in row.values() if isinstance(value, str)][:2]
-    texts = texts if len(texts) == 2 else ["A dog runs.", "An animal moves."]
-    return json.dumps(dict(zip(("text", "text_pair"), texts, strict=True)), ensure_ascii=False)
+    split, row = next(((split, rows[0]) for split, rows in checkpoint.predictions.items() if rows), (None, {}))
+    if is_matcher:
+        pair = {"text": row.get("sentence1", "A dog runs."), "text_pair": row.get("sentence2", "An animal moves.")}
+        return json.dumps(pair, ensure_ascii=False)
+    text = row[REWRITES[checkpoint.results[split].kind][0]] if row else "How can I learn to cook?"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _first(value: Any) -> str:

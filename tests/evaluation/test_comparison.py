@@ -117,6 +117,11 @@ def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch
         assert again.entries[0].find("bleu_4").p_value > 0
         with pytest.raises(InputError, match="bart holds an evaluation with other settings"):
             compare(folders, folder, options=OPTIONS | {"num_beams": 4})
+        written = (folder / "bart" / "results-test.json").read_text()
+        (folder / "bart" / "results-test.json").write_text('{"generation": []}')
+        with pytest.raises(InputError, match=r"bart/results-test\.json is no record .*; evaluate again"):
+            compare(folders, folder)
+        (folder / "bart" / "results-test.json").write_text(written)
     (folder / "bart" / "results-test.json").unlink()
     asked = []
     monkeypatch.setattr(comparison, "evaluate_paraphraser", lambda path, *args, **kwargs: asked.append(path) or 1 / 0)

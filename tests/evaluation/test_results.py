@@ -12,7 +12,7 @@ from datasets import Dataset
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import evaluate_matcher, format_matching_results
-from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed
+from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.describe import describe_checkpoint
 from tests.hub.runs import write_run
@@ -69,6 +69,14 @@ def test_what_is_published_has_the_one_shape(path):
     results = Results.load(path)
     assert all(entry.scores for entry in results.entries)
     assert results.to_dict() == json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_builder_s_arguments_have_one_place():
+    assert describe_data({"path": "a", "kwargs": {"b": 1}}, "test", 3, words=9) == Data(
+        "a", kwargs={"b": 1}, rows=3, counts={"words": 9}
+    )
+    with pytest.raises(InputError, match="`data`: no field min_words; arguments of the builder stand in `kwargs`"):
+        describe_data({"path": "a", "min_words": 3}, "test", 3)
 
 
 def change(**fields):
