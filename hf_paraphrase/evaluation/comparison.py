@@ -103,6 +103,7 @@ def compare_paraphrasers(
     if against not in names:
         raise InputError(f"no system is called {against}; there are: {', '.join(names)}")
     metric_options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}, **(metric_options or {})}
+    found = describe_data(data, split, len(dataset))
     scoring = Scoring(metrics, metric_options, n_samples, n_trials, seed)
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}
     shared |= {"split": split, "data": dict(data or {}), **(options or {})}
@@ -129,7 +130,6 @@ def compare_paraphrasers(
         replace(entry, scores=scoring.measure(statistics[name], None if name == against else statistics[against]))
         for name, entry in entries.items()
     ]
-    found = describe_data(data, split, len(dataset))
     environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials}
     environment |= describe_environment(torch.device("cpu"))
     paper = describe_papers(find_compared_rows(found.path))

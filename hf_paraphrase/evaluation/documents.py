@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ def evaluate_autoencoder(
     """
     if "sentences" not in dataset.column_names or not len(dataset):
         raise InputError(f"the dataset has {len(dataset)} rows of {dataset.column_names}; needed are `sentences`")
+    found = describe_data(data, split, len(dataset))
     texts = [join_sentences(sentences) for sentences in dataset["sentences"]]
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     started = time.perf_counter()
@@ -111,7 +113,7 @@ def evaluate_autoencoder(
     own, copied, mixed = (
         score_documents(system, documents, tokenizer.unk_token, scoring) for system in (written, documents, shuffled)
     )
-    width = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
+    width = generate_kwargs.pop("num_beams", None) or model.generation_config.num_beams or 1
     entry = describe_model(
         model,
         **own,
@@ -122,7 +124,7 @@ def evaluate_autoencoder(
     )
     words = [word for original in originals for word in original.split()]
     known = [word for word in words if not tokenizer.unk_token or tokenizer.unk_token not in word]
-    found = describe_data(data, split, len(documents), words=len(words), unknown=len(words) - len(known))
+    found = replace(found, counts={"words": len(words), "unknown": len(words) - len(known)})
     baselines = (Entry(COPIED, "baseline", **copied), Entry(SHUFFLED, "baseline", **mixed))
     paper = describe_papers(find_paper_rows(model.config, found.path))
     results = Results("documents", found, (entry, *baselines, *paper), environment)

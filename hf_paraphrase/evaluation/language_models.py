@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def evaluate_language_model(
     """
     model.eval()
     rows = encode_documents(documents, tokenizer, objective, max_samples)
+    found = describe_data(data, split, len(rows))
     collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
     for start in range(0, len(rows), batch_size):
         part = rows.__getitems__(list(range(start, min(start + batch_size, len(rows)))))
@@ -73,7 +75,7 @@ def evaluate_language_model(
     scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character_statistics(losses, characters))
     results = Results(
         "language_model",
-        describe_data(data, split, len(rows), characters=sum(characters)),
+        replace(found, counts={"characters": sum(characters)}),
         (describe_model(model, scores, objective=objective),),
         {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
     )

@@ -64,6 +64,7 @@ def evaluate_matcher(
     Raises:
         InputError: Rows of other columns, no tokenizer, or a model of another kind than the rows.
     """
+    found = describe_data(data, split, len(dataset))
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_pair_model)
@@ -93,7 +94,6 @@ def evaluate_matcher(
         speed=Speed(seconds, len(first) / seconds, "pairs"),
         outputs=None if output_dir is None else f"predictions-{split}.jsonl",
     )
-    found = describe_data(data, split, len(dataset))
     paper = describe_papers(find_matching_rows(model.config, found.path))
     results = Results("matches", found, (entry, *paper), environment)
     if output_dir is not None:

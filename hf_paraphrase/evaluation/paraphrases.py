@@ -128,6 +128,7 @@ def evaluate_paraphraser(
             output chosen of several and several asked for.
     """
     rows = _Rows.read(dataset, group_by)
+    found = describe_data(data, split, len(rows.sources))
     options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
     scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
@@ -167,7 +168,6 @@ def evaluate_paraphraser(
                 _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
             entries.append(entry)
 
-    found = describe_data(data, split, len(rows.sources))
     paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *num_beams}]
     results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)
     if output_dir is not None:

@@ -310,14 +310,13 @@ class Results:
         return cls.from_dict(values, path)
 
 
-def describe_data(data: Mapping[str, Any] | None, split: str, rows: int, **counts: int) -> Data:
+def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data:
     """What results say of the rows that an evaluator was given.
 
     Args:
         data: Where they come from, by the fields of `Data`; None where nobody said.
         split: Of which split.
         rows: How many.
-        counts: What else was counted in them.
 
     Raises:
         InputError: `data` says what no field is for.
@@ -325,13 +324,13 @@ def describe_data(data: Mapping[str, Any] | None, split: str, rows: int, **count
     unknown = (data or {}).keys() - {one.name for one in fields(Data)}
     if unknown:
         raise InputError(f"`data`: no field {', '.join(sorted(unknown))}; arguments of the builder stand in `kwargs`")
-    return Data(**{**(data or {}), "split": split, "rows": rows, "counts": counts})
+    return Data(**{**(data or {}), "split": split, "rows": rows})
 
 
-def describe_model(model: PreTrainedModel, scores: tuple[Score, ...] = (), **fields: Any) -> Entry:
-    """The entry of a model that was evaluated; `fields` are others of the entry."""
+def describe_model(model: PreTrainedModel, scores: tuple[Score, ...] = (), **others: Any) -> Entry:
+    """The entry of a model that was evaluated; `others` are more of its fields."""
     known = Model(model.name_or_path, model.config.model_type, model.num_parameters())
-    return Entry(model.name_or_path or "this model", "model", scores, model=known, **fields)
+    return Entry(model.name_or_path or "this model", "model", scores, model=known, **others)
 
 
 def describe_papers(rows: Iterable[PaperRow]) -> list[Entry]:

@@ -72,9 +72,7 @@ def test_what_is_published_has_the_one_shape(path):
 
 
 def test_the_builder_s_arguments_have_one_place():
-    assert describe_data({"path": "a", "kwargs": {"b": 1}}, "test", 3, words=9) == Data(
-        "a", kwargs={"b": 1}, rows=3, counts={"words": 9}
-    )
+    assert describe_data({"path": "a", "kwargs": {"b": 1}}, "test", 3) == Data("a", kwargs={"b": 1}, rows=3)
     with pytest.raises(InputError, match="`data`: no field min_words; arguments of the builder stand in `kwargs`"):
         describe_data({"path": "a", "min_words": 3}, "test", 3)
 
