@@ -10,7 +10,7 @@ stopped goes on. `comparison.json` and `comparison.png` hold what came out.
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +27,7 @@ from hf_paraphrase.cli.corpus import (
 )
 from hf_paraphrase.cli.options import parse_pairs
 from hf_paraphrase.evaluation.language_models import evaluate_language_model, plot_architectures
-from hf_paraphrase.files import write_text
+from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.generation.engine import load_paraphraser
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.search import train_once
@@ -58,17 +58,18 @@ def main(
             folder = output_dir / f"{recipe.name}-seed={seed}"
             summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": corpus.data_dir})
             results = evaluate(folder, recipe.training.objective, corpus, split, max_samples)
-            (score,) = results["scores"]
-            scores.setdefault(recipe.name, []).append(score["score"])
-            spent = {name: summary[name] for name in ("num_parameters", "steps", "train_seconds")}
-            runs.append({"recipe": recipe.name, "seed": seed, **score, **spent})
-            print(f"{recipe.name}, seed {seed}: {score['score']:.3f} nits per character", flush=True)
-    runs.sort(key=lambda run: run["score"])
-    write_text(output_dir / "comparison.json", json.dumps({"split": split, "runs": runs}, indent=2) + "\n")
+            (run,) = results.entries
+            score = run.scores[0].score
+            scores.setdefault(recipe.name, []).append(score)
+            spent = {"seed": seed, **{name: summary[name] for name in ("steps", "train_seconds")}}
+            runs.append(replace(run, system=recipe.name, training=spent, environment=results.environment))
+            print(f"{recipe.name}, seed {seed}: {score:.3f} nits per character", flush=True)
+    runs.sort(key=lambda run: run.scores[0].score)
+    Results("comparison", results.data, tuple(runs)).save(output_dir / "comparison.json")
     plot_architectures(scores, output_dir / "comparison.png")
 
 
-def evaluate(folder: Path, objective: str, corpus: Corpus, split: str, max_samples: int | None) -> dict:
+def evaluate(folder: Path, objective: str, corpus: Corpus, split: str, max_samples: int | None) -> Results:
     """Nits per character of a run on a split of the corpus."""
     return evaluate_language_model(
         *load_paraphraser(folder),

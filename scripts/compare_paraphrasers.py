@@ -15,7 +15,6 @@ is installed and BLEU and PINC were asked for, `.png` hold what came out.
 from __future__ import annotations
 
 import importlib.util
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -104,10 +103,10 @@ def main(
         data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
     )
     table = format_comparison_as_markdown(results, shlex.join(["python", *sys.argv]))
-    write_text(output_dir / "comparison.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    results.save(output_dir / "comparison.json")
     write_text(output_dir / "comparison.csv", format_comparison_as_csv(results))
     write_text(output_dir / "comparison.md", table)
-    if importlib.util.find_spec("matplotlib") and {"bleu_4", "pinc"} <= results["signatures"].keys():
+    if importlib.util.find_spec("matplotlib") and all(map(results.entries[0].find, ("bleu_4", "pinc"))):
         plot_quality_against_diversity(results, output_dir / "comparison.png")
     print(table, end="")
 

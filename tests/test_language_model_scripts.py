@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.training.recipe import Recipe
 from tests.training.tasks.test_language_model import SIZES, WORDS, LanguageModelConfig
 
@@ -44,15 +45,16 @@ def test_one_command_compares_recipes_and_goes_on(books, recipes, tmp_path):
     options = {"data_dir": books, "output_dir": tmp_path, "override": ["learning_rate=0.01"], "max_samples": 16}
     for seeds in ([1], [1, 2]):
         compare(recipes, seeds=seeds, split="test", **options)
-    runs = json.loads((tmp_path / "comparison.json").read_text())["runs"]
-    assert sorted((run["recipe"], run["seed"]) for run in runs) == [
+    runs = Results.load(tmp_path / "comparison.json").of("model")
+    assert sorted((run.system, run.training["seed"]) for run in runs) == [
         ("tiny-gru", 1),
         ("tiny-gru", 2),
         ("tiny-sarah", 1),
         ("tiny-sarah", 2),
     ]
-    assert [run["score"] for run in runs] == sorted(run["score"] for run in runs)
-    assert all(run["steps"] == 2 for run in runs)
+    scores = [run.scores[0].score for run in runs]
+    assert scores == sorted(scores)
+    assert all(run.training["steps"] == 2 and run.environment["date"] for run in runs)
     assert (tmp_path / "comparison.png").stat().st_size > 5000
 
     draw_maps = runpy.run_path(str(SCRIPTS / "map_embeddings.py"))["main"]

@@ -14,6 +14,7 @@ from hf_paraphrase.analysis import matches
 from hf_paraphrase.analysis.maps import make_map, shorten
 from hf_paraphrase.datasets import statistics
 from hf_paraphrase.evaluation import documents, language_models
+from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
 from hf_paraphrase.pictures import label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import curves
 
@@ -37,7 +38,8 @@ RUNS = {
     }
     for number in range(12)
 }
-RATES = {"reconstruction": [{"words": 20, "exact": 0.5}, {"words": 30, "exact": 0.2}]}
+RATES = tuple(Group("words", length, 9, (Score("exact", rate),)) for length, rate in ((20, 0.5), (30, 0.2)))
+RECONSTRUCTED = Results("documents", Data(), (Entry("tiny", "model", (), groups=RATES),))
 
 
 def box(text: Text) -> tuple[float, float, float, float]:
@@ -156,7 +158,7 @@ def drawn(monkeypatch):
     [
         (curves.plot_learning_curves, None),
         (language_models.plot_fine_tuning, None),
-        (documents.plot_reconstruction, RATES),
+        (documents.plot_reconstruction, RECONSTRUCTED),
         (statistics.plot_lengths, Counter(range(1, 30))),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,16 @@ from ..errors import InputError
 from ..files import write_text
 from ..metrics.distinct_n.scoring import distinct_n
 from ..metrics.score_files import ScoredTexts, read_scored_texts
-from ..metrics.score_table import collect_statistics
-from ..metrics.significance import approximate_randomisation, bootstrap
-from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers import find_compared_rows
 from ..training.environment import describe_environment
 from ..training.fields import parse_scalar
-from .paraphrases import evaluate_paraphraser
+from .paraphrases import COPIED, evaluate_paraphraser
+from .results import Entry, Results, Score, describe_data, describe_papers
+from .scoring import Scoring, score_without_interval
 
 __all__ = ["METRICS", "System", "compare_paraphrasers", "evaluate_once", "parse_system"]
 
 METRICS = ("rouge", "bleu", "meteor", "pinc")
-COPIED = "the source, copied"
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def compare_paraphrasers(
     seed: int = 12345,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Results:
     """Evaluate paraphrasers on the same rows, and test whether they differ by more than chance.
 
     Args:
@@ -88,13 +86,12 @@ def compare_paraphrasers(
             20 n of them.
         seed: Of both.
         split: Name of the split.
-        data: Where the rows come from, as `load_dataset` spells it.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
 
     Returns:
-        `systems` (the copied source among them; for each `scores`, with interval and uncorrected p-value by metric,
-        `diversity`, `num_parameters`, `sentences_per_second`, how it decoded, and where it edits by pairs which ones
-        were left out), `against`, `paper` (Table 2 of Kazemnejad et al.
-        2020 where the corpus has one), `data`, `signatures` and `environment`.
+        An entry for each system, for the copied source, and for the rows of Table 2 of Kazemnejad et al. 2020 where
+        the corpus has one. Scores have uncorrected p-values; the diversity is that of a row's outputs, or of the
+        candidates that one was chosen from, and of the words of all outputs.
 
     Raises:
         InputError: Systems of one name, no such system to test against, or a folder with another evaluation.
@@ -106,6 +103,8 @@ def compare_paraphrasers(
     if against not in names:
         raise InputError(f"no system is called {against}; there are: {', '.join(names)}")
     metric_options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}, **(metric_options or {})}
+    found = describe_data(data, split, len(dataset))
+    scoring = Scoring(metrics, metric_options, n_samples, n_trials, seed)
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}
     shared |= {"split": split, "data": dict(data or {}), **(options or {})}
 
@@ -113,34 +112,31 @@ def compare_paraphrasers(
     for system in systems:
         folder = output_dir / system.name
         results = evaluate_once(system, dataset, folder, shared)
-        (predictions,) = folder.glob(f"predictions-{split}-*.jsonl")
-        texts = read_scored_texts([predictions])
-        entries[system.name] = asdict(system) | _describe(results, texts.runs[0])
-        statistics[system.name] = _collect(texts, metrics, metric_options)
-    entries[COPIED] = {"name": COPIED, "diversity": _distinct(texts.sources)}
-    copied = ScoredTexts([texts.sources], texts.references, texts.sources)
-    statistics[COPIED] = _collect(copied, metrics, metric_options)
-    for name, entry in entries.items():
-        entry["scores"] = {
-            metric: _score(one, None if name == against else statistics[against][metric], n_samples, n_trials, seed)
-            for metric, one in statistics[name].items()
-        }
-    return {
-        "systems": list(entries.values()),
-        "against": against,
-        "paper": [row._asdict() for row in find_compared_rows((data or {}).get("path"))],
-        "data": {**(data or {}), "split": split, "rows": len(dataset)},
-        "signatures": {metric: one.signature for metric, one in statistics[against].items()},
-        "environment": {
-            "seed": seed,
-            "n_samples": n_samples,
-            "n_trials": n_trials,
-            **describe_environment(torch.device("cpu")),
-        },
-    }
+        (entry,) = results.of("model")
+        texts = read_scored_texts([folder / entry.outputs])
+        alike = entry.diversity or entry.candidate_diversity
+        entries[system.name] = replace(
+            entry,
+            system=system.name,
+            diversity=(*alike, *_measure_words(texts.runs[0])),
+            candidate_diversity=(),
+            outputs=f"{system.name}/{entry.outputs}",
+            environment=results.environment,
+        )
+        statistics[system.name] = scoring.collect(texts)
+    entries[COPIED] = Entry(COPIED, "baseline", (), diversity=_measure_words(texts.sources))
+    statistics[COPIED] = scoring.collect(ScoredTexts([texts.sources], texts.references, texts.sources))
+    scored = [
+        replace(entry, scores=scoring.measure(statistics[name], None if name == against else statistics[against]))
+        for name, entry in entries.items()
+    ]
+    environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials}
+    environment |= describe_environment(torch.device("cpu"))
+    paper = describe_papers(find_compared_rows(found.path))
+    return Results("comparison", found, (*scored, *paper), environment, against)
 
 
-def evaluate_once(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> dict[str, Any]:
+def evaluate_once(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> Results:
     """Evaluate a system, or read what an earlier evaluation left in its folder.
 
     Args:
@@ -158,7 +154,7 @@ def evaluate_once(system: System, dataset: Dataset, folder: Path, shared: Mappin
     if record.is_file() and results.is_file():
         if json.loads(record.read_text(encoding="utf-8")) != asked:
             raise InputError(f"{folder} holds an evaluation with other settings; remove it, or name another folder")
-        return json.loads(results.read_text(encoding="utf-8"))
+        return Results.load(results)
     options = {**shared, **system.options}
     for name in {"num_beams", "num_neighbors"} & options.keys():
         options[name] = [options[name]]
@@ -167,39 +163,5 @@ def evaluate_once(system: System, dataset: Dataset, folder: Path, shared: Mappin
     return made
 
 
-def _describe(results: Mapping[str, Any], predictions: list[str]) -> dict[str, Any]:
-    """What an evaluation tells about a system beside its scores."""
-    (entry,) = results["generation"]
-    alike = entry.get("self_bleu") or entry.get("candidate_self_bleu") or {}
-    return {
-        "model_type": results["model"]["model_type"],
-        "num_parameters": results["model"]["num_parameters"],
-        "sentences_per_second": entry["sentences_per_second"],
-        "decoding": entry["decoding"],
-        "perplexity": results["perplexity"]["perplexity"],
-        "diversity": alike | _distinct(predictions),
-        **({"retrieval": results["retrieval"]} if "retrieval" in results else {}),
-        "evaluated": {name: results["environment"][name] for name in ("device", "commit", "date")},
-    }
-
-
-def _distinct(texts: list[str]) -> dict[str, float]:
-    scores = distinct_n(texts, lowercase=True)
-    return {name: scores[name] for name in ("distinct_1", "distinct_2")}
-
-
-def _collect(
-    texts: ScoredTexts, metrics: Sequence[str], options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, SufficientStatistics]:
-    """The statistics of every score, by its name."""
-    found = [collect_statistics(metric, texts, options.get(metric, {})) for metric in metrics]
-    return {name: run for part in found for name, (run,) in part.items()}
-
-
-def _score(
-    one: SufficientStatistics, other: SufficientStatistics | None, n_samples: int, n_trials: int, seed: int
-) -> dict[str, Any]:
-    """A score with its interval, and the p-value of its difference from another system's."""
-    result = bootstrap(one, n_samples=n_samples, seed=seed)
-    p_value = None if other is None else approximate_randomisation(one, other, n_trials=n_trials, seed=seed)
-    return {"score": result.score, "low": result.low, "high": result.high, "p_value": p_value}
+def _measure_words(texts: list[str]) -> tuple[Score, ...]:
+    return score_without_interval(distinct_n(texts, lowercase=True))

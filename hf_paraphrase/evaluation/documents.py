@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,23 @@ from ..generation.engine import decode_with_unknown, generate_paraphrases
 from ..metrics.bleu.scoring import bleu_statistics
 from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
-from ..metrics.significance import bootstrap
 from ..papers import find_paper_rows
 from ..pictures import add_legend, new_figure, save_figure
 from ..tokenization import join_sentences
 from ..training.environment import describe_environment
+from .results import (
+    Decoding,
+    Entry,
+    Group,
+    Results,
+    Score,
+    Speed,
+    describe_data,
+    describe_model,
+    describe_papers,
+    format_scores,
+)
+from .scoring import Scoring
 
 __all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstruction"]
 
@@ -33,6 +46,9 @@ SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "rougeW_recall", "coherenc
 UNKNOWN_WORD = "unk"
 # Words in a bin of the reconstruction rate.
 BIN = 10
+# The names of the baselines.
+COPIED = "the document, copied"
+SHUFFLED = "its sentences in random order"
 
 
 def evaluate_autoencoder(
@@ -47,14 +63,14 @@ def evaluate_autoencoder(
     split: str = "test",
     data: Mapping[str, Any] | None = None,
     **generate_kwargs: Any,
-) -> dict[str, Any]:
+) -> Results:
     """Write documents again from their vectors and score the outputs, with two baselines that frame coherence.
 
     Outputs are compared with what the tokenizer gives back of a document, since no model could write another text: in
     its case and spelling, a sentence a line, its unknown words `<unk>` there and in the outputs.
 
-    The baselines: `copy` is each such document itself, coherence 0 at best; `shuffled` its sentences in random order,
-    whose coherence is that of a writer who knows all sentences and no order.
+    The baselines: each such document itself, coherence 0 at best; and its sentences in random order, whose coherence
+    is that of a writer who knows all sentences and no order.
 
     Args:
         model: Any sequence-to-sequence model trained to autoencode.
@@ -65,23 +81,23 @@ def evaluate_autoencoder(
         seed: Of those, of the shuffling, and of aligning sentences without a match.
         output_dir: Where to write `reconstructions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
-        data: Where the rows come from, as `load_dataset` spells it.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
         generate_kwargs: Handed to `model.generate`; the rest is up to its generation config.
 
     Returns:
-        What `results-SPLIT.json` holds: `model`, `data`, `systems` (for `model`, `copy` and `shuffled` the score, low
-        and high of each score), `signatures`, `unaligned` (for each of them how many `sentences` it has, and how many
-        share no verb or noun with the document, which coherence aligns at random), `words` (of the documents, and how
-        many are `unknown`), `reconstruction` (the rate of exact copies by length in words), `seconds`,
-        `words_per_second`, `paper`, `environment`.
+        What `results-SPLIT.json` holds: the model's entry, whose `groups` have the rate of exact copies (`exact`) by
+        length in words, the baselines, and the paper's rows. `counts` say of each how many `sentences` it has and how
+        many are `unaligned`, sharing no verb or noun with the document, which coherence aligns at random; of the data
+        how many `words` the documents have, and how many are `unknown`.
 
     Raises:
         InputError: There is no column `sentences`, or no row.
     """
     if "sentences" not in dataset.column_names or not len(dataset):
         raise InputError(f"the dataset has {len(dataset)} rows of {dataset.column_names}; needed are `sentences`")
+    found = describe_data(data, split, len(dataset))
     texts = [join_sentences(sentences) for sentences in dataset["sentences"]]
-    environment = describe_environment(model.device)
+    environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     started = time.perf_counter()
     outputs = generate_paraphrases(
         model, tokenizer, texts, batch_size=batch_size, keep_unknown=True, **generate_kwargs
@@ -92,54 +108,48 @@ def evaluate_autoencoder(
     written = [split_lines(text) for text in outputs]
     documents = [split_lines(text) or [""] for text in originals]
     shuffle = random.Random(seed)
-    systems = {"model": written, "copy": documents, "shuffled": [shuffle.sample(d, len(d)) for d in documents]}
-    scored = {
-        name: score_documents(system, documents, tokenizer.unk_token, n_samples, seed)
-        for name, system in systems.items()
-    }
+    scoring = Scoring(n_samples=n_samples, seed=seed)
+    shuffled = [shuffle.sample(document, len(document)) for document in documents]
+    own, copied, mixed = (
+        score_documents(system, documents, tokenizer.unk_token, scoring) for system in (written, documents, shuffled)
+    )
+    width = generate_kwargs.pop("num_beams", None) or model.generation_config.num_beams or 1
+    entry = describe_model(
+        model,
+        **own,
+        decoding=Decoding(num_beams=width, generate_kwargs=generate_kwargs),
+        groups=reconstruction_by_length(outputs, originals),
+        speed=Speed(seconds, sum(len(output.split()) for output in outputs) / seconds, "words"),
+        outputs=None if output_dir is None else f"reconstructions-{split}.jsonl",
+    )
     words = [word for original in originals for word in original.split()]
     known = [word for word in words if not tokenizer.unk_token or tokenizer.unk_token not in word]
-    results = {
-        "model": {
-            "name": model.name_or_path,
-            "model_type": model.config.model_type,
-            "num_parameters": model.num_parameters(),
-        },
-        "data": {**(data or {}), "split": split, "rows": len(documents)},
-        "systems": {name: scores for name, (scores, _, _) in scored.items()},
-        "signatures": scored["model"][1],
-        "unaligned": {name: unaligned for name, (_, _, unaligned) in scored.items()},
-        "words": {"words": len(words), "unknown": len(words) - len(known)},
-        "reconstruction": reconstruction_by_length(outputs, originals),
-        "seconds": seconds,
-        "words_per_second": sum(len(output.split()) for output in outputs) / seconds,
-        "decoding": generate_kwargs,
-        "paper": [row._asdict() for row in find_paper_rows(model.config, (data or {}).get("path"))],
-        "environment": {"batch_size": batch_size, "seed": seed, **environment},
-    }
+    found = replace(found, counts={"words": len(words), "unknown": len(words) - len(known)})
+    baselines = (Entry(COPIED, "baseline", **copied), Entry(SHUFFLED, "baseline", **mixed))
+    paper = describe_papers(find_paper_rows(model.config, found.path))
+    results = Results("documents", found, (entry, *baselines, *paper), environment)
     if output_dir is not None:
-        write_results(Path(output_dir), split, results, texts, outputs)
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        rows = ({"document": text, "output": output} for text, output in zip(texts, outputs, strict=True))
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_text(Path(output_dir) / entry.outputs, lines)
+        results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
 
 def score_documents(
-    outputs: Sequence[list[str]],
-    documents: Sequence[list[str]],
-    unknown: str | None,
-    n_samples: int,
-    seed: int,
-) -> tuple[dict[str, dict[str, float]], dict[str, str], dict[str, int]]:
+    outputs: Sequence[list[str]], documents: Sequence[list[str]], unknown: str | None, scoring: Scoring
+) -> dict[str, Any]:
     """Score documents as lists of sentences.
 
     Args:
         outputs: What was written.
         documents: What should have been.
         unknown: The mark of unknown words in both.
-        n_samples: Resampled corpora for the intervals.
-        seed: Of those, and of what coherence draws.
+        scoring: How; its seed is that of what coherence draws too.
 
     Returns:
-        Scores with their intervals, signatures, and how many `sentences` of the outputs were aligned at random.
+        `scores`, and `counts`: how many `sentences` the outputs have, and how many are `unaligned`.
     """
     flat_outputs, flat_documents = (
         [replace_mark(" ".join(document), unknown, UNKNOWN_WORD) for document in system]
@@ -152,18 +162,11 @@ def score_documents(
     statistics = {
         **bleu_statistics(flat_outputs, flat_documents, lowercase=True),
         **rouge_statistics(flat_outputs, flat_documents),
-        **coherence_statistics(*sentences, seed=seed),
+        **coherence_statistics(*sentences, seed=scoring.seed),
     }
-    scores = {}
-    for name in SCORES:
-        result = bootstrap(statistics[name], n_samples=n_samples, seed=seed)
-        scores[name] = {"score": result.score, "low": result.low, "high": result.high}
     unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
-    return (
-        scores,
-        {name: statistics[name].signature for name in SCORES},
-        {"sentences": count, "unaligned": unaligned},
-    )
+    scores = scoring.measure({score: statistics[score] for score in SCORES})
+    return {"scores": scores, "counts": {"sentences": count, "unaligned": unaligned}}
 
 
 def replace_mark(text: str, mark: str | None, other: str) -> str:
@@ -176,51 +179,38 @@ def split_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line]
 
 
-def reconstruction_by_length(outputs: Sequence[str], originals: Sequence[str]) -> list[dict[str, float]]:
+def reconstruction_by_length(outputs: Sequence[str], originals: Sequence[str]) -> tuple[Group, ...]:
     """The share of documents that come back word for word, for each length in words, ten lengths together."""
     bins: dict[int, list[bool]] = {}
     for output, original in zip(outputs, originals, strict=True):
         bins.setdefault(len(original.split()) // BIN, []).append(output == original)
-    return [
-        {"words": BIN * number, "documents": len(exact), "exact": sum(exact) / len(exact)}
+    return tuple(
+        Group("words", BIN * number, len(exact), (Score("exact", sum(exact) / len(exact)),))
         for number, exact in sorted(bins.items())
-    ]
-
-
-def format_document_results(results: Mapping[str, Any]) -> str:
-    """The scores as text: the model, the baselines and the paper's rows, a line each."""
-    names = {"model": results["model"]["name"] or "this model", "copy": "copy", "shuffled": "sentences shuffled"}
-    lines = {
-        names[name]: [
-            f"{scores[score]['score']:.2f} ± {(scores[score]['high'] - scores[score]['low']) / 2:.2f}"
-            for score in SCORES
-        ]
-        for name, scores in results["systems"].items()
-    }
-    for row in results["paper"]:
-        lines[row["model"]] = [f"{row['scores'][score]:.2f}" if score in row["scores"] else "-" for score in SCORES]
-    label = max(map(len, lines))
-    unaligned = ", ".join(
-        f"{names[name]} {counts['unaligned']:,} of {counts['sentences']:,}"
-        for name, counts in results["unaligned"].items()
     )
-    rates = ", ".join(f"{entry['words']}+: {entry['exact']:.1%}" for entry in results["reconstruction"])
+
+
+def format_document_results(results: Results) -> str:
+    """The scores as text: the model, the baselines and the paper's rows, a line each."""
+    (own,), counts = results.of("model"), results.data.counts
+    unaligned = "; ".join(
+        f"{entry.system}: {entry.counts['unaligned']:,} of {entry.counts['sentences']:,}"
+        for entry in (own, *results.of("baseline"))
+    )
+    rates = ", ".join(f"{group.value}+: {group.scores[0].score:.1%}" for group in own.groups)
     return "\n".join(
         [
-            f"{results['data'].get('path', 'data')}, split {results['data']['split']}, {results['data']['rows']:,} "
-            "documents; ± half of the 95% interval",
-            "".join((" " * label, *(f"  {name:>15}" for name in SCORES))),
-            *("".join((f"{name:<{label}}", *(f"  {cell:>15}" for cell in cells))) for name, cells in lines.items()),
-            f"scored against the documents as the tokenizer gives them back, {results['words']['unknown']:,} of their "
-            f"{results['words']['words']:,} words unknown",
+            *format_scores(results, 2),
+            f"scored against the documents as the tokenizer gives them back, {counts['unknown']:,} of their "
+            f"{counts['words']:,} words unknown",
             f"sentences without a verb or noun of the document, aligned at random for coherence: {unaligned}",
             f"exact reconstructions by words: {rates}",
-            *(f"{name}: {signature}" for name, signature in results["signatures"].items()),
+            *(f"{score.metric}: {score.signature}" for score in own.scores),
         ]
     )
 
 
-def plot_reconstruction(results: Mapping[str, Mapping[str, Any]], path: str | os.PathLike) -> None:
+def plot_reconstruction(results: Mapping[str, Results], path: str | os.PathLike) -> None:
     """Draw the rate of exact reconstructions over the documents' lengths.
 
     Args:
@@ -230,23 +220,10 @@ def plot_reconstruction(results: Mapping[str, Mapping[str, Any]], path: str | os
     figure = new_figure()
     axes = figure.subplots()
     for name, result in results.items():
-        rates = result["reconstruction"]
-        middles = [entry["words"] + BIN / 2 for entry in rates]
-        axes.plot(middles, [100 * entry["exact"] for entry in rates], marker="o", label=name)
+        (own,) = result.of("model")
+        middles = [group.value + BIN / 2 for group in own.groups]
+        axes.plot(middles, [100 * group.scores[0].score for group in own.groups], marker="o", label=name)
     axes.set(xlabel="words of the document", ylabel="exact reconstructions, %", ylim=(0, None))
     axes.grid(True, alpha=0.3)
     add_legend(axes)
     save_figure(figure, path)
-
-
-def write_results(
-    directory: Path, split: str, results: Mapping[str, Any], texts: Sequence[str], outputs: Sequence[str]
-) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    rows = (
-        json.dumps({"document": text, "output": output}, ensure_ascii=False)
-        for text, output in zip(texts, outputs, strict=True)
-    )
-    write_text(directory / f"reconstructions-{split}.jsonl", "".join(f"{row}\n" for row in rows))
-    text = json.dumps(results, indent=2, ensure_ascii=False)
-    write_text(directory / f"results-{split}.json", f"{text}\n")

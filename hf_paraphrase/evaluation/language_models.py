@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,15 @@ from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..files import write_text
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
-from ..metrics.significance import bootstrap
 from ..models.precision import at_least_single
 from ..pictures import add_legend, curve_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
 from ..training.curves import evaluations_of
 from ..training.environment import describe_environment
 from ..training.tasks.language_model import encode_documents
+from .results import Results, describe_data, describe_model
+from .scoring import Scoring
 
 __all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
 
@@ -40,7 +40,7 @@ def evaluate_language_model(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Results:
     """Score what follows every sentence, or the sentence itself, in nits per character.
 
     Args:
@@ -54,16 +54,17 @@ def evaluate_language_model(
         seed: Of those.
         output_dir: Where to write `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
-        data: Where the rows come from, as `load_dataset` spells it.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
 
     Returns:
-        What the file holds: `model`, `data`, `objective`, `scores` with a row for `nits_per_character`, `environment`.
+        What the file holds: one entry, with `nits_per_character`. Its rows are examples; `characters` are counted too.
 
     Raises:
         InputError: There is no example.
     """
     model.eval()
     rows = encode_documents(documents, tokenizer, objective, max_samples)
+    found = describe_data(data, split, len(rows))
     collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
     for start in range(0, len(rows), batch_size):
         part = rows.__getitems__(list(range(start, min(start + batch_size, len(rows)))))
@@ -71,30 +72,15 @@ def evaluate_language_model(
         logits = at_least_single(model(**batch).logits)
         losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
         characters += [len(row["labels"]) for row in part]
-    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
-    score = bootstrap(statistics, n_samples=n_samples, seed=seed)
-    results = {
-        "model": {
-            "name": model.name_or_path,
-            "model_type": model.config.model_type,
-            "num_parameters": model.num_parameters(),
-        },
-        "data": {**(data or {}), "split": split, "rows": len(rows), "characters": sum(characters)},
-        "objective": objective,
-        "scores": [
-            {
-                "metric": "nits_per_character",
-                "score": score.score,
-                "low": score.low,
-                "high": score.high,
-                "signature": statistics.signature,
-            }
-        ],
-        "environment": {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
-    }
+    scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character_statistics(losses, characters))
+    results = Results(
+        "language_model",
+        replace(found, counts={"characters": sum(characters)}),
+        (describe_model(model, scores, objective=objective),),
+        {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
+    )
     if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        write_text(Path(output_dir) / f"results-{split}.json", json.dumps(results, indent=2) + "\n")
+        results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
 

@@ -18,10 +18,11 @@ from ..files import write_text
 from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics
-from ..metrics.significance import bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers import find_matching_rows
 from ..training.environment import describe_environment
+from .results import Results, Speed, describe_data, describe_model, describe_papers, format_scores
+from .scoring import Scoring, load_given
 
 __all__ = ["evaluate_matcher", "format_matching_results"]
 
@@ -38,7 +39,7 @@ def evaluate_matcher(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Results:
     """Label the pairs of a split, or rank its candidates, and score that.
 
     Labels: accuracy; of two labels also F1 with the threshold that is best on `validation`, and the largest F1 that
@@ -55,23 +56,19 @@ def evaluate_matcher(
         seed: Seed of that sampling.
         output_dir: Where to write `predictions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
-        data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
 
     Returns:
-        What `results-SPLIT.json` holds: `model`, `data`, `scores` (each with `metric`, `score`, `low`, `high`,
-        `signature`), `paper` (published rows, if any), `seconds`, `pairs_per_second`, `environment`.
+        What `results-SPLIT.json` holds: the model's entry, and published rows, if any.
 
     Raises:
         InputError: Rows of other columns, no tokenizer, or a model of another kind than the rows.
     """
+    found = describe_data(data, split, len(dataset))
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    if not isinstance(model, PreTrainedModel):
-        model, saved_tokenizer = load_pair_model(model)
-        tokenizer = tokenizer or saved_tokenizer
-    if tokenizer is None:
-        raise InputError("tokenizer is missing: give one, or give the model by its path")
-    environment = describe_environment(model.device)
+    model, tokenizer = load_given(model, tokenizer, load_pair_model)
+    environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     is_ranking = _check_columns(model, dataset)
 
     started = time.perf_counter()
@@ -89,54 +86,32 @@ def evaluate_matcher(
             threshold = _best_threshold(model, tokenizer, validation, batch_size)
         statistics = _label_statistics(logits.softmax(-1), dataset["label"], threshold)
 
-    results = {
-        "model": {
-            "name": model.name_or_path,
-            "model_type": model.config.model_type,
-            "num_parameters": model.num_parameters(),
-            "num_parameters_without_embeddings": model.num_parameters() - model.get_input_embeddings().weight.numel(),
-        },
-        "data": {**(data or {}), "split": split, "rows": len(dataset)},
-        "scores": [_interval(name, entry, n_samples, seed) for name, entry in statistics.items()],
-        "paper": [row._asdict() for row in find_matching_rows(model.config, (data or {}).get("path"))],
-        "seconds": seconds,
-        "pairs_per_second": len(first) / seconds,
-        "environment": {"batch_size": batch_size, "seed": seed, **environment},
-    }
+    others = model.num_parameters() - model.get_input_embeddings().weight.numel()
+    entry = describe_model(
+        model,
+        Scoring(n_samples=n_samples, seed=seed).measure(statistics),
+        counts={"num_parameters_without_embeddings": others},
+        speed=Speed(seconds, len(first) / seconds, "pairs"),
+        outputs=None if output_dir is None else f"predictions-{split}.jsonl",
+    )
+    paper = describe_papers(find_matching_rows(model.config, found.path))
+    results = Results("matches", found, (entry, *paper), environment)
     if output_dir is not None:
         rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_text(Path(output_dir) / f"predictions-{split}.jsonl", text)
-        write_text(
-            Path(output_dir) / f"results-{split}.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-        )
+        write_text(Path(output_dir) / entry.outputs, text)
+        results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
 
-def format_matching_results(results: dict[str, Any]) -> str:
+def format_matching_results(results: Results) -> str:
     """The scores as text: a line for each system, ours first, the published rows below."""
-    data, scores = results["data"], results["scores"]
-    metrics = [row["metric"] for row in scores]
-    systems = [
-        (
-            results["model"]["name"] or "this model",
-            [f"{row['score']:.3f} ± {(row['high'] - row['low']) / 2:.3f}" for row in scores],
-        ),
-        *(
-            (row["model"], [f"{row['scores'][metric]:.3f}" if metric in row["scores"] else "-" for metric in metrics])
-            for row in results["paper"]
-        ),
-    ]
-    label = max(len(system) for system, _ in systems)
+    (entry,) = results.of("model")
     return "\n".join(
         [
-            f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
-            *(
-                f"{system:<{label}}" + "".join(f"  {cell:>15}" for cell in cells)
-                for system, cells in [("", metrics), *systems]
-            ),
-            f"pairs a second: {results['pairs_per_second']:.1f}",
-            *(f"{row['metric']}: {row['signature']}" for row in scores),
+            *format_scores(results, 3),
+            f"pairs a second: {entry.speed.per_second:.1f}",
+            *(f"{score.metric}: {score.signature}" for score in entry.scores),
         ]
     )
 
@@ -182,15 +157,4 @@ def _label_statistics(
     by_threshold = {"f1": threshold, "max_f1": best}
     return {"accuracy": statistics["accuracy"]} | {
         name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in by_threshold.items()
-    }
-
-
-def _interval(name: str, statistics: SufficientStatistics, n_samples: int, seed: int) -> dict[str, Any]:
-    result = bootstrap(statistics, n_samples=n_samples, seed=seed)
-    return {
-        "metric": name,
-        "score": result.score,
-        "low": result.low,
-        "high": result.high,
-        "signature": statistics.signature,
     }

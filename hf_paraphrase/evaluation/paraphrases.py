@@ -6,10 +6,9 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Dataset
@@ -20,7 +19,6 @@ from ..files import write_text
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
-from ..metrics.score_table import check_metrics, score_systems
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
 from ..models.retrieved_pairs import find_pairs, load_retriever
@@ -28,9 +26,26 @@ from ..papers import find_paper_rows
 from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
 from ..training.environment import describe_environment
-from .notes import count_pairs, describe_retrieval
+from .results import (
+    Decoding,
+    Entry,
+    Group,
+    Results,
+    Score,
+    Speed,
+    describe_data,
+    describe_model,
+    describe_papers,
+    describe_retrieval,
+    format_scores,
+)
+from .scoring import Scoring, load_given, score_without_interval
 
-__all__ = ["evaluate_paraphraser", "format_results"]
+__all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
+
+# The names of the baselines.
+COPIED = "the source, copied"
+FIRST_REFERENCE = "first reference, against the source and the other references"
 
 
 def evaluate_paraphraser(
@@ -46,7 +61,7 @@ def evaluate_paraphraser(
     seed: int = 12345,
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
-    data: dict[str, Any] | None = None,
+    data: Mapping[str, Any] | None = None,
     num_neighbors: Sequence[int] = (1,),
     retriever: ParaphraseRetriever | None = None,
     allow_own_pair: bool = False,
@@ -57,12 +72,12 @@ def evaluate_paraphraser(
     num_return_sequences: int = 1,
     group_by: str | None = None,
     **generate_kwargs: Any,
-) -> dict[str, Any]:
+) -> Results:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
 
-    The baselines use the same rows: `copy_source` hands back each source as its own paraphrase; `first_reference`
-    scores that against the source and the other references, as many texts as an output of the model is scored
-    against. Scores are those of `hf-paraphrase score`.
+    The baselines use the same rows: one hands back each source as its own paraphrase; one scores the first reference
+    against the source and the other references, as many texts as an output of the model is scored against. Scores are
+    those of `hf-paraphrase score`.
 
     A model that edits by retrieved pairs writes one output by each of the nearest: of each row one of them, drawn at
     random, is scored, and self-BLEU says how alike they are. The rows K = 1, 3, 5 of Kazemnejad et al. 2020, appendix
@@ -88,7 +103,7 @@ def evaluate_paraphraser(
             and `results-SPLIT.json`; None to write nothing. Where there are several outputs a row, the first file has
             them all, as `predictions`.
         split: Name of the split.
-        data: Where the rows come from, as `load_dataset` spells it: `path`, `name`, arguments of the builder.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
         num_neighbors: How many pairs; each number is scored apart. Of no account for other models.
         retriever: Finds the pairs; None for the one saved with the model.
         allow_own_pair: Whether to edit by pairs that share the row's source or a reference too, as the paper does.
@@ -103,236 +118,193 @@ def evaluate_paraphraser(
             generation config.
 
     Returns:
-        What `results-SPLIT.json` holds: `model`, `data`, `generation` (for each beam width, and each number of pairs
-        where there are any, the `decoding` settings, `scores`, `seconds`, `sentences_per_second`; `repeats`, how many
-        rows have `doubles` and `copies` of the source among their outputs; `self_bleu` of several outputs a row,
-        `candidate_self_bleu` of those that one was chosen from), `retrieval` (of a model that edits by pairs:
-        `allow_own_pair`, and `rows_with_own_pair`, for how many rows there is one), `perplexity` of the first
-        references, `baselines` (scores of each), `paper` (the rows of a paper with this architecture, if any),
-        `environment`.
-        Scores are lists of rows with `metric`, `score`, `low`, `high` and `signature`; where there are groups,
-        `groups` has those of each.
+        What `results-SPLIT.json` holds: an entry for each beam width, and each number of pairs where there are any;
+        the baselines; and the rows of a paper with this architecture, if any. `counts` say how many rows have
+        `doubles` and `copies` of the source among their outputs, over how many `reference_tokens` the perplexity is
+        the mean, and of a model that edits by pairs how many rows have one of their own, `rows_with_own_pair`.
 
     Raises:
         InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, or both one
             output chosen of several and several asked for.
     """
-    sources, references = _read_rows(dataset)
-    check_metrics(metrics)
+    rows = _Rows.read(dataset, group_by)
+    found = describe_data(data, split, len(rows.sources))
+    options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
+    scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    if not isinstance(model, PreTrainedModel):
-        model, saved_tokenizer = load_paraphraser(model)
-        tokenizer = tokenizer or saved_tokenizer
-    if tokenizer is None:
-        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    model, tokenizer = load_given(model, tokenizer, load_paraphraser)
     # Asked now: the working tree may change while the model writes.
-    environment = describe_environment(model.device)
-
-    options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
-
-    def score(predictions: list[str], against: list[list[str]], rows: Sequence[int] | None = None) -> list[dict]:
-        columns = [predictions, against, sources]
-        if rows is not None:
-            columns = [[column[row] for row in rows] for column in columns]
-        texts = ScoredTexts([columns[0]], *columns[1:])
-        scored = score_systems(texts, metrics=metrics, options=options, n_samples=n_samples, seed=seed)
-        # What only a comparison of two systems fills in is left out.
-        return [{name: value for name, value in asdict(row).items() if value is not None} for row in scored]
-
-    def score_with_groups(predictions: list[str]) -> dict[str, Any]:
-        scores = {"scores": score(predictions, references)}
-        if groups:
-            scores["groups"] = {
-                name: {"rows": len(rows), "scores": score(predictions, references, rows)}
-                for name, rows in groups.items()
-            }
-        return scores
-
+    environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
-    groups = _group_rows(dataset, group_by)
-    first = [texts[0] for texts in references]
-    others = [[source, *texts[1:]] for source, texts in zip(sources, references, strict=True)]
-    copied = score_with_groups(sources)
-    baselines = {"copy_source": copied.pop("scores"), "first_reference": score(first, others)}
-    sentences = [[source, *texts] for source, texts in zip(sources, references, strict=True)]
-    pairs, retrieval = _find_pairs(model, retriever, sentences, max(num_neighbors), allow_own_pair)
+    baselines = _score_baselines(rows, scoring)
+    pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair)
     if pairs and num_return_sequences > 1:
         raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
-    perplexity = compute_perplexity(
-        model, tokenizer, sources, first, batch_size=batch_size, pairs=[group[0] for group in pairs] if pairs else None
-    )
-    decided = model.generation_config.to_diff_dict()
-    del decided["transformers_version"]
-    choice = {} if num_candidates is None else {"num_candidates": num_candidates, "select": select}
-    if matcher is not None:
-        choice["matcher"] = os.fspath(matcher)
-    if decoding != "beam":
-        choice["decoding"] = decoding
-    several = {"num_return_sequences": num_return_sequences} if num_return_sequences > 1 else {}
-    generation = []
-    for width in num_beams:
-        settings = {**generate_kwargs, "num_beams": width, "do_sample": False}
-        write = partial(
-            generate_several if several else generate_candidates, model, tokenizer, sources, batch_size=batch_size
-        )
-        chosen_from = []
-        started = time.perf_counter()
-        if several:
-            candidates = [tuple(group) for group in write(count=num_return_sequences, **choice, **settings)]
-        else:
-            nearest = zip(*pairs, strict=True) if pairs else [None]
-            written = [write(pairs=each, **choice, **settings) for each in nearest]
-            candidates = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
-            chosen_from = written[0]
-        seconds = time.perf_counter() - started
-        for k in num_neighbors if pairs else [None]:
-            predictions = _draw(candidates, k, seed)
-            all_outputs = [texts[:k] for texts in candidates]
-            if output_dir is not None:
-                name = f"predictions-{split}-{decoding}{width}" + ("" if k in (None, 1) else f"-neighbors{k}")
-                _write_predictions(Path(output_dir) / f"{name}.jsonl", sources, references, predictions, all_outputs)
-            generation.append(
-                {
-                    "num_beams": width,
-                    **({} if k is None else {"num_neighbors": k}),
-                    **score_with_groups(predictions),
-                    **_score_diversity(all_outputs, "self_bleu"),
-                    "repeats": _count_repeats(sources, all_outputs),
-                    **_score_diversity(chosen_from, "candidate_self_bleu"),
-                    "decoding": {**decided, **settings, **choice, **several},
-                    "seconds": seconds,
-                    "sentences_per_second": len(sources) * len(candidates[0]) / seconds,
-                }
-            )
 
-    data = data or {}
-    paper = [row for row in find_paper_rows(model.config, data.get("path")) if row.num_beams in {None, *num_beams}]
-    results = {
-        "model": {
-            "name": model.name_or_path,
-            "model_type": model.config.model_type,
-            "num_parameters": model.num_parameters(),
-        },
-        "data": {**data, "split": split, "rows": len(sources)},
-        "generation": generation,
-        **({"retrieval": retrieval} if pairs else {}),
-        "perplexity": perplexity,
-        "baselines": baselines | ({"copy_source_groups": copied["groups"]} if groups else {}),
-        "paper": [row._asdict() for row in paper],
-        "environment": {"batch_size": batch_size, "seed": seed, **environment},
-    }
+    first, nearest = [texts[0] for texts in rows.references], [group[0] for group in pairs] if pairs else None
+    perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
+    counts["reference_tokens"] = perplexity["tokens"]
+    known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)
+    asked = Decoding(
+        decoding,
+        allow_own_pair=allow_own_pair if pairs else None,
+        num_candidates=num_candidates,
+        select=None if num_candidates is None else select,
+        matcher=None if matcher is None else os.fspath(matcher),
+        num_return_sequences=num_return_sequences,
+        generate_kwargs={**generate_kwargs, "do_sample": False},
+    )
+    entries = []
+    for width in num_beams:
+        written = _decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
+        for k in num_neighbors if pairs else [None]:
+            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, asked))
+            entry = _score(replace(known, decoding=how), rows, written, scoring)
+            if output_dir is not None:
+                entry = replace(entry, outputs=_name_outputs(split, how))
+                _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
+            entries.append(entry)
+
+    paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *num_beams}]
+    results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)
     if output_dir is not None:
-        text = json.dumps(results, indent=2, ensure_ascii=False)
-        write_text(Path(output_dir) / f"results-{split}.json", f"{text}\n")
+        results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
 
-def format_results(results: dict[str, Any]) -> str:
+def format_results(results: Results) -> str:
     """The scores as text: a line for each system, ours first, the baselines and the paper's rows below."""
-    data, generation, baselines = results["data"], results["generation"], results["baselines"]
-    name = results["model"]["name"] or "this model"
-    scores = generation[0]["scores"]
-    metrics = [row["metric"] for row in scores]
-    systems = [
-        *((_name_entry(name, entry), _format_scores(entry["scores"])) for entry in generation),
-        ("the source, copied", _format_scores(baselines["copy_source"])),
-        ("first reference, against source and others", _format_scores(baselines["first_reference"])),
-        *((_name_paper_row(row), _format_figures(row["scores"], metrics)) for row in results["paper"]),
-    ]
-    label = max(len(system) for system, _ in systems)
-    widths = [max(12, len(metric)) for metric in metrics]
-    speeds = ", ".join(
-        f"{speed:.1f} (beam {width})"
-        for width, speed in {entry["num_beams"]: entry["sentences_per_second"] for entry in generation}.items()
-    )
-    diversity = [
-        f"self-BLEU-2 of {_count_outputs(entry)} outputs a row: {entry['self_bleu']['self_bleu_2']:.1f}"
-        for entry in generation
-        if "self_bleu" in entry
-    ]
-    repeats = [
-        f"rows with a double among {_count_outputs(entry)} outputs: {entry['repeats']['doubles']}, with a copy of the "
-        f"source: {entry['repeats']['copies']}"
-        for entry in generation
-        if "self_bleu" in entry
-    ]
+    entries = results.of("model")
+    speeds = {entry.decoding.num_beams: entry.speed.per_second for entry in entries}
+    several = [(entry, entry.decoding.num_outputs) for entry in entries if entry.diversity]
     return "\n".join(
         [
-            f"{data.get('path', 'data')}, split {data['split']}, {data['rows']:,} rows; ± half of the 95% interval",
-            *(
-                f"{system:<{label}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-                for system, cells in [("", metrics), *systems]
-            ),
-            f"perplexity of the first references: {results['perplexity']['perplexity']:.2f}",
-            f"sentences a second: {speeds}",
+            *format_scores(results, 1),
+            f"perplexity of the first references: {entries[0].perplexity:.2f}",
+            f"sentences a second: {', '.join(f'{speed:.1f} (beam {width})' for width, speed in speeds.items())}",
             *describe_retrieval(results),
-            *diversity,
-            *repeats,
-            *(f"{row['metric']}: {row['signature']}" for row in scores),
+            *(
+                f"self-BLEU-2 of {number} outputs a row: {entry.find('self_bleu_2').score:.1f}"
+                for entry, number in several
+            ),
+            *(
+                f"rows with a double among {number} outputs: {entry.counts['doubles']}, with a copy of the source: "
+                f"{entry.counts['copies']}"
+                for entry, number in several
+            ),
+            *(f"{score.metric}: {score.signature}" for score in entries[0].scores),
         ]
     )
 
 
-def _name_entry(name: str, entry: dict[str, Any]) -> str:
-    pairs = f", {count_pairs(entry['num_neighbors'])}" if "num_neighbors" in entry else ""
-    return f"{name}, {entry['decoding'].get('decoding', 'beam')} {entry['num_beams']}{pairs}"
+@dataclass(frozen=True)
+class _Rows:
+    """Texts to paraphrase, what their outputs are scored against, and the rows of each group by column and value."""
+
+    sources: list[str]
+    references: list[list[str]]
+    groups: dict[tuple[str, Any], list[int]]
+
+    @classmethod
+    def read(cls, dataset: Dataset, group_by: str | None) -> _Rows:
+        """Read the columns of a dataset, and refuse what cannot be scored."""
+        columns = dataset.column_names
+        references = "references" if "references" in columns else "target"
+        if "source" not in columns or references not in columns:
+            raise InputError(
+                f"the dataset has the columns {columns}; needed are `source` and `references` (or `target`)"
+            )
+        if group_by is not None and group_by not in columns:
+            raise InputError(f"`group_by`: the dataset has no column {group_by}, only {', '.join(columns)}")
+        groups: dict[tuple[str, Any], list[int]] = {}
+        for row, value in enumerate(dataset[group_by] if group_by else ()):
+            groups.setdefault((group_by, value), []).append(row)
+        sources, references = check_texts(dataset["source"], dataset[references])
+        return cls(sources, references, {group: groups[group] for group in sorted(groups, key=str)})
+
+    def take(self, rows: Sequence[int]) -> _Rows:
+        """Some of the rows."""
+        return _Rows([self.sources[row] for row in rows], [self.references[row] for row in rows], {})
+
+    def score(self, outputs: Sequence[str], scoring: Scoring) -> dict[str, Any]:
+        """What an entry says of one output a row: `scores`, and those of each of the `groups`."""
+        groups = [
+            Group(*group, len(rows), **self.take(rows).score([outputs[row] for row in rows], scoring))
+            for group, rows in self.groups.items()
+        ]
+        scores = scoring.score(ScoredTexts([list(outputs)], self.references, self.sources))
+        return {"scores": scores, "groups": tuple(groups)} if groups else {"scores": scores}
 
 
-def _count_outputs(entry: dict[str, Any]) -> int:
-    return entry.get("num_neighbors") or entry["decoding"]["num_return_sequences"]
+class _Written(NamedTuple):
+    """Outputs of each row (one by each of its pairs, or as many as were asked for), what the first was chosen from."""
+
+    outputs: list[tuple[str, ...]]
+    candidates: list[list[str]]
+    seconds: float
+
+    def take(self, k: int | None, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
+        """Of each row one of its first `k` outputs, without `k` the first; and those it was drawn from."""
+        places = np.random.default_rng(seed).integers(k or 1, size=len(self.outputs))
+        drawn = [texts[place] for texts, place in zip(self.outputs, places, strict=True)]
+        return drawn, [texts[:k] for texts in self.outputs]
 
 
-def _format_scores(rows: list[dict[str, Any]]) -> list[str]:
-    return [f"{row['score']:.1f} ± {(row['high'] - row['low']) / 2:.1f}" for row in rows]
+def _decode(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: list[str],
+    decoding: Decoding,
+    pairs: list[list[tuple[str, str]]] | None,
+    batch_size: int,
+) -> _Written:
+    """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
+    shared = {"batch_size": batch_size, "decoding": decoding.method, "num_beams": decoding.num_beams}
+    shared |= decoding.generate_kwargs
+    started = time.perf_counter()
+    if decoding.num_return_sequences > 1:
+        groups = generate_several(model, tokenizer, sources, decoding.num_return_sequences, **shared)
+        return _Written([tuple(group) for group in groups], [], time.perf_counter() - started)
+    shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
+    written = [
+        generate_candidates(model, tokenizer, sources, pairs=each, matcher=decoding.matcher, **shared)
+        for each in (zip(*pairs, strict=True) if pairs else [None])
+    ]
+    outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
+    return _Written(outputs, written[0], time.perf_counter() - started)
 
 
-def _format_figures(figures: dict[str, float], metrics: list[str]) -> list[str]:
-    return [f"{figures[metric]:.1f}" if metric in figures else "-" for metric in metrics]
+def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
+    """A system and its decoding, with all that is measured on its outputs."""
+    predictions, outputs = written.take(entry.decoding.num_neighbors, scoring.seed)
+    per_second = len(outputs) * len(written.outputs[0]) / written.seconds
+    return replace(
+        entry,
+        **rows.score(predictions, scoring),
+        diversity=_score_diversity(outputs),
+        candidate_diversity=_score_diversity(written.candidates),
+        counts=entry.counts | _count_repeats(rows.sources, outputs),
+        speed=Speed(written.seconds, per_second, "sentences"),
+    )
 
 
-def _name_paper_row(row: dict[str, Any]) -> str:
-    return row["model"] if row["num_beams"] is None else f"{row['model']}, beam {row['num_beams']}"
-
-
-def _read_rows(dataset: Dataset) -> tuple[list[str], list[list[str]]]:
-    columns = dataset.column_names
-    references = "references" if "references" in columns else "target"
-    if "source" not in columns or references not in columns:
-        raise InputError(f"the dataset has the columns {columns}; needed are `source` and `references` (or `target`)")
-    return check_texts(dataset["source"], dataset[references])
-
-
-def _group_rows(dataset: Dataset, column: str | None) -> dict[str, list[int]]:
-    """The rows of each value of a column."""
-    if column is None:
-        return {}
-    if column not in dataset.column_names:
-        raise InputError(f"`group_by`: the dataset has no column {column}, only {', '.join(dataset.column_names)}")
-    groups: dict[str, list[int]] = {}
-    for row, value in enumerate(dataset[column]):
-        groups.setdefault(f"{column}={value}", []).append(row)
-    return dict(sorted(groups.items()))
+def _score_baselines(rows: _Rows, scoring: Scoring) -> list[Entry]:
+    """The source copied, and the first reference in the place of an output."""
+    first = [texts[0] for texts in rows.references]
+    others = [[source, *texts[1:]] for source, texts in zip(rows.sources, rows.references, strict=True)]
+    return [
+        Entry(COPIED, "baseline", **rows.score(rows.sources, scoring)),
+        Entry(FIRST_REFERENCE, "baseline", **_Rows(rows.sources, others, {}).score(first, scoring)),
+    ]
 
 
 def _find_pairs(
-    model: PreTrainedModel,
-    retriever: ParaphraseRetriever | None,
-    sentences: list[list[str]],
-    k: int,
-    allow_own_pair: bool,
-) -> tuple[list[list[tuple[str, str]]] | None, dict[str, Any]]:
-    """The nearest pairs of each row, for a model that edits by them, and what the results say of them.
-
-    Args:
-        model: The model.
-        retriever: None for the one saved with it.
-        sentences: Each row's source and references.
-        k: Pairs for each.
-        allow_own_pair: Whether they may share one of the sentences.
-    """
+    model: PreTrainedModel, retriever: ParaphraseRetriever | None, rows: _Rows, k: int, allow_own_pair: bool
+) -> tuple[list[list[tuple[str, str]]] | None, dict[str, int]]:
+    """The `k` nearest pairs of each row, for a model that edits by them, and how many rows have one of their own."""
     if not architecture_of(model.config).reads_pairs:
         return None, {}
     try:
@@ -341,27 +313,30 @@ def _find_pairs(
         raise InputError(str(error)) from error
     if len(retriever) < k:
         raise InputError(f"`num_neighbors`: {k}, but the retriever has {len(retriever)} pairs")
-    pairs = find_pairs(retriever, [texts[0] for texts in sentences], k, None if allow_own_pair else sentences)
+    sentences = [[source, *texts] for source, texts in zip(rows.sources, rows.references, strict=True)]
+    pairs = find_pairs(retriever, rows.sources, k, None if allow_own_pair else sentences)
     if any(len(found) < k for found in pairs):
         raise InputError(
             f"`num_neighbors`: {k}, but fewer pairs were found that share no sentence with their row; lower it, or "
             "set `allow_own_pair`"
         )
-    rows = int((retriever.count_shared(sentences) > 0).sum())
-    return pairs, {"allow_own_pair": allow_own_pair, "rows_with_own_pair": rows}
+    return pairs, {"rows_with_own_pair": int((retriever.count_shared(sentences) > 0).sum())}
 
 
-def _draw(candidates: list[tuple[str, ...]], k: int | None, seed: int) -> list[str]:
-    """Of each row one of its first `k` outputs."""
-    places = np.random.default_rng(seed).integers(k or 1, size=len(candidates))
-    return [texts[place] for texts, place in zip(candidates, places, strict=True)]
+def _settle(model: PreTrainedModel, asked: Decoding) -> dict[str, Any]:
+    """All that `generate` goes by, but for the width, which the record names."""
+    decided = model.generation_config.to_diff_dict()
+    return {
+        name: value
+        for name, value in {**decided, **asked.generate_kwargs}.items()
+        if name not in ("transformers_version", "num_beams")
+    }
 
 
-def _score_diversity(outputs: Sequence[Sequence[str]], name: str) -> dict[str, Any]:
+def _score_diversity(outputs: Sequence[Sequence[str]]) -> tuple[Score, ...]:
     """How alike the outputs of each row are, where there are several."""
-    if not outputs or len(outputs[0]) == 1:
-        return {}
-    return {name: self_bleu(outputs, lowercase=True)}
+    several = outputs and len(outputs[0]) > 1
+    return score_without_interval(self_bleu(outputs, lowercase=True)) if several else ()
 
 
 def _count_repeats(sources: list[str], outputs: Sequence[Sequence[str]]) -> dict[str, int]:
@@ -373,16 +348,16 @@ def _count_repeats(sources: list[str], outputs: Sequence[Sequence[str]]) -> dict
     }
 
 
-def _write_predictions(
-    path: Path,
-    sources: list[str],
-    references: list[list[str]],
-    predictions: list[str],
-    all_outputs: list[tuple[str, ...]],
-) -> None:
-    rows = (
+def _name_outputs(split: str, decoding: Decoding) -> str:
+    k = decoding.num_neighbors
+    pairs = f"-neighbors{k}" if k and k > 1 else ""
+    return f"predictions-{split}-{decoding.method}{decoding.num_beams}{pairs}.jsonl"
+
+
+def _write_outputs(path: Path, rows: _Rows, predictions: list[str], outputs: list[tuple[str, ...]]) -> None:
+    lines = (
         {"source": source, "references": texts, "prediction": prediction}
-        | ({"predictions": outputs} if len(outputs) > 1 else {})
-        for source, texts, prediction, outputs in zip(sources, references, predictions, all_outputs, strict=True)
+        | ({"predictions": several} if len(several) > 1 else {})
+        for source, texts, prediction, several in zip(rows.sources, rows.references, predictions, outputs, strict=True)
     )
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))

@@ -25,7 +25,7 @@ from .card_sections import (
     show_results,
 )
 from .checkpoint import Checkpoint
-from .results import METRIC_TYPES, list_systems, make_eval_results
+from .results import METRIC_TYPES, list_scores, make_eval_results
 
 __all__ = ["CardContent", "is_edited", "make_card", "seal"]
 
@@ -181,7 +181,7 @@ def _metadata(
     checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None, language: str | None
 ) -> ModelCardData:
     corpus = _published_corpus(checkpoint)
-    scored = {metric for results in checkpoint.results.values() for metric in list_systems(results)[0].scores}
+    scored = {score.metric for results in checkpoint.results.values() for score in list_scores(results.entries[0])}
     tags = ["paraphrase", "hf_paraphrase", checkpoint.model_type]
     if "Classification" in checkpoint.auto_class:
         kind = "text-ranking" if checkpoint.config.get("problem_type") == "ranking" else "text-classification"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from operator import eq
 from typing import Any
 
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
-from ..evaluation.notes import describe_retrieval
-from .checkpoint import Checkpoint, name_decoding
-from .results import format_score, list_systems
+from ..evaluation.results import Data, Entry, Results, describe_retrieval
+from .checkpoint import Checkpoint
+from .results import format_score, label_entry, list_scores
 
 __all__ = [
     "describe_course",
@@ -25,8 +26,8 @@ __all__ = [
 EXAMPLES = 10
 # What stands for the name of a corpus that is not among the published ones.
 PRIVATE = "data that are not published"
-# What goes in and comes out, in the rows of outputs that paraphrasers and autoencoders leave.
-REWRITES = (("source", "prediction"), ("document", "output"))
+# What goes in and comes out, in the rows of outputs of those who rewrite a text.
+REWRITES = {"paraphrases": ("source", "prediction"), "documents": ("document", "output")}
 RECIPE_FILES = {
     "training.yaml": "training",
     "config.json": "model_config",
@@ -80,33 +81,31 @@ def _without_places(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def show_results(results: dict[str, Any]) -> dict[str, Any]:
+def show_results(results: Results) -> dict[str, Any]:
     """The table of a split: this model, the baselines and the paper's figures in rows, scores in columns."""
-    data, systems = results["data"], list_systems(results)
-    corpus = f"`{data['path']}`" if is_published(data["path"]) else PRIVATE
-    own = [system for system in systems if system.decoding is not None]
-    metrics = list(dict.fromkeys(metric for system in own for metric in system.scores))
-    rows = [
-        [format_score(system.scores[metric]) if metric in system.scores else "-" for metric in metrics]
-        for system in systems
-    ]
+    data, own = results.data, results.of("model")
+    corpus = f"`{data.path}`" if is_published(data.path) else PRIVATE
+    signatures = {score.metric: score.signature for entry in own for score in list_scores(entry)}
+    perplexity = own[0].perplexity
     return {
-        "title": f"{corpus}, split `{data['split']}`, {_count_rows(data)}; in brackets 95% intervals.",
-        "header": _row(["", *metrics]),
-        "columns": len(metrics),
-        "rows": [_row([system.label, *cells]) for system, cells in zip(systems, rows, strict=True)],
+        "title": f"{corpus}, split `{data.split}`, {_count_rows(data)}; in brackets 95% intervals.",
+        "header": _row(["", *signatures]),
+        "columns": len(signatures),
+        "rows": [_show_entry(entry, signatures) for entry in results.entries],
         "notes": describe_retrieval(results),
-        "perplexity": f"{results['perplexity']['perplexity']:.2f}" if "perplexity" in results else None,
-        "paper": bool(results.get("paper")),
-        "signatures": {
-            name: row["signature"] for system in own for name, row in system.scores.items() if "signature" in row
-        },
+        "perplexity": None if perplexity is None else f"{perplexity:.2f}",
+        "paper": bool(results.of("paper")),
+        "signatures": {metric: signature for metric, signature in signatures.items() if signature},
     }
 
 
-def _count_rows(data: dict[str, Any]) -> str:
-    seed = data.get("sample_seed")
-    return f"{data['rows']:,} rows" + ("" if seed is None else f", drawn with seed {seed}")
+def _show_entry(entry: Entry, metrics: Iterable[str]) -> str:
+    scores = {score.metric: format_score(score) for score in list_scores(entry)}
+    return _row([label_entry(entry), *(scores.get(metric, "-") for metric in metrics)])
+
+
+def _count_rows(data: Data) -> str:
+    return f"{data.rows:,} rows" + ("" if data.sample_seed is None else f", drawn with seed {data.sample_seed}")
 
 
 def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
@@ -117,10 +116,10 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
             rows = [
                 {name: value for name, value in row.items() if name != "predictions"} for row in predictions[:EXAMPLES]
             ]
-            entries = checkpoint.results[split].get("generation", [])
+            decoding = checkpoint.results[split].entries[0].decoding
             return {
                 "split": split,
-                "decoding": f", {name_decoding(entries[0])} {entries[0]['num_beams']}" if entries else "",
+                "decoding": f", {decoding.method} {decoding.num_beams}" if decoding else "",
                 "header": _row(["first reference" if column == "references" else column for column in rows[0]]),
                 "columns": len(rows[0]),
                 "rows": [_row([_first(value) for value in row.values()]) for row in rows],
@@ -131,13 +130,9 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
 def measure_failures(checkpoint: Checkpoint) -> list[str]:
     """How often an output is the source itself, empty or stammers, where there are outputs to count."""
     for split, predictions in checkpoint.predictions.items():
-        pairs = [
-            (row[source].lower().split(), row[output].lower().split())
-            for row in predictions
-            for source, output in REWRITES
-            if {source, output} <= row.keys()
-        ]
-        if pairs:
+        columns = REWRITES.get(checkpoint.results[split].kind)
+        if predictions and columns:
+            pairs = [[row[column].lower().split() for column in columns] for row in predictions]
             copied = sum(source == output for source, output in pairs) / len(pairs)
             empty = sum(not output for _, output in pairs) / len(pairs)
             stammers = sum(any(map(eq, output, output[1:])) for _, output in pairs) / len(pairs)
@@ -164,13 +159,12 @@ def describe_run(summary: dict[str, Any]) -> dict[str, str]:
 
 def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
     """What the examples of use hand to the pipeline: the first row that was evaluated, where there is one."""
-    row = next((rows[0] for rows in checkpoint.predictions.values() if rows), {})
-    if not is_matcher:
-        texts = [row[source] for source, _ in REWRITES if source in row]
-        return json.dumps(texts[0] if texts else "How can I learn to cook?", ensure_ascii=False)
-    texts = [value for value in row.values() if isinstance(value, str)][:2]
-    texts = texts if len(texts) == 2 else ["A dog runs.", "An animal moves."]
-    return json.dumps(dict(zip(("text", "text_pair"), texts, strict=True)), ensure_ascii=False)
+    split, row = next(((split, rows[0]) for split, rows in checkpoint.predictions.items() if rows), (None, {}))
+    if is_matcher:
+        pair = {"text": row.get("sentence1", "A dog runs."), "text_pair": row.get("sentence2", "An animal moves.")}
+        return json.dumps(pair, ensure_ascii=False)
+    text = row[REWRITES[checkpoint.results[split].kind][0]] if row else "How can I learn to cook?"
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _first(value: Any) -> str:

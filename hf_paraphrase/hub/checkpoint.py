@@ -14,8 +14,9 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from huggingface_hub.hf_api import RepoFile
 
 from ..errors import InputError
+from ..evaluation.results import Results
 
-__all__ = ["Checkpoint", "name_decoding", "read_checkpoint"]
+__all__ = ["Checkpoint", "read_checkpoint"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Checkpoint:
     sizes: dict[str, int]
     parameters: dict[str, int]
     summary: dict[str, Any] | None
-    results: dict[str, dict[str, Any]]
+    results: dict[str, Results]
     predictions: dict[str, list[dict[str, Any]]]
 
     @property
@@ -129,7 +130,7 @@ def _read(
             for dtype, number in count(path).items():
                 parameters[dtype] = parameters.get(dtype, 0) + number
     results = {
-        PurePosixPath(path).stem.removeprefix("results-"): read_json(path)
+        PurePosixPath(path).stem.removeprefix("results-"): Results.from_dict(read_json(path), f"{name}: {path}")
         for path in sizes
         if PurePosixPath(path).match("evaluation/results-*.json")
     }
@@ -140,7 +141,7 @@ def _read(
         parameters=parameters,
         summary=read_json("training_summary.json") if "training_summary.json" in sizes else None,
         results=results,
-        predictions={split: _read_predictions(split, found, sizes, open_file) for split, found in results.items()},
+        predictions={split: _read_outputs(found, sizes, open_file) for split, found in results.items()},
         **{
             part: read_json(f"{part}.json") if f"{part}.json" in sizes else {}
             for part in ("generation_config", "tokenizer_config")
@@ -148,17 +149,8 @@ def _read(
     )
 
 
-def name_decoding(entry: dict[str, Any]) -> str:
-    """How an entry of `generation` in a results file was decoded: "beam", or another name that `evaluate` took."""
-    return entry.get("decoding", {}).get("decoding", "beam")
-
-
-def _read_predictions(
-    split: str, results: dict[str, Any], sizes: dict[str, int], open_file: Callable[[str], Path]
-) -> list[dict[str, Any]]:
-    beams = [f"-{name_decoding(entry)}{entry['num_beams']}" for entry in results.get("generation", [])]
-    names = [f"predictions-{split}{beams[0] if beams else ''}", f"reconstructions-{split}"]
-    for path in (f"evaluation/{name}.jsonl" for name in names):
-        if path in sizes:
-            return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
-    return []
+def _read_outputs(results: Results, sizes: dict[str, int], open_file: Callable[[str], Path]) -> list[dict[str, Any]]:
+    path = f"evaluation/{results.entries[0].outputs}"
+    if path not in sizes:
+        return []
+    return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]

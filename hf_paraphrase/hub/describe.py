@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 
+from ..evaluation.results import Results
 from .checkpoint import Checkpoint
-from .results import format_score, list_systems
+from .results import format_score, label_entry, list_scores
 
 __all__ = ["describe_checkpoint"]
 
@@ -56,9 +57,9 @@ def _training(checkpoint: Checkpoint) -> list[str]:
     ]
 
 
-def _results(found: dict) -> list[str]:
-    lines = [f"{found['data']['path']}, {found['data']['rows']:,} rows"]
-    for system in list_systems(found):
-        figures = [f"{metric} {format_score(score)}" for metric, score in system.scores.items()]
-        lines.append(f"{system.label}: {', '.join(figures)}")
+def _results(found: Results) -> list[str]:
+    lines = [f"{found.data.path or 'data'}, {found.data.rows:,} rows"]
+    for entry in found.entries:
+        figures = [f"{score.metric} {format_score(score)}" for score in list_scores(entry)]
+        lines.append(f"{label_entry(entry)}: {', '.join(figures)}")
     return lines

@@ -18,6 +18,7 @@ import hf_paraphrase.datasets
 import hf_paraphrase.training.loop
 from hf_paraphrase.cli.app import app, main
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.results import Data, Results
 from hf_paraphrase.training.signals import TrainingInterrupted
 from tests.models.tiny import tiny_bart, word_tokenizer
 
@@ -261,17 +262,9 @@ def test_evaluate(
         "max_words": 15,
         "name_of": "it",
     }
-    results = json.loads((tmp_path / "evaluation" / "results-test.json").read_text())
-    assert [entry["decoding"]["max_new_tokens"] for entry in results["generation"]] == [4, 4]
-    assert results["data"] == {
-        "path": "mscoco",
-        "name": None,
-        "kwargs": {"max_words": 15, "name_of": "it"},
-        "max_samples": 2,
-        "sample_seed": None,
-        "split": "test",
-        "rows": 2,
-    }
+    results = Results.load(tmp_path / "evaluation" / "results-test.json")
+    assert [entry.decoding.generate_kwargs["max_new_tokens"] for entry in results.of("model")] == [4, 4]
+    assert results.data == Data("mscoco", None, {"max_words": 15, "name_of": "it"}, 2, None, "test", 2)
     table = capsys.readouterr().out
     assert "beam 1" in table
     assert "the source, copied" in table

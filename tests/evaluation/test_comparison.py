@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import comparison
 from hf_paraphrase.evaluation.comparison import COPIED, System, compare_paraphrasers, parse_system
 from hf_paraphrase.evaluation.comparison_table import format_comparison_as_csv, format_comparison_as_markdown
+from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.generation.engine import generate_candidates, load_paraphraser
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
@@ -65,13 +66,13 @@ def texts_of(folder: Path) -> ScoredTexts:
 
 def test_scores_and_p_values_are_those_of_the_score_table(compared):
     results, folder = compared
-    bart, t5, copied = results["systems"]
-    assert [bart["name"], t5["name"], copied["name"]] == ["bart", "t5", COPIED]
+    bart, t5, copied = results.entries[:3]
+    assert [bart.system, t5.system, copied.system] == ["bart", "t5", COPIED]
     references = [[target] for target in ROWS["target"]]
     others = {"t5": texts_of(folder / "t5"), COPIED: ScoredTexts([ROWS["source"]], references, ROWS["source"])}
     for entry in (t5, copied):
         rows = score_systems(
-            others[entry["name"]],
+            others[entry.system],
             texts_of(folder / "bart"),
             metrics=("rouge", "bleu", "meteor", "pinc"),
             options={"bleu": {"lowercase": True}, "pinc": {"lowercase": True}, **METRIC_OPTIONS},
@@ -79,28 +80,31 @@ def test_scores_and_p_values_are_those_of_the_score_table(compared):
             n_trials=50,
         )
         for row in rows:
-            expected = {"score": row.score, "low": row.low, "high": row.high, "p_value": row.p_value}
-            assert entry["scores"][row.metric] == expected
-            against = bart["scores"][row.metric]
-            assert against["p_value"] is None and against["score"] == row.against
-            assert results["signatures"][row.metric] == row.signature
-    assert copied["scores"]["pinc"]["score"] == 0
+            found = entry.find(row.metric)
+            assert (found.score, found.low, found.high, found.p_value) == (row.score, row.low, row.high, row.p_value)
+            against = bart.find(row.metric)
+            assert against.p_value is None and against.score == row.against
+            assert against.signature == found.signature == row.signature
+    assert copied.find("pinc").score == 0
 
 
 def test_diversity_is_of_the_outputs(compared, folders):
     results, folder = compared
-    for entry in results["systems"][:2]:
-        predictions = texts_of(folder / entry["name"]).runs[0]
-        candidates = generate_candidates(*load_paraphraser(folders[entry["name"]]), ROWS["source"], **OPTIONS)
+    for entry in results.of("model"):
+        predictions = texts_of(folder / entry.system).runs[0]
+        candidates = generate_candidates(*load_paraphraser(folders[entry.system]), ROWS["source"], **OPTIONS)
         assert [texts[0] for texts in candidates] == predictions
         assert {len(texts) for texts in candidates} == {3}
         alike = self_bleu(candidates, lowercase=True)
         expected = {name: alike[name] for name in ("self_bleu_2", "self_bleu_4")}
         words = distinct_n(predictions, lowercase=True)
         expected |= {name: words[name] for name in ("distinct_1", "distinct_2")}
-        assert entry["diversity"] == {"signature": alike["signature"], **expected}
-        assert entry["num_parameters"] > 1000 and entry["sentences_per_second"] > 0
-        assert entry["decoding"]["num_candidates"] == 3
+        assert {score.metric: score.score for score in entry.diversity} == expected
+        assert entry.find("self_bleu_2").signature == alike["signature"]
+        assert entry.find("distinct_1").signature == words["signature"]
+        assert entry.model.num_parameters > 1000 and entry.speed.per_second > 0
+        assert entry.decoding.num_candidates == 3
+        assert entry.environment["date"] and (folder / entry.outputs).is_file()
 
 
 def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch):
@@ -108,11 +112,16 @@ def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(comparison, "evaluate_paraphraser", lambda *args, **kwargs: pytest.fail("evaluated again"))
         again = compare(folders, folder, against="t5")
-        assert again["systems"][0]["sentences_per_second"] == results["systems"][0]["sentences_per_second"]
-        assert again["systems"][1]["scores"]["bleu_4"]["p_value"] is None
-        assert again["systems"][0]["scores"]["bleu_4"]["p_value"] > 0
+        assert again.entries[0].speed == results.entries[0].speed
+        assert again.entries[1].find("bleu_4").p_value is None
+        assert again.entries[0].find("bleu_4").p_value > 0
         with pytest.raises(InputError, match="bart holds an evaluation with other settings"):
             compare(folders, folder, options=OPTIONS | {"num_beams": 4})
+        written = (folder / "bart" / "results-test.json").read_text()
+        (folder / "bart" / "results-test.json").write_text('{"generation": []}')
+        with pytest.raises(InputError, match=r"bart/results-test\.json is no record .*; evaluate again"):
+            compare(folders, folder)
+        (folder / "bart" / "results-test.json").write_text(written)
     (folder / "bart" / "results-test.json").unlink()
     asked = []
     monkeypatch.setattr(comparison, "evaluate_paraphraser", lambda path, *args, **kwargs: asked.append(path) or 1 / 0)
@@ -147,15 +156,16 @@ def test_a_system_that_cannot_be_read(text):
 
 def test_the_table_marks_what_differs_and_has_the_papers_rows(compared):
     results, _ = compared
-    results = json.loads(json.dumps(results))
-    for entry in results["systems"][1:]:
-        for score in entry["scores"].values():
-            score["p_value"] = 0.9
     # Two systems are tested by six scores each: the smallest p-value counts twelve times, the next eleven times.
-    results["systems"][1]["scores"]["bleu_4"] |= {"score": 20.04, "low": 19.0, "high": 21.5, "p_value": 0.0041}
-    results["systems"][1]["scores"]["bleu_2"]["p_value"] = 0.0046
-    results["systems"][1]["scores"]["rougeL"]["p_value"] = 0.0001  # is computed and not shown
-    results["environment"]["n_trials"] = 10_000
+    changes = {("t5", "bleu_4"): {"score": 20.04, "low": 19.0, "high": 21.5, "p_value": 0.0041}}
+    changes["t5", "bleu_2"] = {"p_value": 0.0046}
+    changes["t5", "rougeL"] = {"p_value": 0.0001}  # is computed and not shown
+    changed = [results.entries[0]]
+    for entry in results.entries[1:]:
+        unlike = {} if entry.role == "paper" else {"p_value": 0.9}
+        scores = [replace(one, **unlike | changes.get((entry.system, one.metric), {})) for one in entry.scores]
+        changed.append(replace(entry, scores=tuple(scores)))
+    results = replace(results, entries=tuple(changed), environment=results.environment | {"n_trials": 10_000})
     text = format_comparison_as_markdown(results, "python x.py")
     lines = [line.split("|")[1:-1] for line in text.splitlines()]
     rows = {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines if cells}
@@ -175,7 +185,7 @@ def test_the_table_marks_what_differs_and_has_the_papers_rows(compared):
     assert float(table[1]["bleu_4_holm"]) == pytest.approx(12 * 0.0041) and table[0]["bleu_4_holm"] == ""
     assert float(table[1]["bleu_2_holm"]) == pytest.approx(11 * 0.0046)
     assert [row["chosen_by"] for row in table[:3]] == ["jaccard of 3", "jaccard of 3", "-"]
-    results["environment"]["n_trials"] = 200
+    results = replace(results, environment=results.environment | {"n_trials": 200})
     assert "show no p below 0.060 after the correction: nothing" in format_comparison_as_markdown(results, "")
     assert (table[-1]["bleu_4"], table[-1]["pinc"]) == ("33.46", "")
 
@@ -188,9 +198,10 @@ def test_metrics_are_chosen_and_models_that_edit_get_no_own_pair(folders, tmp_pa
     results = compare(
         folders | {"fset": str(tmp_path / "fset")}, tmp_path / "out", names=("bart", "fset"), metrics=("ter", "bleu")
     )
-    assert list(results["signatures"]) == ["ter", "bleu_4", "bleu_2"]
-    assert "retrieval" not in results["systems"][0]
-    assert results["systems"][1]["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 5}
+    assert [score.metric for score in results.entries[0].scores] == ["ter", "bleu_4", "bleu_2"]
+    assert results.entries[0].decoding.allow_own_pair is None
+    assert results.entries[1].decoding.allow_own_pair is False
+    assert results.entries[1].counts["rows_with_own_pair"] == 5
     text = format_comparison_as_markdown(results, "")
     assert text.startswith("| system | BLEU-4 | BLEU-2 | ter | self-BLEU-2 |") and "another METEOR" not in text
     assert "source or reference were left out: fset." in text
@@ -219,13 +230,12 @@ def test_one_command_writes_it_all(folders, tmp_path, capsys, monkeypatch):
         n_trials=20,
     )
     assert capsys.readouterr().out == (tmp_path / "out" / "comparison.md").read_text()
-    results = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    assert results["data"]["rows"] == 4 and results["data"]["sample_seed"] == 1
+    results = Results.load(tmp_path / "out" / "comparison.json")
+    assert results.data.rows == 4 and results.data.sample_seed == 1
     # Kazemnejad et al. 2020 keep the output most like the source; that is asked for, not done unasked.
-    assert [entry["decoding"]["select"] for entry in results["systems"][:2]] == ["score", "score"]
-    assert results["environment"]["n_trials"] == 20
-    widths = [entry["decoding"]["num_beams"] for entry in results["systems"][:2]]
-    assert widths == [2, 4]
-    assert set(results["environment"]) >= {"seed", "device", "commit", "date"}
+    assert [entry.decoding.select for entry in results.of("model")] == ["score", "score"]
+    assert results.environment["n_trials"] == 20
+    assert [entry.decoding.num_beams for entry in results.of("model")] == [2, 4]
+    assert set(results.environment) >= {"seed", "device", "commit", "date"}
     assert (tmp_path / "out" / "comparison.csv").is_file()
     assert (tmp_path / "out" / "comparison.png").stat().st_size > 5000

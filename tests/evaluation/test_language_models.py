@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 from datasets import Dataset
@@ -9,6 +7,7 @@ from datasets import Dataset
 from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGeneration, HierarchicalLmTokenizer
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.language_models import evaluate_language_model, plot_architectures, plot_fine_tuning
+from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.training.tasks.language_model import encode_documents
 
 DOCUMENTS = Dataset.from_dict({"sentences": [["The sun.", "Rain, and wind.", "Snow."], ["Sun.", "Ice and snow."]]})
@@ -32,17 +31,18 @@ def test_nits_per_character_are_those_of_single_examples(objective, tmp_path):
         with torch.no_grad():
             loss = model(**{name: torch.tensor([row[name]]) for name in ("input_ids", "labels")}).loss
         total, count = total + loss.item() * len(row["labels"]), count + len(row["labels"])
-    (score,) = results["scores"]
-    assert score["metric"] == "nits_per_character"
-    assert score["score"] == pytest.approx(total / count, rel=1e-5) and score["low"] <= score["score"] <= score["high"]
-    assert results["data"]["characters"] == count
-    assert json.loads((tmp_path / "results-test.json").read_text()) == results
+    (entry,) = results.entries
+    (score,) = entry.scores
+    assert score.metric == "nits_per_character" and entry.objective == objective
+    assert score.score == pytest.approx(total / count, rel=1e-5) and score.low <= score.score <= score.high
+    assert results.data.counts == {"characters": count}
+    assert Results.load(tmp_path / "results-test.json") == results
 
 
 def test_samples_are_bounded():
     model, tokenizer = make_model()
     results = evaluate_language_model(model, tokenizer, DOCUMENTS, max_samples=2, n_samples=5)
-    assert results["data"]["rows"] == 2
+    assert results.data.rows == 2
     with pytest.raises(InputError, match="none of the 0 documents"):
         evaluate_language_model(model, tokenizer, DOCUMENTS.select([]))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,19 @@ from datasets import Dataset
 from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import paraphrases
-from hf_paraphrase.evaluation.paraphrases import _count_repeats, evaluate_paraphraser, format_results
+from hf_paraphrase.evaluation.paraphrases import (
+    COPIED,
+    FIRST_REFERENCE,
+    _count_repeats,
+    evaluate_paraphraser,
+    format_results,
+)
+from hf_paraphrase.evaluation.results import Data, Results, Score, describe_papers
 from hf_paraphrase.generation.engine import compute_perplexity, generate_paraphrases, generate_several
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
+from hf_paraphrase.papers import PaperRow
 from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import tiny_bart, word_tokenizer
 
@@ -34,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(folder: Path) -> dict:
+def results(folder: Path) -> Results:
     return evaluate_paraphraser(
         tiny_bart(),
         word_tokenizer(),
@@ -49,74 +58,74 @@ def results(folder: Path) -> dict:
     )
 
 
-def test_scores_are_those_of_the_score_table(results: dict) -> None:
+def test_scores_are_those_of_the_score_table(results: Results) -> None:
     model, tokenizer = tiny_bart(), word_tokenizer()
-    for entry, width in zip(results["generation"], (1, 4), strict=True):
+    for entry, width in zip(results.of("model"), (1, 4), strict=True):
         predictions = generate_paraphrases(model, tokenizer, ROWS["source"], num_beams=width, max_new_tokens=7)
-        assert entry["scores"] == score(predictions, ROWS["references"])
-        assert entry["decoding"]["num_beams"] == width
-        assert entry["decoding"]["max_new_tokens"] == 7
-        assert entry["sentences_per_second"] == pytest.approx(4 / entry["seconds"])
-    first = [texts[0] for texts in ROWS["references"]]
-    assert results["perplexity"] == pytest.approx(
-        compute_perplexity(model, tokenizer, ROWS["source"], first), rel=1e-4
-    )
+        assert entry.scores == score(predictions, ROWS["references"])
+        assert entry.decoding.num_beams == width
+        assert entry.decoding.generate_kwargs["max_new_tokens"] == 7
+        assert entry.speed.per_second == pytest.approx(4 / entry.speed.seconds)
+        first = [texts[0] for texts in ROWS["references"]]
+        found = {"perplexity": entry.perplexity, "tokens": entry.counts["reference_tokens"]}
+        assert found == pytest.approx(compute_perplexity(model, tokenizer, ROWS["source"], first), rel=1e-4)
 
 
-def score(predictions: list[str], references: list[list[str]]) -> list[dict]:
+def score(predictions: list[str], references: list[list[str]]) -> tuple[Score, ...]:
     options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}}
     texts = ScoredTexts([predictions], references, ROWS["source"])
     rows = score_systems(texts, metrics=("bleu", "pinc"), options=options, n_samples=20)
-    return [
-        {name: getattr(row, name) for name in ("metric", "score", "low", "high", "selection_variance", "signature")}
-        for row in rows
-    ]
+    return tuple(
+        Score(row.metric, row.score, row.low, row.high, row.signature, row.selection_variance) for row in rows
+    )
 
 
-def test_baselines(results: dict) -> None:
-    copied = results["baselines"]["copy_source"]
-    assert copied == score(ROWS["source"], ROWS["references"])
-    assert {row["metric"]: row["score"] for row in copied}["bleu_4"] == pytest.approx(
+def test_baselines(results: Results) -> None:
+    copied = results.find(COPIED)
+    assert copied.scores == score(ROWS["source"], ROWS["references"])
+    assert copied.find("bleu_4").score == pytest.approx(
         bleu(ROWS["source"], ROWS["references"], lowercase=True)["score"]
     )
     references = [[source, *texts[1:]] for source, texts in zip(ROWS["source"], ROWS["references"], strict=True)]
     first = [texts[0] for texts in ROWS["references"]]
-    assert results["baselines"]["first_reference"] == score(first, references)
+    assert results.find(FIRST_REFERENCE).scores == score(first, references)
 
 
-def test_files(results: dict, folder: Path) -> None:
+def test_files(results: Results, folder: Path) -> None:
     folder = folder / "new" / "folder"
     assert sorted(path.name for path in folder.iterdir()) == [
         "predictions-test-beam1.jsonl",
         "predictions-test-beam4.jsonl",
         "results-test.json",
     ]
-    assert json.loads((folder / "results-test.json").read_text()) == results
+    assert Results.load(folder / "results-test.json") == results
     rows = [json.loads(line) for line in (folder / "predictions-test-beam4.jsonl").read_text().splitlines()]
     assert [row["source"] for row in rows] == ROWS["source"]
     assert [row["references"] for row in rows] == ROWS["references"]
     assert rows[1]["prediction"] == ""
-    assert score([row["prediction"] for row in rows], ROWS["references"]) == results["generation"][1]["scores"]
+    assert score([row["prediction"] for row in rows], ROWS["references"]) == results.of("model")[1].scores
+    assert results.of("model")[1].outputs == "predictions-test-beam4.jsonl"
 
 
-def test_results_say_what_was_done(results: dict) -> None:
-    assert results["data"] == {"path": "mscoco", "name": None, "split": "test", "rows": 4}
-    assert results["model"]["model_type"] == "bart"
-    assert results["model"]["num_parameters"] == tiny_bart().num_parameters()
-    assert results["environment"]["device"] == "cpu"
-    assert set(results["environment"]) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
-    assert all("lc" in row["signature"] for row in results["generation"][0]["scores"])
+def test_results_say_what_was_done(results: Results) -> None:
+    assert results.data == Data("mscoco", None, split="test", rows=4)
+    entry = results.entries[0]
+    assert entry.model.model_type == "bart"
+    assert entry.model.num_parameters == tiny_bart().num_parameters()
+    assert results.environment["device"] == "cpu"
+    assert set(results.environment) >= {"commit", "date", "threads", "seed", "versions", "batch_size"}
+    assert all("lc" in score.signature for score in entry.scores)
 
 
-def test_table(results: dict) -> None:
+def test_table(results: Results) -> None:
     lines = format_results(results).splitlines()
     assert lines[0].startswith("mscoco, split test, 4 rows")
     assert lines[1].split() == ["bleu_4", "bleu_2", "pinc"]
     assert lines[2].startswith("this model, beam 1 ")
     assert all(line.count("±") == 3 for line in lines[2:6])
     assert not any("Prakash" in line for line in lines)
-    paper = [{"model": "Prakash et al. 2016", "num_beams": 5, "scores": {"bleu_4": 36.7}}]
-    table = format_results({**results, "paper": paper})
+    paper = describe_papers([PaperRow("Prakash et al. 2016", 5, {"bleu_4": 36.7})])
+    table = format_results(replace(results, entries=(*results.entries, *paper)))
     assert table.splitlines()[6].split() == ["Prakash", "et", "al.", "2016,", "beam", "5", "36.7", "-", "-"]
 
 
@@ -126,16 +135,18 @@ def test_diverse_decoding(tmp_path: Path) -> None:
     results = evaluate_paraphraser(
         model, tokenizer, rows, num_beams=[4], num_return_sequences=3, n_samples=20, output_dir=tmp_path, **options
     )
-    (entry,) = results["generation"]
-    assert {**options, "num_return_sequences": 3, "num_beams": 4}.items() <= entry["decoding"].items()
+    (entry,) = results.of("model")
+    decoding = entry.decoding
+    assert (decoding.method, decoding.num_return_sequences, decoding.num_beams) == ("diverse_beam", 3, 4)
+    assert {"diversity_penalty": 2.0, "max_new_tokens": 7}.items() <= decoding.generate_kwargs.items()
     expected = generate_several(model, tokenizer, ROWS["source"], 3, num_beams=4, **options)
     lines = (tmp_path / "predictions-test-diverse_beam4.jsonl").read_text().splitlines()
     assert [json.loads(line)["predictions"] for line in lines] == expected
     assert [json.loads(line)["prediction"] for line in lines] == [group[0] for group in expected]
     table = format_results(results)
     assert "this model, diverse_beam 4 " in table and "self-BLEU-2 of 3 outputs a row" in table
-    repeats = entry["repeats"]
-    line = f"rows with a double among 3 outputs: {repeats['doubles']}, with a copy of the source: {repeats['copies']}"
+    counts = entry.counts
+    line = f"rows with a double among 3 outputs: {counts['doubles']}, with a copy of the source: {counts['copies']}"
     assert line in table.splitlines()
     with pytest.raises(InputError, match="`num_return_sequences` must be 1"):
         evaluate_paraphraser(model, tokenizer, rows, num_return_sequences=3, num_candidates=3)
@@ -155,10 +166,10 @@ def test_path_and_single_target(tmp_path: Path) -> None:
     rows = Dataset.from_dict({"source": ["how do i cook ?"], "target": ["how to cook ?"]})
     options = {"bleu": {"lowercase": False}}
     results = evaluate_paraphraser(tmp_path, None, rows, num_beams=[2], metric_options=options, max_new_tokens=5)
-    assert results["model"]["name"] == str(tmp_path)
-    (copied, _) = results["baselines"]["copy_source"]
-    assert copied["score"] == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
-    assert "case:mixed" in copied["signature"]
+    assert results.entries[0].model.name == str(tmp_path)
+    (copied, _) = results.find(COPIED).scores
+    assert copied.score == pytest.approx(bleu(["how do i cook ?"], ["how to cook ?"])["score"])
+    assert "case:mixed" in copied.signature
 
 
 def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
@@ -169,8 +180,8 @@ def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
     results = evaluate_paraphraser(
         model, word_tokenizer(), rows, num_beams=[2, 5], max_new_tokens=3, data={"path": "mscoco"}
     )
-    (row,) = results["paper"]
-    assert (row["num_beams"], row["scores"]["bleu_4"], row["scores"]["ter"]) == (5, 36.7, 52.3)
+    (row,) = results.of("paper")
+    assert (row.decoding.num_beams, row.find("bleu_4").score, row.find("ter").score) == (5, 36.7, 52.3)
 
 
 def test_an_unknown_metric_stops_it_before_the_work() -> None:
@@ -220,15 +231,13 @@ def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
     results = evaluate_paraphraser(
         model, tokenizer, rows, retriever=retriever, group_by="in_train", output_dir=tmp_path, **options
     )
-    one, three = results["generation"]
-    assert [one["num_neighbors"], three["num_neighbors"]] == [1, 3]
-    assert "self_bleu" not in one and 0 <= three["self_bleu"]["self_bleu_2"] < 100.1
-    assert (
-        one["groups"].keys()
-        == {"in_train=False", "in_train=True"}
-        == results["baselines"]["copy_source_groups"].keys()
-    )
-    assert one["groups"]["in_train=True"]["rows"] == 2
+    one, three = results.of("model")
+    assert [one.decoding.num_neighbors, three.decoding.num_neighbors] == [1, 3]
+    assert not one.diversity and 0 <= three.diversity[0].score < 100.1
+    for entry in (one, results.find(COPIED)):
+        assert [group.label for group in entry.groups] == ["in_train=False", "in_train=True"]
+        assert [group.rows for group in entry.groups] == [2, 2]
+    assert Results.load(tmp_path / "results-test.json") == results
     own = [[source, *texts] for source, texts in zip(rows["source"], rows["references"], strict=True)]
     nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"], exclude_sentences=own)]
     choice = {"num_candidates": 2, "select": "jaccard"}
@@ -278,7 +287,7 @@ def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.Monke
     options = {"num_beams": [1], "num_neighbors": [3], "n_samples": 20, "max_new_tokens": 4}
     model, tokenizer = tiny_fset(), word_tokenizer()
     results = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, **options)
-    assert results["retrieval"] == {"allow_own_pair": False, "rows_with_own_pair": 3}
+    assert treatment(results) == (False, 3)
     assert "(for 3 of 3 rows there are any) were left out" in format_results(results)
     own = [{"the cat sat", "a cat", "a cat sat"}, {"how do i learn ?", "how learn faster ?"}]
     for row, sentences in enumerate(own):
@@ -288,7 +297,12 @@ def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.Monke
 
     shown.clear()
     allowed = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, allow_own_pair=True, **options)
-    assert allowed["retrieval"] == {"allow_own_pair": True, "rows_with_own_pair": 3}
+    assert treatment(allowed) == (True, 3)
     assert "were allowed, the answer itself too" in format_results(allowed)
     assert list(shown[0][:2]) == [PAIRS[0], PAIRS[2]]
-    assert allowed["perplexity"] != results["perplexity"]
+    assert allowed.entries[0].perplexity != results.entries[0].perplexity
+
+
+def treatment(results: Results) -> tuple[bool, int]:
+    entry = results.entries[0]
+    return entry.decoding.allow_own_pair, entry.counts["rows_with_own_pair"]

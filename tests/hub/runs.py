@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase.evaluation.paraphrases import COPIED
+from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Model, Results, Score
 from tests.models.tiny import WORDS, save
 from tests.training.tiny_runs import make_recipe
 
@@ -51,25 +53,37 @@ SUMMARY: dict[str, Any] = {
 }
 
 
-def _scores(bleu: float, ter: float) -> list[dict[str, Any]]:
-    return [
-        {"metric": "bleu_4", "score": bleu, "low": bleu - 1, "high": bleu + 1, "signature": "case:lc|tok:13a"},
-        {"metric": "ter", "score": ter, "low": ter - 2, "high": ter + 2, "signature": "case:lc"},
-    ]
+def _scores(bleu: float, ter: float) -> tuple[Score, ...]:
+    return (
+        Score("bleu_4", bleu, bleu - 1, bleu + 1, "case:lc|tok:13a"),
+        Score("ter", ter, ter - 2, ter + 2, "case:lc"),
+    )
 
 
-RESULTS: dict[str, Any] = {
-    "model": {"name": "runs/tiny", "model_type": "residual_lstm", "num_parameters": 1234},
-    "data": {"path": "synthetic_questions", "name": None, "kwargs": {}, "split": "test", "rows": 3},
-    "generation": [
-        {"num_beams": 5, "scores": _scores(20.123, 60.456)},
-        {"num_beams": 10, "scores": _scores(21.5, 59.5)},
-    ],
-    "perplexity": {"perplexity": 3.5, "tokens": 12},
-    "baselines": {"copy_source": _scores(10.0, 80.0)},
-    "paper": [{"model": "A paper of 2016", "num_beams": 5, "scores": {"bleu_4": 36.7}}],
-    "environment": ENVIRONMENT,
-}
+def _decoded(num_beams: int, *scores: float) -> Entry:
+    return Entry(
+        "runs/tiny",
+        "model",
+        _scores(*scores),
+        Model("runs/tiny", "residual_lstm", 1234),
+        Decoding(num_beams=num_beams),
+        perplexity=3.5,
+        counts={"reference_tokens": 12},
+        outputs=f"predictions-test-beam{num_beams}.jsonl",
+    )
+
+
+RESULTS = Results(
+    "paraphrases",
+    Data("synthetic_questions", rows=3),
+    (
+        _decoded(5, 20.123, 60.456),
+        _decoded(10, 21.5, 59.5),
+        Entry(COPIED, "baseline", _scores(10.0, 80.0)),
+        Entry("A paper of 2016", "paper", (Score("bleu_4", 36.7),), decoding=Decoding(num_beams=5)),
+    ),
+    ENVIRONMENT,
+)
 PREDICTIONS = [
     {"source": "how do i learn ?", "references": ["how can i learn ?", "x"], "prediction": "how | do <unk> learn"},
     {"source": "the cat sat", "references": ["a cat sat"], "prediction": "the cat sat"},
@@ -77,8 +91,8 @@ PREDICTIONS = [
 ]
 
 
-def write_run(folder: Path, **results: Any) -> Path:
-    """Write a finished run that was evaluated; `results` replace those of `RESULTS`."""
+def write_run(folder: Path) -> Path:
+    """Write a finished run that was evaluated."""
     config = ResidualLstmConfig(
         vocab_size=len(WORDS), embedding_size=8, hidden_size=8, num_layers=2, attention="additive"
     )
@@ -88,8 +102,7 @@ def write_run(folder: Path, **results: Any) -> Path:
     (folder / "log_history.jsonl").write_text("{}\n")
     (folder / "checkpoints" / "last-00000020").mkdir(parents=True)
     (folder / "checkpoints" / "last-00000020" / "model.safetensors").write_bytes(b"not for others")
-    (folder / "evaluation").mkdir()
-    (folder / "evaluation" / "results-test.json").write_text(json.dumps(RESULTS | results))
+    RESULTS.save(folder / "evaluation" / "results-test.json")
     lines = "".join(json.dumps(row) + "\n" for row in PREDICTIONS)
     (folder / "evaluation" / "predictions-test-beam5.jsonl").write_text(lines)
     return folder

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,16 @@ from huggingface_hub import ModelCard
 from hf_paraphrase import __version__
 from hf_paraphrase.datasets.loading import find_builder
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.documents import COPIED, SHUFFLED
+from hf_paraphrase.evaluation.results import Decoding, Entry, Results, Score
 from hf_paraphrase.hub import card as card_module
 from hf_paraphrase.hub.card import is_edited, make_card, seal
 from hf_paraphrase.hub.checkpoint import Checkpoint
-from hf_paraphrase.hub.results import list_systems, make_eval_results_yaml
+from hf_paraphrase.hub.results import list_scores, make_eval_results_yaml
 from hf_paraphrase.papers import find_paper
 from hf_paraphrase.registration import ARCHITECTURES
 
-from .runs import PREDICTIONS, RESULTS, SUMMARY
+from .runs import ENVIRONMENT, PREDICTIONS, RESULTS, SUMMARY
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden_card.md")
@@ -95,7 +96,7 @@ def trained_on_own_files(checkpoint: Checkpoint) -> Checkpoint:
         "dataset_kwargs": {"data_files": files, "source_column": "a"},
     }
     summary = SUMMARY | {"recipe": SUMMARY["recipe"] | {"training": training}}
-    results = RESULTS | {"data": RESULTS["data"] | {"path": "pairs"}}
+    results = replace(RESULTS, data=replace(RESULTS.data, path="pairs"))
     return replace(checkpoint, summary=summary, results={"test": results})
 
 
@@ -124,8 +125,8 @@ def test_what_a_user_says_of_own_data_stands_in_the_card(checkpoint):
 @pytest.mark.parametrize(("problem", "tag"), [(None, "text-classification"), ("ranking", "text-ranking")])
 def test_a_model_of_sentence_pairs(checkpoint, problem, tag):
     config = CONFIG | {"architectures": ["XForSequenceClassification"], "problem_type": problem}
-    scores = [{"metric": "accuracy", "score": 81.0, "low": 80.0, "high": 82.0, "signature": "all rows"}]
-    results = {name: RESULTS[name] for name in ("model", "data", "environment")} | {"scores": scores}
+    scores = (Score("accuracy", 81.0, 80.0, 82.0, "all rows"),)
+    results = Results("matches", RESULTS.data, (Entry("runs/pairs", "model", scores),), ENVIRONMENT)
     pair = {"sentence1": "a <b>", "sentence2": "c | d", "label": "entailment", "prediction": "neutral"}
     pairs = replace(
         checkpoint,
@@ -143,15 +144,20 @@ def test_a_model_of_sentence_pairs(checkpoint, problem, tag):
     assert (result.metric_type, result.metric_name, result.metric_value) == ("accuracy", "accuracy", 81.0)
 
 
+def with_entries(*entries: Entry, **fields: object) -> dict[str, Results]:
+    """The results with other entries of the model, or other fields."""
+    return {"test": replace(RESULTS, entries=(*entries, *RESULTS.entries[2:]), **fields)}
+
+
 def test_outputs_by_several_pairs(checkpoint):
-    entry = RESULTS["generation"][0]
-    chosen = {"num_candidates": 5, "select": "jaccard"}
+    entry, data = RESULTS.entries[0], replace(RESULTS.data, sample_seed=1)
+    chosen = Decoding(num_beams=5, num_candidates=5, select="jaccard", num_neighbors=1, allow_own_pair=True)
+    alike = (Score("self_bleu_2", 94.5, signature="nrefs:2"),)
     several = [
-        entry | {"num_neighbors": 1, "decoding": chosen},
-        entry | {"num_neighbors": 3, "decoding": chosen, "self_bleu": {"self_bleu_2": 94.5, "signature": "nrefs:2"}},
+        replace(entry, decoding=chosen),
+        replace(entry, decoding=replace(chosen, num_neighbors=3), diversity=alike),
     ]
-    data = RESULTS["data"] | {"sample_seed": 1}
-    checkpoint = replace(checkpoint, results={"test": RESULTS | {"generation": several, "data": data}})
+    checkpoint = replace(checkpoint, results=with_entries(*several, data=data))
     card = make_card(checkpoint)
     assert "3 rows, drawn with seed 1;" in card.text
     assert "| this model, beam 5, 3 pairs a row, by jaccard of 5 | " in card.text and "94.50 |\n" in card.text
@@ -159,27 +165,25 @@ def test_outputs_by_several_pairs(checkpoint):
     assert "- self_bleu_2: `nrefs:2`" in card.text
     names = [result.metric_name for result in card.data.eval_results]
     assert len(set(names)) == len(names) and "bleu_4, beam 5, 1 pair a row, by jaccard of 5" in names
-    retrieval = {"allow_own_pair": False, "rows_with_own_pair": 2}
-    results = {"test": RESULTS | {"generation": several[:1], "data": data, "retrieval": retrieval}}
-    text = make_card(replace(checkpoint, results=results)).text
+    left_out = replace(entry, decoding=replace(chosen, allow_own_pair=False), counts={"rows_with_own_pair": 2})
+    text = make_card(replace(checkpoint, results=with_entries(left_out))).text
     assert "Pairs that share a row's source or reference (for 2 of 3 rows there are any) were left out.\n\n" in text
     assert "One model with more" not in text
 
 
 def test_outputs_of_another_decoding(checkpoint):
-    entry = RESULTS["generation"][0] | {"decoding": {"decoding": "dips", "num_return_sequences": 2}}
+    entry = replace(RESULTS.entries[0], decoding=Decoding("dips", 5, num_return_sequences=2))
     rows = [row | {"predictions": [row["prediction"], "other"]} for row in PREDICTIONS]
-    results = {"test": RESULTS | {"generation": [entry]}}
-    card = make_card(replace(checkpoint, results=results, predictions={"test": rows}))
+    card = make_card(replace(checkpoint, results=with_entries(entry), predictions={"test": rows}))
     assert "| this model, dips 5 | " in card.text
     assert "split `test`, unselected, dips 5." in card.text
     assert "| source | first reference | prediction |" in card.text
 
 
 def test_an_autoencoder(checkpoint):
-    scores = {"bleu_4": {"score": 24.1, "low": 23.0, "high": 25.0}}
-    results = {name: RESULTS[name] for name in ("model", "data", "environment")}
-    results |= {"systems": {"model": scores, "copy": scores, "shuffled": scores}, "signatures": {"bleu_4": "lc"}}
+    scores = (Score("bleu_4", 24.1, 23.0, 25.0, "lc"),)
+    baselines = [Entry(system, "baseline", scores) for system in (COPIED, SHUFFLED)]
+    results = Results("documents", RESULTS.data, (Entry("runs/auto", "model", scores), *baselines), ENVIRONMENT)
     rows = [{"document": "a b .\nc d .", "output": "a b ."}]
     card = make_card(replace(checkpoint, results={"test": results}, predictions={"test": rows}), "you/auto")
     for row in ("this model", "the document, copied", "its sentences in random order"):
@@ -187,6 +191,16 @@ def test_an_autoencoder(checkpoint):
     assert "- bleu_4: `lc`" in card.text and "| a b . c d . | a b . |" in card.text
     (result,) = card.data.eval_results
     assert (result.metric_name, result.metric_value) == ("bleu_4", 24.1)
+
+
+def test_a_language_model(checkpoint):
+    entry = Entry("runs/lm", "model", (Score("nits_per_character", 1.72, 1.71, 1.73, "unit:nats"),))
+    results = Results("language_model", RESULTS.data, (entry,), ENVIRONMENT)
+    card = make_card(replace(checkpoint, results={"test": results}, predictions={"test": []}))
+    assert "| this model | 1.72 (1.71 to 1.73) |" in card.text and "- nits_per_character: `unit:nats`" in card.text
+    assert "No outputs were kept." in card.text and "Perplexity of" not in card.text
+    (result,) = card.data.eval_results
+    assert (result.metric_name, result.metric_value) == ("nits_per_character", 1.72)
 
 
 def test_every_architecture_has_its_notes():
@@ -224,9 +238,9 @@ def test_cards_of_what_was_trained(path):
     """They are valid, and their figures are those of the results beside them."""
     card = ModelCard.load(path)
     assert card.data.license and card.data.pipeline_tag and card.data.library_name == "transformers"
-    results = [json.loads(file.read_text()) for file in path.parent.glob("results-*.json")]
+    results = [Results.load(file) for file in path.parent.glob("results-*.json")]
     assert results
     values = {result.metric_value for result in card.data.eval_results}
     for found in results:
-        own = [system.scores for system in list_systems(found) if system.decoding is not None]
-        assert own and values >= {round(row["score"], 2) for scores in own for row in scores.values()}
+        own = [score for entry in found.of("model") for score in list_scores(entry)]
+        assert own and values >= {round(score.score, 2) for score in own}

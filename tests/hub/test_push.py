@@ -98,7 +98,7 @@ def test_only_what_changed_is_sent(push, server, client, trained_run, tmp_path):
     folder = tmp_path / "tiny"
     shutil.copytree(trained_run, folder)
     results = json.loads((folder / "evaluation" / "results-test.json").read_text())
-    results["generation"][0]["scores"][0]["score"] = 99.0
+    results["entries"][0]["scores"][0]["score"] = 99.0
     (folder / "evaluation" / "results-test.json").write_text(json.dumps(results))
     before, uploads = server.repository("you/tiny").files(), server.count("^PUT /large/")
     assert client("push", folder, "--repo-id", "you/tiny").status == 0

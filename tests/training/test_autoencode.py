@@ -12,12 +12,16 @@ from hf_paraphrase import HierarchicalAutoencoderConfig, HierarchicalAutoencoder
 from hf_paraphrase.analysis.document_vectors import embed_documents, interpolate_documents, nearest_documents
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.documents import (
+    COPIED,
+    SHUFFLED,
     evaluate_autoencoder,
     format_document_results,
     plot_reconstruction,
     reconstruction_by_length,
     score_documents,
 )
+from hf_paraphrase.evaluation.results import Group, Results, Score
+from hf_paraphrase.evaluation.scoring import Scoring
 from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
 from hf_paraphrase.tokenization import train_document_tokenizer
 from hf_paraphrase.training.arguments import TrainingConfig
@@ -86,13 +90,14 @@ def test_evaluation_writes_scores_baselines_and_outputs(run, tmp_path):
     model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     rows = make_documents()["validation"]
     results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10, output_dir=tmp_path, split="validation")
-    assert results["systems"]["copy"]["bleu_4"]["score"] == pytest.approx(100)
-    assert results["systems"]["copy"]["coherence"]["score"] == 0
-    assert results["systems"]["shuffled"]["coherence"]["score"] > 0
-    assert results["systems"]["model"]["rouge1_recall"]["score"] > 20
-    assert json.loads((tmp_path / "results-validation.json").read_text())["data"]["rows"] == len(rows)
+    assert results.find(COPIED).find("bleu_4").score == pytest.approx(100)
+    assert results.find(COPIED).find("coherence").score == 0
+    assert results.find(SHUFFLED).find("coherence").score > 0
+    assert results.entries[0].find("rouge1_recall").score > 20
+    assert results.data.rows == len(rows) and results.entries[0].outputs == "reconstructions-validation.jsonl"
+    assert Results.load(tmp_path / "results-validation.json") == results
     assert len((tmp_path / "reconstructions-validation.jsonl").read_text().splitlines()) == len(rows)
-    assert "sentences shuffled" in format_document_results(results)
+    assert SHUFFLED in format_document_results(results)
     plot_reconstruction({"tiny": results}, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 1000
 
@@ -106,25 +111,26 @@ def test_a_perfect_autoencoder_scores_100(monkeypatch, tmp_path):
     monkeypatch.setattr(model, "generate", lambda input_ids, **kwargs: input_ids)
     rows = Dataset.from_dict({"sentences": [texts, texts[::-1], [texts[0]]]})
     results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10, output_dir=tmp_path)
-    for name in ("model", "copy"):
-        scores = {score: values["score"] for score, values in results["systems"][name].items()}
+    for entry in (results.entries[0], results.find(COPIED)):
+        scores = {score.metric: score.score for score in entry.scores}
         assert scores.pop("coherence") == 0
         assert list(scores.values()) == pytest.approx([100] * 4)
-    assert [rates["exact"] for rates in results["reconstruction"]] == [1.0] * len(results["reconstruction"])
-    assert 0 < results["words"]["unknown"] < results["words"]["words"]
+    assert {group.scores[0].score for group in results.entries[0].groups} == {1.0}
+    assert 0 < results.data.counts["unknown"] < results.data.counts["words"]
     row = json.loads((tmp_path / "reconstructions-test.jsonl").read_text().splitlines()[0])
     assert "<unk>" in row["output"] and "</s>" not in row["output"]
 
 
 def test_an_unknown_word_is_one_word_and_no_noun():
     outputs, documents = [["the <unk> hotel"] * 2], [["the <unk> room"] * 2]
-    scores, _, unaligned = score_documents(outputs, documents, "<unk>", 10, 1)
+    found = score_documents(outputs, documents, "<unk>", Scoring(n_samples=10, seed=1))
+    scores = {score.metric: score.score for score in found["scores"]}
     # Of three words the output has two of the document; `<`, `unk` and `>` would make it four of five.
-    assert scores["rouge1_recall"]["score"] == pytest.approx(100 * 2 / 3)
+    assert scores["rouge1_recall"] == pytest.approx(100 * 2 / 3)
     assert bleu_statistics(["the unk hotel the unk hotel"], ["the unk room the unk room"])["bleu_4"].score == (
-        pytest.approx(scores["bleu_4"]["score"])
+        pytest.approx(scores["bleu_4"])
     )
-    assert unaligned == {"sentences": 2, "unaligned": 2}
+    assert found["counts"] == {"sentences": 2, "unaligned": 2}
 
 
 def test_the_evaluation_says_how_many_sentences_are_aligned_at_random(run):
@@ -133,18 +139,18 @@ def test_the_evaluation_says_how_many_sentences_are_aligned_at_random(run):
     rows = make_documents()["validation"]
     results = evaluate_autoencoder(model, tokenizer, rows, n_samples=10)
     sentences = sum(map(len, rows["sentences"]))
-    assert results["unaligned"]["copy"] == {"sentences": sentences, "unaligned": 0}
-    counts = results["unaligned"]["model"]
+    assert results.find(COPIED).counts == {"sentences": sentences, "unaligned": 0}
+    counts = results.entries[0].counts
     assert 0 <= counts["unaligned"] <= counts["sentences"]
-    assert f"copy 0 of {sentences}," in format_document_results(results)
+    assert f"{COPIED}: 0 of {sentences};" in format_document_results(results)
 
 
 def test_reconstructions_are_counted_by_length():
     originals = ["a " * 9, "b " * 12, "c " * 19]
-    assert reconstruction_by_length([originals[0], originals[1], "c"], originals) == [
-        {"words": 0, "documents": 1, "exact": 1.0},
-        {"words": 10, "documents": 2, "exact": 0.5},
-    ]
+    assert reconstruction_by_length([originals[0], originals[1], "c"], originals) == (
+        Group("words", 0, 1, (Score("exact", 1.0),)),
+        Group("words", 10, 2, (Score("exact", 0.5),)),
+    )
 
 
 def test_the_ends_of_an_interpolation_are_the_reconstructions(run):

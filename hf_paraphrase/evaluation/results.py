@@ -1,0 +1,433 @@
+"""The record of an evaluation: one shape, whatever was evaluated, that tables, cards and files all read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+from ..errors import InputError
+from ..files import write_text
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from ..papers import PaperRow
+
+__all__ = [
+    "Data",
+    "Decoding",
+    "Entry",
+    "Group",
+    "Model",
+    "Results",
+    "Score",
+    "Speed",
+    "describe_data",
+    "describe_model",
+    "describe_papers",
+    "describe_retrieval",
+    "format_scores",
+]
+
+# Raised when a file of before can no longer be read.
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure.
+
+    Attributes:
+        metric: Name of the score.
+        score: In the units of `metrics.score_table`.
+        low: Lower bound of its 95% interval; None where there is none, as for what a paper reports.
+        high: Upper bound of it.
+        signature: What was computed.
+        selection_variance: Variance due to test-set selection.
+        p_value: Of the difference from the system that a comparison tests against, before any correction.
+    """
+
+    metric: str
+    score: float
+    low: float | None = None
+    high: float | None = None
+    signature: str | None = None
+    selection_variance: float | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows of an evaluation, as `load_dataset` spells where they come from.
+
+    Attributes:
+        path: Of the corpus; None where nobody said.
+        name: Of its configuration.
+        kwargs: Of its builder.
+        max_samples: How many rows were asked for at most.
+        sample_seed: By which they were drawn; None for the first ones.
+        split: Its name.
+        rows: How many were evaluated.
+        counts: What else was counted in them.
+    """
+
+    path: str | None = None
+    name: str | None = None
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    max_samples: int | None = None
+    sample_seed: int | None = None
+    split: str = "test"
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is known of a model.
+
+    Attributes:
+        name: Where it was loaded from.
+        model_type: Its architecture.
+        num_parameters: How many weights it has.
+    """
+
+    name: str
+    model_type: str
+    num_parameters: int
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How outputs are found, and how one of several is chosen.
+
+    Attributes:
+        method: A name out of `models.decodings.DECODINGS`.
+        num_beams: Width of the search; 1 is greedy.
+        num_neighbors: Retrieved pairs a row, each with an output; None for a model that edits by none.
+        allow_own_pair: Whether pairs that share a sentence with their row are among them.
+        num_candidates: Outputs to choose from.
+        select: How, as `generate_candidates` takes it.
+        matcher: The model that "matcher" asks.
+        num_return_sequences: Outputs a row, of a model that edits by no pairs.
+        generate_kwargs: What else `model.generate` goes by, out of its generation config or in its place.
+    """
+
+    method: str = "beam"
+    num_beams: int = 1
+    num_neighbors: int | None = None
+    allow_own_pair: bool | None = None
+    num_candidates: int | None = None
+    select: str | None = None
+    matcher: str | None = None
+    num_return_sequences: int = 1
+    generate_kwargs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs of a row that are kept."""
+        return self.num_neighbors or self.num_return_sequences
+
+    @property
+    def rule(self) -> str | None:
+        """How one of several candidates is chosen; None where there is one only."""
+        return f"{self.select} of {self.num_candidates}" if self.num_candidates else None
+
+    @property
+    def label(self) -> str:
+        """For a line of a table."""
+        pairs = f", {self.num_neighbors} pair{'s' * (self.num_neighbors > 1)} a row" if self.num_neighbors else ""
+        return f"{self.method} {self.num_beams}{pairs}" + (f", by {self.rule}" if self.rule else "")
+
+    @property
+    def identifier(self) -> str:
+        """For the name of a score."""
+        return f"{self.method}{self.num_beams}" + (f"_pairs{self.num_neighbors}" if self.num_neighbors else "")
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast outputs came.
+
+    Attributes:
+        seconds: Of the whole split.
+        per_second: How many of a `unit` a second.
+        unit: "sentences", "words" or "pairs".
+    """
+
+    seconds: float
+    per_second: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are scored apart.
+
+    Attributes:
+        column: By which they are told apart.
+        value: That they have there.
+        rows: How many.
+        scores: Of these alone.
+    """
+
+    column: str
+    value: Any
+    rows: int
+    scores: tuple[Score, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{self.column}={self.value}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one system was found, or is reported, to do in one way of decoding.
+
+    Attributes:
+        system: Its name.
+        role: Whether it is the model (in a comparison one of the models), a baseline, or what a paper reports.
+        scores: Of all rows.
+        model: What is known of the model.
+        decoding: How it wrote; None where nothing is written.
+        groups: Scores of some of the rows.
+        diversity: How unlike the outputs are, of a row or all of them.
+        candidate_diversity: The same of the candidates that one was chosen from.
+        perplexity: Of the first references.
+        counts: What else was counted of its outputs or, as `num_parameters_without_embeddings`, of itself.
+        speed: How fast it was.
+        objective: What a language model was asked for: "next_sentence" or "autoencode".
+        outputs: Name of the file beside this one that has the outputs.
+        training: What its training took, where a comparison says so.
+        data: Its rows, where they are others than those of the whole record.
+        environment: Where it ran, if not where the whole record says.
+    """
+
+    system: str
+    role: Literal["model", "baseline", "paper"]
+    scores: tuple[Score, ...]
+    model: Model | None = None
+    decoding: Decoding | None = None
+    groups: tuple[Group, ...] = ()
+    diversity: tuple[Score, ...] = ()
+    candidate_diversity: tuple[Score, ...] = ()
+    perplexity: float | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    speed: Speed | None = None
+    objective: str | None = None
+    outputs: str | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    data: Data | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def label(self, name: str | None = None) -> str:
+        """The system, under another name if need be, and how it decoded."""
+        return ", ".join(part for part in (name or self.system, self.decoding and self.decoding.label) if part)
+
+    def find(self, metric: str) -> Score | None:
+        """A score, or a measure of diversity, by its name."""
+        found = (*self.scores, *self.diversity, *self.candidate_diversity)
+        return next((score for score in found if score.metric == metric), None)
+
+
+@dataclass(frozen=True)
+class Results:
+    """An evaluation: what was scored on which rows, where and when.
+
+    Attributes:
+        kind: What was evaluated.
+        data: The rows.
+        entries: The model in each of its decodings, baselines, and what papers report; or what is compared.
+        environment: Seeds, sizes, device, versions, commit and date.
+        against: In a comparison the system that the others are tested against.
+    """
+
+    kind: Literal["paraphrases", "documents", "language_model", "matches", "comparison"]
+    data: Data
+    entries: tuple[Entry, ...]
+    environment: dict[str, Any] = field(default_factory=dict)
+    against: str | None = None
+
+    def of(self, role: str) -> list[Entry]:
+        """The entries of a role."""
+        return [entry for entry in self.entries if entry.role == role]
+
+    def find(self, system: str) -> Entry:
+        """The first entry of a system."""
+        return next(entry for entry in self.entries if entry.system == system)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it, without what is not known."""
+        return {"schema": SCHEMA, **_to_json(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str | os.PathLike = "these results") -> Results:
+        """Read what `to_dict` gave.
+
+        Args:
+            values: The values.
+            source: What the message of an error calls them.
+
+        Raises:
+            InputError: They have another shape.
+        """
+        try:
+            if values["schema"] != SCHEMA:
+                raise ValueError(f"schema {values['schema']}")
+            results = _from_json(cls, {name: value for name, value in values.items() if name != "schema"})
+            if not results.of("model"):
+                raise ValueError("no model")
+            return results
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(
+                f"{source} is no record of an evaluation as it is written now ({type(error).__name__}: {error}); "
+                "evaluate again"
+            ) from error
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write it as JSON; the folder is made if need be."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_text(Path(path), json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Results:
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: The file has another shape; the message names it.
+            FileNotFoundError: There is no such file.
+        """
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"{path} is not valid JSON: {error}") from error
+        return cls.from_dict(values, path)
+
+
+def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data:
+    """What results say of the rows that an evaluator was given.
+
+    Args:
+        data: Where they come from, by the fields of `Data`; None where nobody said.
+        split: Of which split.
+        rows: How many.
+
+    Raises:
+        InputError: `data` says what no field is for.
+    """
+    unknown = (data or {}).keys() - {one.name for one in fields(Data)}
+    if unknown:
+        raise InputError(f"`data`: no field {', '.join(sorted(unknown))}; arguments of the builder stand in `kwargs`")
+    return Data(**{**(data or {}), "split": split, "rows": rows})
+
+
+def describe_model(model: PreTrainedModel, scores: tuple[Score, ...] = (), **others: Any) -> Entry:
+    """The entry of a model that was evaluated; `others` are more of its fields."""
+    known = Model(model.name_or_path, model.config.model_type, model.num_parameters())
+    return Entry(model.name_or_path or "this model", "model", scores, model=known, **others)
+
+
+def describe_papers(rows: Iterable[PaperRow]) -> list[Entry]:
+    """What papers report, as entries."""
+    return [
+        Entry(
+            row.model,
+            "paper",
+            tuple(Score(metric, score) for metric, score in row.scores.items()),
+            decoding=None if row.num_beams is None else Decoding(num_beams=row.num_beams),
+        )
+        for row in rows
+    ]
+
+
+def describe_retrieval(results: Results) -> list[str]:
+    """Sentences that say of a model that edits by pairs which ones it got; none for another model."""
+    entries = [entry for entry in results.of("model") if entry.decoding and entry.decoding.num_neighbors]
+    if not entries:
+        return []
+    shared = entries[0].counts.get("rows_with_own_pair")
+    share = "" if shared is None else f" (for {shared:,} of {results.data.rows:,} rows there are any)"
+    allowed = entries[0].decoding.allow_own_pair
+    treated = "were allowed, the answer itself too" if allowed else "were left out"
+    notes = [f"Pairs that share a row's source or reference{share} {treated}."]
+    if len({entry.decoding.num_neighbors for entry in entries}) > 1:
+        notes.append(
+            "One model with more or fewer pairs is not the K of Kazemnejad et al. 2020, appendix A.2, who train a "
+            "model for each K (recipes fset-quora, fset-quora-k3, fset-quora-k5)."
+        )
+    return notes
+
+
+def format_scores(results: Results, digits: int) -> list[str]:
+    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows.
+
+    Args:
+        results: The results.
+        digits: Behind the point.
+    """
+    metrics = [score.metric for score in results.entries[0].scores]
+    table = [("", metrics)]
+    for entry in results.entries:
+        table.append((entry.label(), [_format_score(entry.find(metric), digits) for metric in metrics]))
+    label, widths = max(len(name) for name, _ in table), [max(15, len(metric)) for metric in metrics]
+    data = results.data
+    return [
+        f"{data.path or 'data'}, split {data.split}, {data.rows:,} rows; ± half of the 95% interval",
+        *(
+            f"{name:<{label}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+            for name, cells in table
+        ),
+    ]
+
+
+def _format_score(score: Score | None, digits: int) -> str:
+    if score is None:
+        return "-"
+    interval = "" if score.low is None else f" ± {(score.high - score.low) / 2:.{digits}f}"
+    return f"{score.score:.{digits}f}{interval}"
+
+
+def _to_json(value: Any) -> Any:
+    """A part of a record, without fields that may be left out and are empty; what is no part of one as it is."""
+    if isinstance(value, tuple):
+        return [_to_json(one) for one in value]
+    if not is_dataclass(value):
+        return value
+    found = {}
+    for one in fields(value):
+        part, needed = getattr(value, one.name), one.default is one.default_factory is MISSING
+        if needed or part not in (None, (), {}):
+            found[one.name] = _to_json(part)
+    return found
+
+
+def _from_json(kind: Any, value: Any) -> Any:
+    """A value as the part of a record that it has to be."""
+    arguments = get_args(kind)
+    if isinstance(kind, UnionType):  # with None, which is never written
+        return _from_json(arguments[0], value)
+    if is_dataclass(kind):
+        kinds = _kinds_of(kind)
+        return kind(**{name: _from_json(kinds[name], part) for name, part in value.items()})
+    if get_origin(kind) is tuple:
+        return tuple(_from_json(arguments[0], one) for one in value)
+    if get_origin(kind) is Literal:
+        allowed = value in arguments
+    elif kind is float:
+        allowed = isinstance(value, int | float)
+    else:
+        allowed = kind is Any or isinstance(value, get_origin(kind) or kind)
+    if not allowed:
+        raise ValueError(f"{value!r:.80} is not {kind}")
+    return value
+
+
+@cache
+def _kinds_of(record: type) -> dict[str, Any]:
+    return get_type_hints(record)

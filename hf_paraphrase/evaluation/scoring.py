@@ -1,0 +1,91 @@
+"""What all evaluators begin and end with: a model and its tokenizer, and scores with intervals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..metrics.score_files import ScoredTexts
+from ..metrics.score_table import check_metrics, collect_statistics
+from ..metrics.significance import approximate_randomisation, bootstrap
+from ..metrics.sufficient_statistics import SufficientStatistics
+from .results import Score
+
+__all__ = ["Scoring", "load_given", "score_without_interval"]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How outputs are scored.
+
+    Attributes:
+        metrics: Names out of `metrics.score_table.SCORED_METRICS`.
+        options: For a metric the options of its function.
+        n_samples: Resampled corpora for the 95% intervals.
+        n_trials: Shuffles for the p-values of a comparison.
+        seed: Of both.
+    """
+
+    metrics: Sequence[str] = ()
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    n_samples: int = 1000
+    n_trials: int = 10_000
+    seed: int = 12345
+
+    def __post_init__(self):
+        check_metrics(self.metrics)
+
+    def collect(self, texts: ScoredTexts) -> dict[str, SufficientStatistics]:
+        """The statistics of every score of the outputs of one run, by its name."""
+        found = [collect_statistics(metric, texts, self.options.get(metric, {})) for metric in self.metrics]
+        return {name: run for part in found for name, (run,) in part.items()}
+
+    def measure(
+        self, statistics: Mapping[str, SufficientStatistics], against: Mapping[str, SufficientStatistics] | None = None
+    ) -> tuple[Score, ...]:
+        """Scores with their intervals, and the p-values of their differences from those of another system.
+
+        Args:
+            statistics: By the names that the scores shall have.
+            against: Those of the other system.
+        """
+        scores = []
+        for name, one in statistics.items():
+            found = bootstrap(one, n_samples=self.n_samples, seed=self.seed)
+            p_value = None
+            if against is not None:
+                p_value = approximate_randomisation(one, against[name], n_trials=self.n_trials, seed=self.seed)
+            scores.append(
+                Score(name, found.score, found.low, found.high, one.signature, found.selection_variance, p_value)
+            )
+        return tuple(scores)
+
+    def score(self, texts: ScoredTexts) -> tuple[Score, ...]:
+        """All scores of the outputs of one run."""
+        return self.measure(self.collect(texts))
+
+
+def score_without_interval(found: Mapping[str, Any]) -> tuple[Score, ...]:
+    """Scores out of what a metric returns, under its signature."""
+    return tuple(
+        Score(name, score, signature=found["signature"]) for name, score in found.items() if name != "signature"
+    )
+
+
+def load_given(
+    model: PreTrainedModel | str | os.PathLike,
+    tokenizer: PreTrainedTokenizerBase | None,
+    load: Callable[[str | os.PathLike], tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A model, loaded if it is given by its path, and the tokenizer that was given or saved with it."""
+    if not isinstance(model, PreTrainedModel):
+        model, saved = load(model)
+        tokenizer = tokenizer or saved
+    if tokenizer is None:
+        raise InputError("tokenizer is missing: give one, or give the model by its path")
+    return model, tokenizer
