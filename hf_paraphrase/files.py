@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-__all__ = ["copy_file", "open_plain_or_gzipped", "write_directory", "write_text"]
+__all__ = ["copy_file", "open_plain_or_gzipped", "read_lines", "write_directory", "write_lines", "write_text"]
 
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:
@@ -25,6 +26,17 @@ def write_text(path: Path, text: str) -> None:
         _publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    """Write JSON Lines, whole or not at all."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_lines(path: Path) -> list[Any]:
+    """Read what `write_lines` wrote."""
+    # Not `splitlines`, which also cuts at characters that JSON has inside of a text.
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def copy_file(source: Path, path: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def compare_paraphrasers(
     entries, statistics = {}, {}
     for system in systems:
         folder = output_dir / system.name
-        results = evaluate_once(system, dataset, folder, shared)
+        settings = {**asdict(system), "shared": shared, "rows": len(dataset)}
+        results = evaluate_once(folder, split, settings, partial(_evaluate, system, dataset, folder, shared))
         (entry,) = results.of("model")
         texts = read_scored_texts([folder / entry.outputs])
         alike = entry.diversity or entry.candidate_diversity
@@ -136,31 +138,35 @@ def compare_paraphrasers(
     return Results("comparison", found, (*scored, *paper), environment, against)
 
 
-def evaluate_once(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> Results:
+def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluate: Callable[[], Results]) -> Results:
     """Evaluate a system, or read what an earlier evaluation left in its folder.
 
     Args:
-        system: The system.
-        dataset: The rows.
-        folder: For `predictions-*.jsonl`, `results-SPLIT.json`, and `system.json`, which says how they were made.
-        shared: Arguments of `evaluate_paraphraser`; the system's own go before them.
+        folder: For `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made.
+        split: Name of the split.
+        settings: All that decides the outcome.
+        evaluate: Writes results and outputs into the folder.
 
     Raises:
         InputError: The folder holds an evaluation with other settings.
     """
     # As JSON has it: a tuple read again is a list.
-    asked = json.loads(json.dumps({**asdict(system), "shared": {**shared}, "rows": len(dataset)}, default=str))
-    record, results = folder / "system.json", folder / f"results-{shared['split']}.json"
+    asked = json.loads(json.dumps(settings, default=str))
+    record, results = folder / "system.json", folder / f"results-{split}.json"
     if record.is_file() and results.is_file():
         if json.loads(record.read_text(encoding="utf-8")) != asked:
             raise InputError(f"{folder} holds an evaluation with other settings; remove it, or name another folder")
         return Results.load(results)
+    made = evaluate()
+    write_text(record, json.dumps(asked, indent=2, ensure_ascii=False) + "\n")
+    return made
+
+
+def _evaluate(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> Results:
     options = {**shared, **system.options}
     for name in {"num_beams", "num_neighbors"} & options.keys():
         options[name] = [options[name]]
-    made = evaluate_paraphraser(system.path, None, dataset, output_dir=folder, **options)
-    write_text(record, json.dumps(asked, indent=2, ensure_ascii=False) + "\n")
-    return made
+    return evaluate_paraphraser(system.path, None, dataset, output_dir=folder, **options)
 
 
 def _measure_words(texts: list[str]) -> tuple[Score, ...]:

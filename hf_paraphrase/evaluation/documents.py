@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
@@ -15,11 +14,12 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import read_lines, write_lines
 from ..generation.engine import decode_with_unknown, generate_paraphrases
 from ..metrics.bleu.scoring import bleu_statistics
 from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
+from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers import find_paper_rows
 from ..pictures import add_legend, new_figure, save_figure
 from ..tokenization import join_sentences
@@ -105,8 +105,7 @@ def evaluate_autoencoder(
     seconds = time.perf_counter() - started
     originals = [decode_with_unknown(tokenizer, tokenizer(text, verbose=False)["input_ids"]) for text in texts]
 
-    written = [split_lines(text) for text in outputs]
-    documents = [split_lines(text) or [""] for text in originals]
+    written, documents = _split(outputs, originals)
     shuffle = random.Random(seed)
     scoring = Scoring(n_samples=n_samples, seed=seed)
     shuffled = [shuffle.sample(document, len(document)) for document in documents]
@@ -130,9 +129,11 @@ def evaluate_autoencoder(
     results = Results("documents", found, (entry, *baselines, *paper), environment)
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-        rows = ({"document": text, "output": output} for text, output in zip(texts, outputs, strict=True))
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_text(Path(output_dir) / entry.outputs, lines)
+        rows = (
+            {"document": text, "read_as": original, "output": output}
+            for text, original, output in zip(texts, originals, outputs, strict=True)
+        )
+        write_lines(Path(output_dir) / entry.outputs, rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
@@ -151,6 +152,34 @@ def score_documents(
     Returns:
         `scores`, and `counts`: how many `sentences` the outputs have, and how many are `unaligned`.
     """
+    statistics = _collect_statistics(outputs, documents, unknown, scoring.seed)
+    unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
+    scores = scoring.measure({score: statistics[score] for score in SCORES})
+    return {"scores": scores, "counts": {"sentences": count, "unaligned": unaligned}}
+
+
+def read_document_statistics(file: Path, unknown: str | None, seed: int) -> dict[str, SufficientStatistics]:
+    """The statistics of the scores that `evaluate_autoencoder` computed, from the file of outputs that it wrote.
+
+    Args:
+        file: The file.
+        unknown: The tokenizer's mark of unknown words.
+        seed: That of the evaluation.
+    """
+    rows = read_lines(file)
+    sides = _split([row["output"] for row in rows], [row["read_as"] for row in rows])
+    found = _collect_statistics(*sides, unknown, seed)
+    return {score: found[score] for score in SCORES}
+
+
+def _split(outputs: Sequence[str], originals: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
+    """The sentences of each; a document has one at least."""
+    return [split_lines(text) for text in outputs], [split_lines(text) or [""] for text in originals]
+
+
+def _collect_statistics(
+    outputs: Sequence[list[str]], documents: Sequence[list[str]], unknown: str | None, seed: int
+) -> dict[str, SufficientStatistics]:
     flat_outputs, flat_documents = (
         [replace_mark(" ".join(document), unknown, UNKNOWN_WORD) for document in system]
         for system in (outputs, documents)
@@ -159,14 +188,11 @@ def score_documents(
     sentences = (
         [[replace_mark(text, unknown, "") for text in texts] for texts in side] for side in (outputs, documents)
     )
-    statistics = {
+    return {
         **bleu_statistics(flat_outputs, flat_documents, lowercase=True),
         **rouge_statistics(flat_outputs, flat_documents),
-        **coherence_statistics(*sentences, seed=scoring.seed),
+        **coherence_statistics(*sentences, seed=seed),
     }
-    unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
-    scores = scoring.measure({score: statistics[score] for score in SCORES})
-    return {"scores": scores, "counts": {"sentences": count, "unaligned": unaligned}}
 
 
 def replace_mark(text: str, mark: str | None, other: str) -> str:

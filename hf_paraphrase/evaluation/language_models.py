@@ -13,7 +13,9 @@ from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..files import read_lines, write_lines
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
+from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.precision import at_least_single
 from ..pictures import add_legend, curve_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
@@ -52,7 +54,7 @@ def evaluate_language_model(
         batch_size: Examples at once.
         n_samples: Resampled splits for the 95% interval.
         seed: Of those.
-        output_dir: Where to write `results-SPLIT.json`; None to write nothing.
+        output_dir: Where to write `losses-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
 
@@ -76,12 +78,21 @@ def evaluate_language_model(
     results = Results(
         "language_model",
         replace(found, counts={"characters": sum(characters)}),
-        (describe_model(model, scores, objective=objective),),
+        (describe_model(model, scores, objective=objective, outputs=output_dir and f"losses-{split}.jsonl"),),
         {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
     )
     if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        rows = ({"loss": loss, "characters": count} for loss, count in zip(losses, characters, strict=True))
+        write_lines(Path(output_dir) / f"losses-{split}.jsonl", rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
+
+
+def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics]:
+    """The statistics of the scores that `evaluate_language_model` computed, from the file of losses that it wrote."""
+    rows = read_lines(file)
+    return nits_per_character_statistics([row["loss"] for row in rows], [row["characters"] for row in rows])
 
 
 def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:

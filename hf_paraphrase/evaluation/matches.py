@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import read_lines, write_lines
 from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics
@@ -98,10 +97,22 @@ def evaluate_matcher(
     results = Results("matches", found, (entry, *paper), environment)
     if output_dir is not None:
         rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_text(Path(output_dir) / entry.outputs, text)
+        write_lines(Path(output_dir) / entry.outputs, rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
+
+
+def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
+    """The statistics of the scores that `evaluate_matcher` computed, from the file of predictions that it wrote.
+
+    F1 is left out: its threshold was chosen by other rows.
+    """
+    rows = read_lines(file)
+    outputs = [row["prediction"] for row in rows]
+    if "candidates" in rows[0]:
+        return ranking_statistics(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows])
+    found = _label_statistics(torch.tensor(outputs), [row["label"] for row in rows], threshold=0.5)
+    return {name: statistics for name, statistics in found.items() if name != "f1"}
 
 
 def format_matching_results(results: Results) -> str:

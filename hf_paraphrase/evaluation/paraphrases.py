@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import write_lines
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
@@ -360,4 +359,4 @@ def _write_outputs(path: Path, rows: _Rows, predictions: list[str], outputs: lis
         | ({"predictions": several} if len(several) > 1 else {})
         for source, texts, prediction, several in zip(rows.sources, rows.references, predictions, outputs, strict=True)
     )
-    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    write_lines(path, lines)

@@ -14,7 +14,14 @@ import numpy as np
 from ..errors import InputError
 from .sufficient_statistics import SufficientStatistics
 
-__all__ = ["BootstrapResult", "approximate_randomisation", "bootstrap", "holm", "paired_bootstrap"]
+__all__ = [
+    "BootstrapResult",
+    "approximate_randomisation",
+    "bootstrap",
+    "bootstrap_difference",
+    "holm",
+    "paired_bootstrap",
+]
 
 Runs = SufficientStatistics | Sequence[SufficientStatistics]
 
@@ -45,7 +52,14 @@ class BootstrapResult:
     confidence: float
 
 
-def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, seed: int = 12345) -> BootstrapResult:
+def bootstrap(
+    runs: Runs,
+    *,
+    n_samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 12345,
+    resample_runs: bool = False,
+) -> BootstrapResult:
     """Resample the test sentences with replacement: a percentile interval and the variance due to their selection.
 
     Args:
@@ -53,6 +67,7 @@ def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, se
         n_samples: How many resampled corpora, at least 2.
         confidence: Share of the resampled scores inside the interval.
         seed: Of the resampling; equal seeds draw the same sentences for every metric of a corpus.
+        resample_runs: Whether the interval is over the runs too: each sample draws as many of them, with replacement.
 
     Raises:
         InputError: Runs over different sentences or of different metrics, or an option out of range.
@@ -64,7 +79,8 @@ def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, se
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence}")
     scores = _resampled_scores(runs, n_samples, seed)
-    low, high = np.quantile(scores.mean(axis=0), [(1 - confidence) / 2, (1 + confidence) / 2])
+    drawn = _draw_runs(scores, np.random.default_rng(seed)) if resample_runs else scores
+    low, high = np.quantile(drawn.mean(axis=0), [(1 - confidence) / 2, (1 + confidence) / 2])
     return BootstrapResult(
         score=_mean_score(runs),
         low=float(low),
@@ -74,6 +90,34 @@ def bootstrap(runs: Runs, *, n_samples: int = 1000, confidence: float = 0.95, se
         optimizer_variance=float(np.var([run.score for run in runs], ddof=1)) if len(runs) > 1 else None,
         confidence=confidence,
     )
+
+
+def bootstrap_difference(
+    a: Runs, b: Runs, *, n_samples: int = 1000, confidence: float = 0.95, seed: int = 12345
+) -> tuple[float, float, float]:
+    """The difference of two systems' mean scores, and its percentile interval over test sentences and runs together.
+
+    Each sample draws sentences, the same for both systems, and runs of each with replacement.
+
+    Args:
+        a: Statistics of one run of a system, or a list of those of several.
+        b: The same for the other system; the number of runs may differ.
+        n_samples: How many samples.
+        confidence: Share of the resampled differences inside the interval.
+        seed: Of the resampling.
+
+    Returns:
+        The difference `a - b`, and the lower and upper bound of its interval.
+
+    Raises:
+        InputError: Runs over different sentences or of different metrics, or too few samples.
+    """
+    a, b = _check_systems(a, b)
+    _check_draws("n_samples", n_samples)
+    rng = np.random.default_rng(seed)
+    means = [_draw_runs(_resampled_scores(runs, n_samples, seed), rng).mean(axis=0) for runs in (a, b)]
+    low, high = np.quantile(means[0] - means[1], [(1 - confidence) / 2, (1 + confidence) / 2])
+    return _mean_score(a) - _mean_score(b), float(low), float(high)
 
 
 def paired_bootstrap(a: Runs, b: Runs, *, n_samples: int = 1000, seed: int = 12345) -> float:
@@ -178,6 +222,11 @@ def _resampled_scores(runs: list[SufficientStatistics], n_samples: int, seed: in
         times_drawn = np.bincount(drawn.ravel(), minlength=size * n_sentences).reshape(size, n_sentences).astype(float)
         scores.append(np.stack([run.score_of_sums(times_drawn @ run.rows) for run in runs]))
     return np.concatenate(scores, axis=1)
+
+
+def _draw_runs(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """For each sample, a column, as many runs as there are, with replacement."""
+    return np.take_along_axis(scores, rng.integers(0, len(scores), size=scores.shape), axis=0)
 
 
 def _chunks(total: int, width: int) -> Iterator[int]:
