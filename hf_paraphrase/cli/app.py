@@ -12,6 +12,7 @@ from .. import __version__
 from ..errors import InputError
 from . import datasets, evaluate, explain, hub, paraphrase, train
 from .recipes import recipes
+from .reproduce import reproduce
 
 __all__ = ["app", "main"]
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 for group in (train, evaluate, paraphrase, hub):
     app.add_typer(group.app)
 app.command()(recipes)
+app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(explain.app, name="explain-match")
 
