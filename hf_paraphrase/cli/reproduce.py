@@ -36,7 +36,7 @@ def reproduce(
 
     \b
     hf-paraphrase reproduce prakash-mscoco --data-dir data/mscoco --output-dir runs/prakash-mscoco --jobs 2
-    hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel_reviews --output-dir runs/li --minutes 20 --seeds 1,2
+    hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel --output-dir runs/li --minutes 20 --seeds 1,2
 
     What was interrupted goes on with the same command, also after days, and what is there already is not made again.
     """

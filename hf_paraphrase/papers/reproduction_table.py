@@ -54,8 +54,8 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     return "\n".join(
         [
             *lines,
-            f"{name}, split {data.split}, {data.rows:,} rows{drawn}. Seeds of the trainings: {_join(map(str, seeds))}; "
-            "where there are several, scores are means over them. ± is half of the 95% interval, over test rows and "
+            f"{name}, split {data.split}, {data.rows:,} rows{drawn}. Seeds of trainings: {_join(map(str, seeds))}. "
+            "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
             "randomisation, two-sided. Core-minutes: processor time of a training, validations included.",
