@@ -215,7 +215,8 @@ def generate_outputs(
                 for group, known in zip(sequences.unflatten(0, (len(rows), -1)).tolist(), words, strict=True)
                 for ids in group
             ]
-            scores = [None] * len(texts) if scores is None else scores.tolist()
+            # An output without a token has no score.
+            scores = [None] * len(texts) if scores is None else [None if s != s else s for s in scores.tolist()]
             written = map(GeneratedText, texts, scores)
             for row in rows:
                 outputs[row] = list(islice(written, len(texts) // len(rows)))
