@@ -15,7 +15,6 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TextClassificationPipeline,
@@ -125,15 +124,9 @@ def generate_candidates(
 ) -> list[list[str]]:
     """The outputs to choose from for each source, in their order, the chosen one first.
 
-    A source that is empty or white space gets empty outputs without asking the model.
-
     Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer.
-        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
-        batch_size: Sources at once.
-        pairs: For each source the pair to edit it by, for a model that does so.
-        num_candidates: Outputs to choose from, from a beam at least as wide.
+        num_candidates: Outputs to choose from, from a beam at least as wide; what is not named here is as in
+            `generate_outputs`.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
         generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
@@ -164,13 +157,7 @@ def generate_several(
     """Several outputs for each source, the likeliest first; from a beam at least as wide.
 
     Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer.
-        sources: Texts, as `generate_paraphrases` takes them.
-        count: Outputs of each.
-        batch_size: Sources at once.
-        pairs: For each source the pair to edit it by, for a model that does so.
-        keep_unknown: Whether the outputs keep the mark of unknown words.
+        count: Outputs of each source; what is not named here is as in `generate_outputs`.
         generate_kwargs: `decoding`, a name out of `models.decodings.DECODINGS`, and arguments of `model.generate`.
     """
     request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
@@ -192,10 +179,12 @@ def generate_outputs(
 ) -> list[list[GeneratedText]]:
     """All outputs that a request asks for, for each source in their order, none of them chosen yet.
 
+    A source that is empty or white space gets empty outputs without asking the model.
+
     Args:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
-        sources: Texts, as `generate_paraphrases` takes them.
+        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
         request: What is asked; with `output_scores=True` among its parameters, scores too.
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
@@ -206,7 +195,7 @@ def generate_outputs(
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
-            inputs, words = _encode(tokenizer, sources, rows, pairs, model)
+            inputs, words = encode_inputs(tokenizer, *_pick(rows, sources, pairs), model, _is_limited(tokenizer))
             sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
             texts = [
                 decode_with_unknown(tokenizer, ids)
@@ -271,12 +260,10 @@ def compute_perplexity(
     total, tokens = 0.0, 0
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
-            inputs, _ = _encode(tokenizer, sources, rows, pairs)
+            inputs, _ = encode_inputs(tokenizer, *_pick(rows, sources, pairs), truncation=_is_limited(tokenizer))
+            (texts,) = _pick(rows, targets)
             encoded = tokenizer(
-                text_target=[targets[row] for row in rows],
-                padding=True,
-                truncation=_is_limited(tokenizer),
-                return_tensors="pt",
+                text_target=texts, padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
             )
             labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
             loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
@@ -309,8 +296,9 @@ def match_pairs(
     joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
     with _inference(model):
         for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
-            pairs = ([texts[row] for row in rows] for texts in (first, second))
-            inputs = tokenizer(*pairs, padding=True, truncation=_is_limited(tokenizer), return_tensors="pt")
+            inputs = tokenizer(
+                *_pick(rows, first, second), padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
+            )
             logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
     return logits
 
@@ -329,16 +317,8 @@ def _batches(
             progress.update(len(batch))
 
 
-def _encode(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    rows: list[int],
-    pairs: Sequence[tuple[str, str]] | None,
-    model: PreTrainedModel | None = None,
-) -> tuple[BatchEncoding, list[dict[int, str]]]:
-    """Encode some of the texts, as `encode_inputs`; what exceeds `model_max_length` is cut."""
-    pairs = None if pairs is None else [pairs[row] for row in rows]
-    return encode_inputs(tokenizer, [texts[row] for row in rows], pairs, model, _is_limited(tokenizer))
+def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:
+    return [None if column is None else [column[row] for row in rows] for column in columns]
 
 
 def _is_limited(tokenizer: PreTrainedTokenizerBase) -> bool:

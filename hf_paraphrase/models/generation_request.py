@@ -119,15 +119,7 @@ class GenerationRequest:
         return kwargs
 
     def choose(self, sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> Sequence[int]:
-        """Choose one of the candidates of each text.
-
-        Args:
-            sources: The texts.
-            candidates: For each text its paraphrases.
-
-        Returns:
-            For each text the place of the chosen paraphrase.
-        """
+        """The place of the chosen one among the candidates of each text."""
         if callable(self.select):
             return self.select(sources, candidates)
         if self.select in (None, "score"):

@@ -188,17 +188,12 @@ class Text2TextGenerationPipeline(Pipeline):
             return []
         pairs = self._pairs(texts, request)
         if pairs is None:
-            return self._choose(texts, texts, request, run)
+            return self._choose(texts, request, run)
         items = [TextWithPair(text, *pair) for text, group in zip(texts, pairs, strict=True) for pair in group]
-        records = self._choose(items, [item.text for item in items], request, run)
+        records = self._choose(items, request, run)
         if request.return_retrieved:
-            records = [
-                [
-                    {**record, "retrieved_source": item.retrieved_source, "retrieved_target": item.retrieved_target}
-                    for record in group
-                ]
-                for item, group in zip(items, records, strict=True)
-            ]
+            named = [dict(zip(TextWithPair._fields[1:], item[1:], strict=True)) for item in items]
+            records = [[record | pair for record in group] for pair, group in zip(named, records, strict=True)]
         records = iter(records)
         return [[record for written in islice(records, len(group)) for record in written] for group in pairs]
 
@@ -215,11 +210,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return find_pairs(retriever, texts, request.num_neighbors or 1)
 
     def _choose(
-        self,
-        items: list[str] | list[TextWithPair],
-        texts: list[str],
-        request: GenerationRequest,
-        run: partial,
+        self, items: list[str] | list[TextWithPair], request: GenerationRequest, run: partial
     ) -> list[list[dict[str, Any]]]:
         """Run the model, and of candidates keep the one that is chosen."""
         if request.num_candidates is None:
@@ -228,6 +219,7 @@ class Text2TextGenerationPipeline(Pipeline):
             raise ValueError(
                 "`num_candidates` returns one text: leave `num_return_sequences` and `return_tensors` out"
             )
+        texts = [item.text if isinstance(item, TextWithPair) else item for item in items]
         if request.select == "embedding" and embeds_sentences(self.model):
             return self._nearest_paraphrases(texts, request.num_candidates, run.keywords)
         records = run(items)

@@ -9,7 +9,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
-__all__ = ["generate_with_scores", "sequence_scores"]
+__all__ = ["generate_with_scores"]
 
 
 def generate_with_scores(
@@ -36,23 +36,20 @@ def generate_with_scores(
         return outputs, None
     if not output_scores:
         return outputs.sequences, None
+    if outputs.get("sequences_scores") is not None:
+        return outputs.sequences, outputs.sequences_scores
     length_penalty = 1.0 if length_penalty is None else length_penalty
-    return outputs.sequences, sequence_scores(outputs, length_penalty, model.generation_config)
+    return outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config)
 
 
-def sequence_scores(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
-    """The score of every sequence: the search's own, or without a search what beam search would give it.
+def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
+    """What beam search would give every sequence that was written without a search, `(sequences,)`.
 
     Args:
         outputs: Of `generate()`, with `scores`.
         length_penalty: The power of the length by which the logarithm of the probability is divided.
         config: Has the ids of end and padding.
-
-    Returns:
-        `(sequences,)`.
     """
-    if outputs.get("sequences_scores") is not None:
-        return outputs.sequences_scores
     written = outputs.sequences[:, -len(outputs.scores) :]
     steps = zip(outputs.scores, written.split(1, dim=1), strict=True)
     log_probs = torch.cat([scores.float().log_softmax(-1).gather(1, ids) for scores, ids in steps], dim=1)
