@@ -63,13 +63,12 @@ def paraphrase(
 
     loaded, tokenizer = load_paraphraser(model)
     pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
-    if num_beams is None:
-        usual = loaded.generation_config.num_beams or pipe.default_parameters["num_beams"]
-        num_beams = 1 if do_sample else max(usual, num_return_sequences)
-    if num_beams < num_return_sequences and not do_sample:
-        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     if do_sample and decoding != "beam":
         raise InputError(f"--do-sample: {decoding} draws nothing at random")
+    if do_sample:
+        num_beams = num_beams or 1
+    elif num_beams is not None and num_beams < num_return_sequences:
+        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -82,7 +81,7 @@ def paraphrase(
         "matcher": matcher,
         **parse_decoding(
             decoding,
-            [num_beams],
+            [] if num_beams is None else [num_beams],
             num_beam_groups=num_beam_groups,
             diversity_penalty=diversity_penalty,
             fidelity=fidelity,
