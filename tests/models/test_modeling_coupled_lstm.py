@@ -281,3 +281,19 @@ def test_frozen_weights_and_second_passes():
 def test_impossible_configurations_are_refused(options, message):
     with pytest.raises(StrictDataclassClassValidationError, match=message):
         small_config(**options)
+
+
+def test_hidden_states_are_captured_from_the_blocks():
+    model = TestCoupledLstm().small_model("tight").model
+    kept = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda block, args, grid: kept.append(grid))
+    inputs = {"input_ids": torch.tensor([[4, 5, 6]]), "pair_input_ids": torch.tensor([[5, 6, 0]])}
+    outputs = model(**inputs, pair_attention_mask=torch.tensor([[1, 1, 0]]), output_hidden_states=True)
+    assert len(outputs.hidden_states) == len(kept) == len(model.blocks)
+    assert all(map(torch.equal, outputs.hidden_states, kept))
+    assert not outputs.hidden_states[0][:, :, 2].any()
+    assert outputs.hidden_states[0][:, :, :2].any()
+    assert torch.equal(outputs.hidden_states[-1], outputs.last_hidden_state)
+    model.config.output_hidden_states = True
+    assert len(model(**inputs).hidden_states) == len(model.blocks)
