@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError
+from ..files import open_text
 from ..metrics.scored import scored_metrics
 
 __all__ = [
@@ -136,10 +137,8 @@ def read_lines(path: Path) -> list[str]:
         InputError: There is none, or the file is not UTF-8.
         OSError: The file cannot be read.
     """
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text: {error}") from error
+    with open_text(path) as file:
+        lines = [line.strip() for line in file if line.strip()]
     if not lines:
         raise InputError(f"{path} has no line with text")
     return lines

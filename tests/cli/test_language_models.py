@@ -117,7 +117,7 @@ def test_rank(compared, tmp_path, capsys):
     assert "`noise` must be" in capsys.readouterr().err
     (tmp_path / "sentences.txt").write_bytes(b"caf\xe9\n")
     assert run(*command) == 2
-    assert "sentences.txt is not UTF-8 text" in capsys.readouterr().err
+    assert "sentences.txt is no text in UTF-8" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["rank", "explain map", "evaluate-language-model"])
