@@ -1,14 +1,4 @@
-r"""Train a sentence encoder on paraphrase pairs, for a retriever that knows the task (RaE):
-
-    python scripts/train_retriever.py --dataset quora --dataset-name clean --data-dir data/quora \
-        --output-dir runs/quora-encoder
-    python scripts/train_paraphraser.py --recipe hub_configs/rae-quora-small --data-dir data/quora \
-        --retriever-encoder runs/quora-encoder --output-dir runs/rae-quora-small
-
-The folder holds a model and a tokenizer, as `ParaphraseRetriever.from_pairs(pairs, encoder=…)` takes them. It prints
-the part of the validation sources that are nearer to their own target than to any other. Needs sentence-transformers
-(`pip install 'hf-paraphrase[retrieval]'`).
-"""
+"""The commands `hf-paraphrase retriever …`. What is heavy is imported inside the commands."""
 
 from __future__ import annotations
 
@@ -18,12 +8,21 @@ from typing import Annotated
 
 import typer
 
-from hf_paraphrase.cli.corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, read_corpus
-from hf_paraphrase.retrieval.encoders import AutoModelEncoder
-from hf_paraphrase.retrieval.training import measure_recall, train_encoder
+from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, pick_split, read_corpus
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="What finds the pairs that some models edit by.")
 
 
-def main(
+# Typer would make the one command of a group the group itself.
+@app.callback()
+def _retriever() -> None:
+    pass
+
+
+@app.command()
+def train(
     output_dir: Annotated[Path, typer.Option(help="Where the encoder goes.")],
     dataset: DatasetOption = "quora",
     dataset_name: DatasetName = None,
@@ -39,11 +38,26 @@ def main(
     learning_rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 2e-3,
     seed: Annotated[int, typer.Option(help="Seed of weights and batches.")] = 42,
 ) -> None:
-    """Train an encoder, and say how well it finds the paraphrases of the validation split."""
+    """Train a sentence encoder on paraphrase pairs, for a retriever that knows the task (RaE).
+
+    \b
+    hf-paraphrase retriever train --dataset quora --dataset-name clean --data-dir data/quora \\
+        --output-dir runs/quora-encoder
+    hf-paraphrase train --recipe rae-quora-small --data-dir data/quora --retriever-encoder runs/quora-encoder \\
+        --output-dir runs/rae-quora-small
+
+    The folder holds a model and a tokenizer, as `ParaphraseRetriever.from_pairs(pairs, encoder=…)` takes them. Printed
+    is the part of the validation sources that are nearer to their own target than to any other. Needs
+    sentence-transformers (`pip install 'hf-paraphrase[retrieval]'`).
+    """
+    from ..retrieval.encoders import AutoModelEncoder
+    from ..retrieval.training import measure_recall, train_encoder
+
     pairs = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs).load()
+    validation = pick_split(pairs, "validation")
     started = time.perf_counter()
     train_encoder(
-        pairs["train"],
+        pick_split(pairs, "train"),
         output_dir,
         vocab_size=vocab_size,
         max_length=max_length,
@@ -55,9 +69,5 @@ def main(
         seed=seed,
     )
     seconds = time.perf_counter() - started
-    recall = measure_recall(AutoModelEncoder(output_dir), pairs["validation"])
-    print(f"{seconds:.0f} s; {100 * recall:.1f}% of {len(pairs['validation'])} sources find their own target first")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    recall = measure_recall(AutoModelEncoder(output_dir), validation)
+    typer.echo(f"{seconds:.0f} s; {100 * recall:.1f}% of {len(validation)} sources find their own target first")
