@@ -13,7 +13,8 @@ from hf_paraphrase.models.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import architecture_of
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package
-from tests.models.modeling_mixin import check_double_precision, empty_rows, export_and_compare, pad
+from tests.models.modeling_mixin import check_double_precision, export_and_compare
+from tests.models.small_batches import empty_rows, pad
 from tests.models.tiny import save
 
 TASK = "text-classification"
