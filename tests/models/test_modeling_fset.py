@@ -28,7 +28,10 @@ class TestFset(Seq2SeqMixin):
         "no micro edits": {"use_micro_edits": False},
         "untied": {"tie_word_embeddings": False, "edit_vector_size": 3, "intermediate_size": 5},
     }
-    shares_embeddings = (True,)
+    opt_outs = {
+        "inputs_embeds": "the edits are read off words",
+        "separate_embeddings": "source, target and retrieved pair have one table of words",
+    }
 
     def small_config(self, **overrides):
         sizes = {"vocab_size": 10, "hidden_size": 8, "num_layers": 2, "num_heads": 4, "provider_layers": 2}
