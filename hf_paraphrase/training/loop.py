@@ -90,19 +90,19 @@ def train(
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
         tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
-        encoded = task.encode(rows, tokenizer)
+        data = task.encode(rows, tokenizer)
         if accelerator.is_main_process and not resume:
-            task.save_assets(output_dir)
+            task.save_assets(data, output_dir)
 
     if checkpoint is None:
-        model, resumed = task.make_model(recipe.make_config(tokenizer)), None
+        model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
     align_memory(model)
     task.prepare_model(model)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
-    run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
+    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run, environment)

@@ -16,7 +16,7 @@ from ...tokenization import join_sentences, train_document_tokenizer
 from ..batching import PairCollator
 from ..data import token_counts
 from ..objectives import cross_entropy_sums
-from .base import Task
+from .base import Task, TaskData
 
 __all__ = ["AutoencodeTask"]
 
@@ -37,11 +37,10 @@ class AutoencodeTask(Task):
     def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
         return rows["sentences"]
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         limit = self.training.max_source_length
-        return DatasetDict(
-            {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
-        )
+        splits = {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
+        return TaskData(DatasetDict(splits), tokenizer)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return (token_counts(encoded, "input_ids"),) * 2
@@ -57,7 +56,9 @@ class AutoencodeTask(Task):
     ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
         return PairCollator(tokenizer.pad_token_id)
 
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,15 +22,31 @@ from ..batching import LengthBatches
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 
-__all__ = ["Task", "load_tokenizer"]
+__all__ = ["Task", "TaskData", "load_tokenizer"]
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What a task found out from a corpus: `Task.encode` returns it, and whatever needs it is handed it.
+
+    Args:
+        splits: `train` and `validation`, and what else a task validates on, as columns of integers and of (nested)
+            lists of integers.
+        tokenizer: What encoded them.
+    """
+
+    splits: DatasetDict
+    tokenizer: PreTrainedTokenizerBase
 
 
 class Task(ABC):
     """What a model learns: the way from the rows of a corpus to the loss of a batch.
 
-    The training loop knows nothing else about what it trains. Whatever examples a task draws at random have to follow
-    from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes,
-    draws the same. What a loss draws, such as dropout, comes from torch's generators, whose state checkpoints keep.
+    The training loop knows nothing else about what it trains. A task holds the recipe's fields, and nothing that it
+    finds out on the way: that is returned, as `TaskData`, and handed to what needs it. Whatever examples a task draws
+    at random have to follow from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one
+    on several processes, draws the same. What a loss draws, such as dropout, comes from torch's generators, whose
+    state checkpoints keep.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
@@ -70,13 +88,18 @@ class Task(ABC):
         name = self.training.dataset
         if split not in dataset:
             raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}")
-        for column in self.columns:
+        columns = self.columns_of(dataset[split])
+        for column in columns:
             if column not in dataset[split].column_names:
                 raise InputError(f"split {split} of dataset {name} lacks the column {column}")
-        rows = dataset[split].select_columns(list(self.columns))
+        rows = dataset[split].select_columns(list(columns))
         if not len(rows):
             raise InputError(f"split {split} of dataset {name} is empty")
         return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+    def columns_of(self, rows: Dataset) -> tuple[str, ...]:
+        """The columns of a split that the task reads."""
+        return self.columns
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
         """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one of words.
@@ -96,8 +119,12 @@ class Task(ABC):
         tokenizer.model_max_length = self.training.max_source_length
         return tokenizer
 
-    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         """Make the model to train, newly initialised or with the weights of `pretrained`.
+
+        Args:
+            config: The recipe's.
+            data: What the model is to learn from.
 
         Raises:
             InputError: If models of this type do not learn this task, or `pretrained` is not such a model.
@@ -125,18 +152,15 @@ class Task(ABC):
         """The texts of a split, for a tokenizer to learn its words from."""
 
     @abstractmethod
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
-        """Tokenise both splits once, for all epochs; rows that cannot be used are dropped, with a warning.
-
-        Returns:
-            Columns of integers and of (nested) lists of integers.
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+        """Tokenise all splits once, for all epochs; rows that cannot be used are dropped, with a warning.
 
         Raises:
             InputError: If no row is left.
         """
 
-    def save_assets(self, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
-        """Write into the run's folder what its model needs beside weights and tokenizer; called after `encode`."""
+    def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
+        """Write into the run's folder what its model needs beside weights and tokenizer."""
 
     @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +198,9 @@ class Task(ABC):
         """What makes the tensors of a batch, as the model's forward takes them, of examples."""
 
     @abstractmethod
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """What a batch costs a model, summed over its units.
 
         Sums, because a step may consist of several batches on several processes: only the count of the whole step
@@ -187,17 +213,18 @@ class Task(ABC):
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        """Score a model on the validation split; arguments as those of `mean_loss`.
+        """Score a model on the validation split; arguments as those of `mean_loss`, and what it learns from.
 
         Returns:
             `loss`, and a task's own metrics beside it; or None if validating was given up.
         """
-        loss = mean_loss(model, self.loss_sums, shares, counts, accelerator, stop)
+        loss = mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
         return None if loss is None else {"loss": loss}
 
     def cost(self, scores: dict[str, float]) -> float:
