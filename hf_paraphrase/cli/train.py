@@ -74,14 +74,11 @@ def train(
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
     hf-paraphrase train --recipe residual-lstm-quora-small --output-dir runs/mine \\
         --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
-    accelerate launch scripts/train_paraphraser.py --recipe residual-lstm-mscoco ...
+    torchrun --nproc-per-node 2 -m hf_paraphrase train --recipe residual-lstm-mscoco ...
 
     Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
     command that it prints finishes it.
     """
-    from ..training.launch import start_processes
-
-    start_processes()
     from ..training.loop import train as run_training
     from ..training.recipe import load_recipe
 
