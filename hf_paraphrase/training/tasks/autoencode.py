@@ -2,35 +2,30 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from datasets import Dataset, DatasetDict
-from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
-from ..batching import PairCollator
 from ..data import token_counts
-from ..objectives import cross_entropy_sums
-from .base import Task, TaskData
+from .base import Seq2SeqTask, TaskData
 
 __all__ = ["AutoencodeTask"]
 
 logger = logging.getLogger(__name__)
 
 
-class AutoencodeTask(Task):
+class AutoencodeTask(Seq2SeqTask):
     """Write a document again from its vector: token cross-entropy, for any sequence-to-sequence model.
 
     Documents are lists of sentences. As one flat stream of words they are source and target both; longer ones than
     `max_source_length` are cut.
     """
 
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("sentences",)
     train_tokenizer = staticmethod(train_document_tokenizer)
 
@@ -50,16 +45,6 @@ class AutoencodeTask(Task):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]
-
-    def make_collator(
-        self, tokenizer: PreTrainedTokenizerBase
-    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
-        return PairCollator(tokenizer.pad_token_id)
-
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 
 def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:

@@ -12,17 +12,25 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from ...datasets import load_dataset
 from ...errors import InputError
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches
+from ..batching import LengthBatches, PairCollator
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 
-__all__ = ["Task", "TaskData", "load_tokenizer"]
+__all__ = ["Seq2SeqTask", "Task", "TaskData", "load_tokenizer"]
 
 
 @dataclass(frozen=True)
@@ -230,6 +238,27 @@ class Task(ABC):
     def cost(self, scores: dict[str, float]) -> float:
         """What the best checkpoint has least of, from the scores of a validation: the loss."""
         return scores["loss"]
+
+
+class Seq2SeqTask(Task):
+    """Write a target from its source, by token cross-entropy, for any sequence-to-sequence model."""
+
+    auto_class = AutoModelForSeq2SeqLM
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "labels")
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        return PairCollator(tokenizer.pad_token_id)
+
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Validation reports the likelihood alone.
+        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

@@ -12,18 +12,16 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, Features, List, Value
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches, PairCollator, share_batches
-from ..data import token_counts
-from ..objectives import cross_entropy_sums
+from ..batching import LengthBatches, share_batches
 from ..shuffling import ShuffledDocuments
-from .base import Task, TaskData, load_tokenizer
+from .base import Seq2SeqTask, TaskData, load_tokenizer
 
 __all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
 
@@ -67,7 +65,7 @@ class LanguageModelConfig(TrainingConfig):
             raise InputError("`trained_parts` leaves the other parts as they are in `pretrained`: name a checkpoint")
 
 
-class LanguageModelTask(Task):
+class LanguageModelTask(Seq2SeqTask):
     """Predict what follows a sentence in its document, or the sentence itself (Traynor 2018, chapters 3 and 4).
 
     Rows of the corpus are documents, lists of sentences. The loss is in nits per character; STOP and END count as
@@ -75,7 +73,6 @@ class LanguageModelTask(Task):
     """
 
     config_class = LanguageModelConfig
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("sentences",)
     training: LanguageModelConfig
 
@@ -127,12 +124,6 @@ class LanguageModelTask(Task):
             except AttributeError as error:
                 raise InputError(f"`trained_parts`: the model has no part {name}") from error
 
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
-
     def make_batches(self, encoded: Dataset) -> ShuffledDocuments:
         training = self.training
         return ShuffledDocuments(
@@ -143,14 +134,6 @@ class LanguageModelTask(Task):
             training.interleaved_documents,
             training.seed,
         )
-
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
-        return PairCollator(tokenizer.pad_token_id)
-
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
     def validate(
         self,

@@ -13,25 +13,22 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...models.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator
-from ..data import token_counts
-from ..objectives import cross_entropy_sums
 from ..rewards import load_reward
 from ..self_critical import SelfCritical
 from ..validation import mean_loss
-from .base import Task, TaskData
+from .base import Seq2SeqTask, TaskData
 
 __all__ = ["ParaphraseTask", "encode_pairs"]
 
 logger = logging.getLogger(__name__)
 
 
-class ParaphraseTask(Task):
+class ParaphraseTask(Seq2SeqTask):
     """Write a target from its source, for any sequence-to-sequence model: by token cross-entropy, or by a reward.
 
     With `objective: rbm` (Li et al. 2018) validation measures the mean reward of greedy outputs too, and the best
@@ -39,7 +36,6 @@ class ParaphraseTask(Task):
     """
 
     config_class = ParaphraseConfig
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("source", "target")
     training: ParaphraseConfig
 
@@ -56,23 +52,12 @@ class ParaphraseTask(Task):
         splits = {split: encode_pairs(pairs, tokenizer, *lengths) for split, pairs in rows.items()}
         return TaskData(DatasetDict(splits), tokenizer)
 
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
-
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
-        return PairCollator(tokenizer.pad_token_id)
-
     def loss_sums(
         self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        # Validation reports the likelihood alone.
-        label_smoothing = self.training.label_smoothing_factor if model.training else 0.0
         if self.reward is not None and model.training:
-            return self._policy_gradient(data).loss_sums(model, batch, label_smoothing)
-        return cross_entropy_sums(model, batch, label_smoothing)
+            return self._policy_gradient(data).loss_sums(model, batch, self.training.label_smoothing_factor)
+        return super().loss_sums(model, batch, data)
 
     def _policy_gradient(self, data: TaskData) -> SelfCritical:
         training = self.training
