@@ -105,9 +105,6 @@ def train(
     Any field of the recipe can be overridden: --field value; those of its config.json and generation_config.json too.
     A push that fails leaves the trained model as it is; the command that it prints finishes it.
     """
-    from ..training.launch import start_processes
-
-    start_processes()
     from ..training.loop import train as run_training
     from ..training.recipe import load_recipe
 
