@@ -2,8 +2,10 @@ r"""Train a model as a recipe says, on one process or many:
 
     accelerate launch scripts/train.py --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
 
-    accelerate launch --cpu --num_processes 2 scripts/train.py --recipe residual-lstm-synthetic \
+    torchrun --standalone --nproc-per-node 2 scripts/train.py --recipe residual-lstm-synthetic \
         --output-dir runs/two-processes --learning_rate 0.002
+
+The latter is for a machine without a GPU, where `accelerate launch` starts several processes by MPI alone.
 
 A language model is trained stage by stage: first the next sentence is learnt; then, if wanted, the style of one
 author; or, to paraphrase, the sentence itself, by the sentence decoder alone:
