@@ -16,11 +16,10 @@ ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
 GROUND = ("errors", "files", "pictures")
-ROOMS = (*GROUND, "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
-ROOMS += ("training", "rating", "evaluation", "analysis", "papers", "hub", "cli")
+ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
+ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.
 EXCEPTIONS = {
-    ("evaluation", "papers"): "a paper's row is printed beside ours; the papers are figures, and import no room",
     ("models", "retrieval"): "a pipeline finds its pairs where the package is installed, and says so where it is not",
     ("models", "generation"): "the pipeline chooses candidates by the package's encoders, in the same way",
 }
