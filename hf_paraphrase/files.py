@@ -4,11 +4,40 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
-__all__ = ["copy_file", "open_plain_or_gzipped", "read_lines", "write_directory", "write_lines", "write_text"]
+from .errors import InputError
+
+__all__ = [
+    "copy_file",
+    "open_plain_or_gzipped",
+    "open_text",
+    "read_lines",
+    "write_directory",
+    "write_lines",
+    "write_text",
+]
+
+
+@contextmanager
+def open_text(path: str | os.PathLike, **kwargs: str) -> Iterator[TextIO]:
+    """Open a file of UTF-8 text for reading.
+
+    Args:
+        path: The file.
+        kwargs: Further arguments of `open`.
+
+    Raises:
+        InputError: It turns out, inside the `with` block, not to be UTF-8.
+    """
+    try:
+        with open(path, **{"encoding": "utf-8", **kwargs}) as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start + 1})") from error
 
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:

@@ -96,6 +96,12 @@ def test_no_family_is_without_its_row():
     assert {file.stem.removeprefix("modeling_") for file in files} == {row.model_type for row in ARCHITECTURES}
 
 
+@every_architecture
+def test_the_paper_index_names_every_architecture(row):
+    index = Path(__file__).parents[1] / "model_cards" / "PAPERS.md"
+    assert f"`{row.model_type}`" in index.read_text(encoding="utf-8")
+
+
 def test_the_task_is_back():
     implementation = PIPELINE_REGISTRY.check_task(TASK)[1]["impl"]
     assert implementation is hf_paraphrase.Text2TextGenerationPipeline

@@ -95,7 +95,7 @@ def test_shell_syntax(script: str) -> None:
 
 @pytest.mark.parametrize(
     ("script", "command"),
-    [("train_paraphraser", "train"), ("evaluate_paraphraser", "evaluate"), ("push_to_hub", "push")],
+    [("train", "train"), ("evaluate", "evaluate"), ("compare", "compare"), ("push_to_hub", "push")],
 )
 def test_python_scripts_run_the_command(
     script: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
@@ -105,3 +105,11 @@ def test_python_scripts_run_the_command(
         runpy.run_path(str(ROOT / "scripts" / f"{script}.py"), run_name="__main__")
     assert exit_info.value.code == 0
     assert f"Usage: hf-paraphrase {command}" in capsys.readouterr().out
+
+
+def test_scripts_hold_what_is_launched_or_set_up() -> None:
+    assert {path.name for path in (ROOT / "scripts").iterdir()} - {"__pycache__"} == {
+        *("train.py", "evaluate.py", "compare.py", "push_to_hub.py"),
+        *("benchmark.py", "benchmarks"),
+        *("quickstart.sh", "test.sh", "environment.sh", "constraints.txt"),
+    }

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from ..errors import InputError
+from ..generation.engine import load_paraphraser
 from ..models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
 
-__all__ = ["embed_documents", "interpolate_documents", "nearest_documents"]
+__all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "nearest_documents"]
+
+
+def load_autoencoder(
+    path: str | os.PathLike,
+) -> tuple[HierarchicalAutoencoderForConditionalGeneration, PreTrainedTokenizerBase]:
+    """Load a hierarchical autoencoder and its tokenizer.
+
+    Raises:
+        InputError: The folder holds no model, or one without vectors of documents.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    model, tokenizer = load_paraphraser(path)
+    if not isinstance(model, HierarchicalAutoencoderForConditionalGeneration):
+        raise InputError(
+            f"{path} is a {model.config.model_type}; only a hierarchical_autoencoder has vectors of documents"
+        )
+    return model, tokenizer
 
 
 @torch.inference_mode()
@@ -66,10 +86,10 @@ def interpolate_documents(
         steps: Texts to write, those of both ends among them.
 
     Raises:
-        ValueError: The model attends to its source.
+        InputError: The model attends to its source.
     """
     if model.config.attention:
-        raise ValueError("between two documents there are no sentences to attend to: use a model without attention")
+        raise InputError("between two documents there are no sentences to attend to: use a model without attention")
     inputs = tokenizer([first, second], padding=True, return_tensors="pt", verbose=False).to(model.device)
     ends = model.model.encoder(**inputs)
     shares = torch.linspace(0, 1, steps, device=model.device)[:, None, None]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
 
 from .. import __version__
 from ..errors import InputError
-from . import datasets, evaluate, explain, hub, paraphrase, train
+from . import compare, datasets, evaluate, explain, hub, paraphrase, rating, retriever, train
 from .recipes import recipes
 from .reproduce import reproduce
 
 __all__ = ["app", "main"]
 
+# What knows no `InputError` and refuses input by a ValueError: code that travels with checkpoints, and `generate()`.
+FOREIGN_CHECKS = ("hf_paraphrase.models.", "transformers.generation.")
 # Of typer's exceptions for a command line that cannot be read; it exports the subclass alone.
 UsageError = typer.BadParameter.__base__
 
@@ -31,12 +34,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-for group in (train, evaluate, paraphrase, hub):
+for group in (train, evaluate, compare, paraphrase, hub):
     app.add_typer(group.app)
 app.command()(recipes)
 app.command()(reproduce)
 app.add_typer(datasets.app, name="datasets")
-app.add_typer(explain.app, name="explain-match")
+app.add_typer(retriever.app, name="retriever")
+app.add_typer(rating.app, name="rating")
+app.add_typer(explain.app, name="explain")
 
 
 def main(args: list[str] | None = None) -> None:
@@ -63,9 +68,19 @@ def main(args: list[str] | None = None) -> None:
         sys.exit(1)
     except (InputError, OSError) as error:
         _fail(str(error))
+    except ValueError as error:
+        if not _raised_by(error).startswith(FOREIGN_CHECKS):
+            raise
+        _fail(str(error))
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)
         sys.exit(interruption.exit_code)
+
+
+def _raised_by(error: Exception) -> str:
+    """The module that raised an error."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals["__name__"]
 
 
 def _fail(message: str) -> None:

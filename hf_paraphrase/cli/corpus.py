@@ -31,6 +31,7 @@ __all__ = [
     "SampleSeed",
     "TrainedCorpus",
     "choose_corpus",
+    "find_training_config",
     "pick_split",
     "read_corpus",
     "read_evaluated_corpus",
@@ -143,7 +144,18 @@ def read_evaluated_corpus(model: str, dataset: str | None, *options: Any) -> Cor
     Raises:
         InputError: An option is misspelt, or the model is in no such folder.
     """
-    return read_corpus(dataset, *options, trained_on=None if dataset else _read_training_config(model))
+    trained_on = None if dataset else find_training_config(model)
+    if dataset is None and trained_on is None:
+        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+    return read_corpus(dataset, *options, trained_on=trained_on)
+
+
+def find_training_config(model: str) -> TrainingConfig | None:
+    """How the model in an output folder of `train` was trained; None for any other model."""
+    from ..training.recipe import load_recipe
+
+    folder = Path(model) / "recipe"
+    return load_recipe(folder).training if folder.is_dir() else None
 
 
 def pick_split(splits: datasets.DatasetDict, split: str) -> datasets.Dataset:
@@ -173,11 +185,3 @@ def _parse_data_files(files: Iterable[str]) -> list[str] | dict[str, list[str]]:
     if None in by_split and len(by_split) > 1:
         raise InputError(f"--data-files: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
     return by_split.get(None, by_split)
-
-
-def _read_training_config(model: str) -> TrainingConfig:
-    from ..training.recipe import load_recipe
-
-    if not (Path(model) / "recipe").is_dir():
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    return load_recipe(Path(model) / "recipe").training

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, read_corpus
+from .options import check_matplotlib
 
 if TYPE_CHECKING:
     import datasets
@@ -73,8 +72,8 @@ def preview(
     """
     from ..datasets.statistics import count_lengths, plot_lengths
 
-    if plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise InputError("--plot needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
+    if plot is not None:
+        check_matplotlib("--plot")
     splits = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs).load()
     lengths = {split: count_lengths(content) for split, content in splits.items()}
     for split, content in splits.items():

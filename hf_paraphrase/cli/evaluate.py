@@ -1,4 +1,4 @@
-"""The commands that score models, or outputs. What is heavy is imported inside the commands."""
+"""The commands that score a model, each for its kind, or outputs. What is heavy is imported inside the commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InputError
 from .corpus import (
     DataDir,
     DataFiles,
@@ -17,6 +18,7 @@ from .corpus import (
     EvaluatedSplit,
     MaxSamples,
     SampleSeed,
+    find_training_config,
     pick_split,
     read_evaluated_corpus,
     take_rows,
@@ -28,13 +30,18 @@ from .options import (
     ExcludeSource,
     Fidelity,
     Lowercase,
+    Matcher,
     MeteorStages,
     MeteorVariant,
     Metrics,
+    Model,
     NumBeamGroups,
     NumSamples,
+    Select,
     Tokenize,
     WordVectors,
+    check_ability,
+    check_matplotlib,
     choose_metrics,
     parse_decoding,
 )
@@ -46,7 +53,7 @@ app = typer.Typer()
 
 @app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    model: Model,
     dataset: EvaluatedCorpus = None,
     dataset_name: DatasetName = None,
     data_dir: DataDir = None,
@@ -71,8 +78,8 @@ def evaluate(
     ] = None,
     allow_own_pair: AllowOwnPair = False,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
-    select: Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")] = "score",
-    matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
+    select: Select = "score",
+    matcher: Matcher = None,
     decoding: Decoding = "beam",
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
@@ -93,6 +100,8 @@ def evaluate(
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
+
+    Models of other kinds have commands of their own: evaluate-matcher, evaluate-autoencoder, evaluate-language-model.
     """
     from ..evaluation.paraphrases import evaluate_paraphraser, format_results
 
@@ -142,7 +151,7 @@ def evaluate(
 
 @app.command()
 def evaluate_matcher(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    model: Model,
     dataset: EvaluatedCorpus = None,
     dataset_name: DatasetName = None,
     data_dir: DataDir = None,
@@ -165,6 +174,7 @@ def evaluate_matcher(
     from ..evaluation.matches import evaluate_matcher as evaluate
     from ..evaluation.matches import format_matching_results
 
+    check_ability(model, "labels_pairs", of_any_architecture=True)
     corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     splits = corpus.load()
     rows = take_rows(pick_split(splits, split), max_samples)
@@ -181,6 +191,107 @@ def evaluate_matcher(
         data=corpus.describe(max_samples=max_samples),
     )
     typer.echo(format_matching_results(results))
+
+
+@app.command()
+def evaluate_autoencoder(
+    runs: Annotated[list[Path], typer.Argument(help="Output folders of `train`.")],
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    max_samples: MaxSamples = None,
+    num_beams: Annotated[int, typer.Option(min=1, help="Beam width; the paper's is 1, greedy.")] = 1,
+    batch_size: Annotated[int, typer.Option(min=1, help="Documents at once.")] = 32,
+    n_samples: NumSamples = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals and the shuffled baseline.")] = 12345,
+    plot: Annotated[Path | None, typer.Option(help="A PNG file of exact reconstructions by length.")] = None,
+) -> None:
+    """Score what autoencoders of documents write, with 95% intervals, the paper's figures and two baselines beside it.
+
+    \b
+    hf-paraphrase evaluate-autoencoder runs/hierarchical --data-dir data/hotel_reviews
+    hf-paraphrase evaluate-autoencoder runs/standard runs/hierarchical --plot reconstruction.png
+
+    Outputs and results go to RUN/evaluation.
+    """
+    if plot is not None:
+        check_matplotlib("--plot")
+    from ..evaluation.documents import evaluate_autoencoder as evaluate
+    from ..evaluation.documents import format_document_results, plot_reconstruction
+    from ..generation.engine import load_paraphraser
+
+    results = {}
+    for run in runs:
+        corpus = read_evaluated_corpus(str(run), dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+        rows = take_rows(corpus.load(split), max_samples)
+        results[run.name] = evaluate(
+            *load_paraphraser(run),
+            rows,
+            batch_size=batch_size,
+            n_samples=n_samples,
+            seed=seed,
+            output_dir=run / "evaluation",
+            split=split,
+            data=corpus.describe(),
+            num_beams=num_beams,
+        )
+        typer.echo(format_document_results(results[run.name]))
+    if plot is not None:
+        plot_reconstruction(results, plot)
+
+
+@app.command()
+def evaluate_language_model(
+    model: Model,
+    dataset: EvaluatedCorpus = None,
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    max_samples: Annotated[int | None, typer.Option(min=1, help="At most so many examples, evenly spaced.")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(help="What is predicted: next_sentence or autoencode.  [default: what the model has learnt]"),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Examples at once.")] = 64,
+    n_samples: NumSamples = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
+    output_dir: Annotated[Path | None, typer.Option(help="Where results.json goes.")] = None,
+) -> None:
+    """Score how well a language model of sentences predicts a split, in nits per character, with its 95% interval.
+
+    \b
+    hf-paraphrase evaluate-language-model runs/sarah-lm --data-dir data/gutenberg
+    hf-paraphrase evaluate-language-model you/sarah-lm --dataset books --data-dir data/books --output-dir runs/books
+    """
+    from ..evaluation.language_models import evaluate_language_model as evaluate
+    from ..generation.engine import load_paraphraser
+
+    check_ability(model, "embeds_sentences")
+    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    if objective is None:
+        objective = getattr(find_training_config(model), "objective", "next_sentence")
+    if objective not in ("next_sentence", "autoencode"):
+        raise InputError(f"--objective must be next_sentence or autoencode, not {objective}")
+    results = evaluate(
+        *load_paraphraser(model),
+        corpus.load(split),
+        objective=objective,
+        max_samples=max_samples,
+        batch_size=batch_size,
+        n_samples=n_samples,
+        seed=seed,
+        output_dir=output_dir,
+        split=split,
+        data=corpus.describe(),
+    )
+    (score,) = results.entries[0].scores
+    typer.echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
+    typer.echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
 
 
 @app.command()

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ..errors import InputError
+from ..files import open_text
 from ..metrics.scored import scored_metrics
 
 __all__ = [
     "AllowOwnPair",
+    "ArgumentsCommand",
     "Decoding",
     "DiversityPenalty",
     "ExcludeSource",
     "Fidelity",
-    "Metrics",
     "Lowercase",
+    "Matcher",
     "MeteorStages",
     "MeteorVariant",
+    "Metrics",
+    "Model",
     "NumBeamGroups",
     "NumSamples",
+    "Select",
     "Tokenize",
     "WordVectors",
+    "check_ability",
+    "check_matplotlib",
     "choose_metrics",
     "parse_decoding",
     "parse_pairs",
+    "read_lines",
 ]
+
+# What the fields of an architecture's row in `registration` mean.
+ABILITIES = {
+    "embeds_sentences": "embed words and sentences",
+    "labels_pairs": "label or score pairs of sentences",
+    "reads_pairs": "edit by a retrieved pair",
+}
+
+Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
 
 Metrics = Annotated[str, typer.Option(help=f"Of: {', '.join(scored_metrics())}; commas between them.")]
 Lowercase = Annotated[
@@ -40,6 +59,8 @@ WordVectors = Annotated[
 ]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+Select = Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")]
+Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
 Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam or dips.")]
 NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
 DiversityPenalty = Annotated[
@@ -60,6 +81,67 @@ ExcludeSource = Annotated[
     ),
 ]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
+
+
+class ArgumentsCommand(TyperCommand):
+    """A command that knows its arguments as they were given: `ctx.obj`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+        ctx.obj = list(args)
+        return super().parse_args(ctx, args)
+
+
+def check_ability(model: str, ability: str, *, of_any_architecture: bool = False) -> None:
+    """Refuse a model that cannot do what a command is about, before anything else is done.
+
+    A model that cannot be read at all is left to what loads it, which says why.
+
+    Args:
+        model: Checkpoint folder or Hub repository.
+        ability: Field of the row of its architecture, out of `ABILITIES`.
+        of_any_architecture: Whether those that are not of this package may have it.
+
+    Raises:
+        InputError: Its architecture lacks the ability.
+    """
+    from transformers import AutoConfig
+
+    from ..registration import ARCHITECTURES, architecture_of
+
+    try:
+        row = architecture_of(AutoConfig.from_pretrained(model))
+    except (OSError, ValueError):
+        return
+    if not getattr(row, ability) and (row in ARCHITECTURES or not of_any_architecture):
+        able = ", ".join(other.model_type for other in ARCHITECTURES if getattr(other, ability))
+        raise InputError(f"{model} is a {row.model_type}, which cannot {ABILITIES[ability]}; {able} can")
+
+
+def check_matplotlib(picture: str) -> None:
+    """Refuse to draw where nothing can.
+
+    Args:
+        picture: The option or command that asks for a picture.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError(f"{picture} needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, but for blank ones.
+
+    Raises:
+        InputError: There is none, or the file is not UTF-8.
+        OSError: The file cannot be read.
+    """
+    with open_text(path) as file:
+        lines = [line.strip() for line in file if line.strip()]
+    if not lines:
+        raise InputError(f"{path} has no line with text")
+    return lines
 
 
 def choose_metrics(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,8 +15,12 @@ from .options import (
     DiversityPenalty,
     ExcludeSource,
     Fidelity,
+    Matcher,
+    Model,
     NumBeamGroups,
+    check_ability,
     parse_decoding,
+    read_lines,
 )
 
 __all__ = ["app"]
@@ -25,7 +30,7 @@ app = typer.Typer()
 
 @app.command()
 def paraphrase(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
+    model: Model,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
     num_return_sequences: Annotated[int, typer.Option(min=1, help="Paraphrases of each text.")] = 1,
     num_beams: Annotated[
@@ -39,7 +44,7 @@ def paraphrase(
     ] = None,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
     select: Annotated[str | None, typer.Option(help="How: score, jaccard, embedding or matcher.")] = None,
-    matcher: Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")] = None,
+    matcher: Matcher = None,
     decoding: Decoding = "beam",
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
@@ -63,13 +68,12 @@ def paraphrase(
 
     loaded, tokenizer = load_paraphraser(model)
     pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
-    if num_beams is None:
-        usual = loaded.generation_config.num_beams or pipe.default_parameters["num_beams"]
-        num_beams = 1 if do_sample else max(usual, num_return_sequences)
-    if num_beams < num_return_sequences and not do_sample:
-        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     if do_sample and decoding != "beam":
         raise InputError(f"--do-sample: {decoding} draws nothing at random")
+    if do_sample:
+        num_beams = num_beams or 1
+    elif num_beams is not None and num_beams < num_return_sequences:
+        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -82,7 +86,7 @@ def paraphrase(
         "matcher": matcher,
         **parse_decoding(
             decoding,
-            [num_beams],
+            [] if num_beams is None else [num_beams],
             num_beam_groups=num_beam_groups,
             diversity_penalty=diversity_penalty,
             fidelity=fidelity,
@@ -99,3 +103,48 @@ def paraphrase(
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
             typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+
+
+@app.command()
+def rank(
+    model: Model,
+    sentences: Annotated[Path, typer.Argument(help="Text file with a sentence a line.")],
+    num_candidates: Annotated[int, typer.Option(min=1, help="Candidates of each sentence.")] = 40,
+    temperature: Annotated[str, typer.Option(help="A number, or uniform, for U(0, 1).")] = "uniform",
+    noise: Annotated[str, typer.Option(help="Weight of the noise: a number, or uniform.")] = "uniform",
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    shown: Annotated[int, typer.Option(min=1, help="Candidates that are printed.")] = 8,
+    output: Annotated[Path | None, typer.Option(help="JSON Lines file of all candidates.")] = None,
+) -> None:
+    """Write candidates of paraphrases without any example pair, the nearest first (Traynor 2018, table 4.3).
+
+    \b
+    hf-paraphrase rank runs/sarah-lm-paraphrase sentences.txt --output candidates.jsonl
+    hf-paraphrase rank runs/sarah-lm-paraphrase sentences.txt --temperature 0.5 --noise 0
+
+    The model is one that was trained with `objective: autoencode`. Candidates that are the sentence itself are marked.
+    """
+    from ..files import write_text
+    from ..generation.engine import load_paraphraser
+
+    texts, drawn = read_lines(sentences), (_parse_draw("temperature", temperature), _parse_draw("noise", noise))
+    check_ability(model, "embeds_sentences")
+    paraphraser, tokenizer = load_paraphraser(model)
+    groups = paraphraser.paraphrase(texts, tokenizer, num_candidates, *drawn, seed=seed)
+    for text, group in zip(texts, groups, strict=True):
+        typer.echo(f"\n       {text}")
+        for candidate in group[:shown]:
+            typer.echo(f"{candidate.distance:6.3f} {candidate.text}{' (copy)' if candidate.is_copy else ''}")
+    if output is not None:
+        rows = (
+            {"text": text, "candidates": [candidate._asdict() for candidate in group]}
+            for text, group in zip(texts, groups, strict=True)
+        )
+        write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def _parse_draw(option: str, value: str) -> float | Literal["uniform"]:
+    try:
+        return value if value == "uniform" else float(value)
+    except ValueError as error:
+        raise InputError(f"--{option} takes a number or uniform, got {value!r}") from error

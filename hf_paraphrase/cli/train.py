@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
 from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, TrainedCorpus, choose_corpus
 from .hub import push_trained
+from .options import ArgumentsCommand, check_matplotlib
 
 __all__ = ["app"]
 
 app = typer.Typer()
 
 
-class _TrainCommand(TyperCommand):
-    """Adds the recipe's fields to `--help`."""
+# A recipe of each task.
+TASK_RECIPES = {
+    "paraphrase": "residual-lstm-synthetic",
+    "edit": "fset-synthetic",
+    "match": "coupled-lstm-twitter-small",
+    "autoencode": "hierarchical-autoencoder-hotel-reviews-small",
+    "language_model": "sarah-lm-gutenberg-small",
+}
+
+
+class _TrainCommand(ArgumentsCommand):
+    """Adds the fields of `training.yaml` to `--help`: those of the recipe's task, or what all tasks have."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        from ..training.arguments import ParaphraseConfig
-
         super().format_help(ctx, formatter)
-        types = get_type_hints(ParaphraseConfig)
-        options = {parameter.name for parameter in self.params}
-        others = [field for field in fields(ParaphraseConfig) if field.name not in options]
-        with formatter.section("Fields of training.yaml (those of config.json and generation_config.json work too)"):
-            formatter.write_dl([(f"--{field.name}", _describe_field(field, types[field.name])) for field in others])
+        given, _, _ = self.make_parser(ctx).parse_args(list(ctx.obj))
+        if "recipe" in given:
+            from ..training.recipe import load_recipe
+
+            training = load_recipe(given["recipe"]).training
+            with formatter.section(f"Fields of training.yaml, `task: {training.task}`, as {given['recipe']} has them"):
+                formatter.write_dl(self._describe_fields(type(training), vars(training)))
+            return
+        from ..training.arguments import TrainingConfig
+
+        with formatter.section("Fields of training.yaml that all tasks have"):
+            formatter.write_dl(self._describe_fields(TrainingConfig, {}))
+        with formatter.section("Tasks, and how to see the fields of each, by a recipe of it"):
+            formatter.write_dl(
+                [(task, f"hf-paraphrase train --recipe {name} --help") for task, name in TASK_RECIPES.items()]
+            )
+
+    def _describe_fields(self, config: type, values: dict[str, Any]) -> list[tuple[str, str]]:
+        types, options = get_type_hints(config), {parameter.name for parameter in self.params}
+        return [
+            (f"--{field.name}", _describe_field(field, types[field.name], values))
+            for field in fields(config)
+            if field.name not in options
+        ]
 
 
-def _describe_field(field: Field, kind: Any) -> str:
-    default = field.default if field.default_factory is MISSING else field.default_factory()
+def _describe_field(field: Field, kind: Any, values: dict[str, Any]) -> str:
+    default = values.get(field.name, field.default if field.default_factory is MISSING else field.default_factory())
     notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
     notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
     return f"{field.metadata['help']}  [{'; '.join(notes)}]"
@@ -74,14 +100,11 @@ def train(
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
     hf-paraphrase train --recipe residual-lstm-quora-small --output-dir runs/mine \\
         --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
-    accelerate launch scripts/train_paraphraser.py --recipe residual-lstm-mscoco ...
+    accelerate launch scripts/train.py --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
 
-    Any field of the recipe can be overridden: --field value. A push that fails leaves the trained model as it is; the
-    command that it prints finishes it.
+    Any field of the recipe can be overridden: --field value; those of its config.json and generation_config.json too.
+    A push that fails leaves the trained model as it is; the command that it prints finishes it.
     """
-    from ..training.launch import start_processes
-
-    start_processes()
     from ..training.loop import train as run_training
     from ..training.recipe import load_recipe
 
@@ -119,10 +142,9 @@ def curves(
     hf-paraphrase curves runs/plain runs/residual --output curves.png
     hf-paraphrase curves runs/fine-tuned runs/from-scratch --fine-tuning --output curves.png
     """
+    check_matplotlib("curves")
     from ..training.curves import plot_learning_curves
 
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("curves needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
     if fine_tuning:
         from ..evaluation.language_models import plot_fine_tuning
 

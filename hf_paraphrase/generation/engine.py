@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tqdm.auto import tqdm
@@ -15,7 +15,6 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TextClassificationPipeline,
@@ -24,22 +23,37 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.decodings import find_decoding
-from ..models.outside_words import OpenTokenizer, decode_with_words
-from ..models.retrieved_pairs import choose
-from ..registration import architecture_of
+from ..models.encoded_inputs import encode_inputs
+from ..models.generation_request import GenerationRequest
+from ..models.outside_words import decode_with_words
+from ..models.sequence_scores import generate_with_scores
 from .selection import load_matching_pipeline
 
 __all__ = [
+    "GeneratedText",
     "compute_perplexity",
     "decode_with_unknown",
     "generate_candidates",
+    "generate_outputs",
     "generate_paraphrases",
     "generate_several",
     "load_pair_model",
     "load_paraphraser",
     "match_pairs",
 ]
+
+
+class GeneratedText(NamedTuple):
+    """An output of a model.
+
+    Args:
+        text: The output.
+        score: The logarithm of its probability over its length to the power of `length_penalty`, 1 by default; None
+            where it was not asked for, or the source has no words.
+    """
+
+    text: str
+    score: float | None = None
 
 
 def load_paraphraser(
@@ -110,26 +124,20 @@ def generate_candidates(
 ) -> list[list[str]]:
     """The outputs to choose from for each source, in their order, the chosen one first.
 
-    A source that is empty or white space gets empty outputs without asking the model.
-
     Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer.
-        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
-        batch_size: Sources at once.
-        pairs: For each source the pair to edit it by, for a model that does so.
-        num_candidates: Outputs to choose from, from a beam at least as wide.
+        num_candidates: Outputs to choose from, from a beam at least as wide; what is not named here is as in
+            `generate_outputs`.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
         generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
     """
     if select == "matcher":
         matcher = load_matching_pipeline(matcher)
-    several = generate_several(
-        model, tokenizer, sources, num_candidates or 1, batch_size=batch_size, pairs=pairs, **generate_kwargs
-    )
+    count = num_candidates or 1
+    several = generate_several(model, tokenizer, sources, count, batch_size=batch_size, pairs=pairs, **generate_kwargs)
     rows = [row for row, text in enumerate(sources) if text.strip()]
-    places = choose(select, [sources[row] for row in rows], [several[row] for row in rows], matcher)
+    request = GenerationRequest(num_candidates=count, select=select, matcher=matcher)
+    places = request.choose([sources[row] for row in rows], [several[row] for row in rows])
     for row, place in zip(rows, places, strict=True):
         several[row].insert(0, several[row].pop(place))
     return several
@@ -143,48 +151,65 @@ def generate_several(
     *,
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
-    decoding: str = "beam",
     keep_unknown: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
     """Several outputs for each source, the likeliest first; from a beam at least as wide.
 
     Args:
+        count: Outputs of each source; what is not named here is as in `generate_outputs`.
+        generate_kwargs: `decoding`, a name out of `models.decodings.DECODINGS`, and arguments of `model.generate`.
+    """
+    request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
+    outputs = generate_outputs(
+        model, tokenizer, sources, request, batch_size=batch_size, pairs=pairs, keep_unknown=keep_unknown
+    )
+    return [[output.text for output in group] for group in outputs]
+
+
+def generate_outputs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    request: GenerationRequest,
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    keep_unknown: bool = False,
+) -> list[list[GeneratedText]]:
+    """All outputs that a request asks for, for each source in their order, none of them chosen yet.
+
+    A source that is empty or white space gets empty outputs without asking the model.
+
+    Args:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
-        sources: Texts, as `generate_paraphrases` takes them.
-        count: Outputs of each.
+        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
+        request: What is asked; with `output_scores=True` among its parameters, scores too.
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
-        decoding: How: a name out of `models.decodings.DECODINGS`.
         keep_unknown: Whether the outputs keep the mark of unknown words.
-        generate_kwargs: Handed to `model.generate`.
     """
-    several = [[""] * count for _ in sources]
-    if count > 1:
-        beams = generate_kwargs.get("num_beams") or model.generation_config.num_beams or 1
-        generate_kwargs |= {"num_beams": max(count, beams), "num_return_sequences": count}
-    generate_kwargs["custom_generate"] = find_decoding(decoding)
+    generate_kwargs = request.generate_kwargs(model, tokenizer)
+    outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-    copies_words = architecture_of(model.config).copies_words(model.config)
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
-            inputs = _encode(tokenizer, [sources[row] for row in rows])
-            words = [{} for _ in rows]
-            if pairs is not None and copies_words:
-                encoded, words = _encode_pairs_openly(tokenizer, pairs, rows, model.config.vocab_size)
-                inputs.update(encoded)
-            else:
-                inputs.update(_encode_pairs(tokenizer, pairs, rows))
-            ids = iter(model.generate(**inputs.to(model.device), **generate_kwargs).tolist())
-            for row, known in zip(rows, words, strict=True):
-                several[row] = [
-                    decode_with_unknown(tokenizer, sequence)
-                    if keep_unknown
-                    else decode_with_words(tokenizer, sequence, known, skip_special_tokens=True).strip()
-                    for sequence in islice(ids, count)
-                ]
-    return several
+            inputs, words = encode_inputs(tokenizer, *_pick(rows, sources, pairs), model, _is_limited(tokenizer))
+            sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
+            texts = [
+                decode_with_unknown(tokenizer, ids)
+                if keep_unknown
+                else decode_with_words(tokenizer, ids, known, skip_special_tokens=True).strip()
+                for group, known in zip(sequences.unflatten(0, (len(rows), -1)).tolist(), words, strict=True)
+                for ids in group
+            ]
+            # An output without a token has no score.
+            scores = [None] * len(texts) if scores is None else [None if s != s else s for s in scores.tolist()]
+            written = map(GeneratedText, texts, scores)
+            for row in rows:
+                outputs[row] = list(islice(written, len(texts) // len(rows)))
+    return outputs
 
 
 def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
@@ -235,9 +260,11 @@ def compute_perplexity(
     total, tokens = 0.0, 0
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
-            inputs = _encode(tokenizer, [sources[row] for row in rows])
-            inputs.update(_encode_pairs(tokenizer, pairs, rows))
-            encoded = _encode(tokenizer, text_target=[targets[row] for row in rows])
+            inputs, _ = encode_inputs(tokenizer, *_pick(rows, sources, pairs), truncation=_is_limited(tokenizer))
+            (texts,) = _pick(rows, targets)
+            encoded = tokenizer(
+                text_target=texts, padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
+            )
             labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
             loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
             count = int((labels != -100).sum())
@@ -266,12 +293,12 @@ def match_pairs(
         Logits, `(pairs, num_labels)`.
     """
     logits = torch.empty(len(first), model.config.num_labels)
-    limited = tokenizer.model_max_length < LARGE_INTEGER
     joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
     with _inference(model):
         for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
-            pairs = ([texts[row] for row in rows] for texts in (first, second))
-            inputs = tokenizer(*pairs, padding=True, truncation=limited, return_tensors="pt")
+            inputs = tokenizer(
+                *_pick(rows, first, second), padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
+            )
             logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
     return logits
 
@@ -290,38 +317,12 @@ def _batches(
             progress.update(len(batch))
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, texts: list[str] | None = None, **kwargs: Any) -> BatchEncoding:
-    limited = tokenizer.model_max_length < LARGE_INTEGER
-    encoded = tokenizer(texts, padding=True, truncation=limited, return_tensors="pt", **kwargs)
-    return BatchEncoding({name: encoded[name] for name in ("input_ids", "attention_mask")})
+def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:
+    return [None if column is None else [column[row] for row in rows] for column in columns]
 
 
-def _encode_pairs(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]] | None, rows: list[int]
-) -> dict[str, torch.Tensor]:
-    if pairs is None:
-        return {}
-    inputs = {}
-    for side, name in enumerate(("retrieved_source", "retrieved_target")):
-        encoded = _encode(tokenizer, [pairs[row][side] for row in rows])
-        inputs |= {f"{name}_ids": encoded["input_ids"], f"{name}_mask": encoded["attention_mask"]}
-    return inputs
-
-
-def _encode_pairs_openly(
-    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]], rows: list[int], vocab_size: int
-) -> tuple[dict[str, torch.Tensor], list[dict[int, str]]]:
-    """As `_encode_pairs`, for a model that copies: with each pair's words outside the vocabulary."""
-    limited = tokenizer.model_max_length < LARGE_INTEGER
-    tokenizers = [OpenTokenizer(tokenizer, vocab_size) for _ in rows]
-    encoded = [
-        encode(pairs[row], truncation=limited)["input_ids"] for encode, row in zip(tokenizers, rows, strict=True)
-    ]
-    inputs = {}
-    for side, name in enumerate(("retrieved_source", "retrieved_target")):
-        padded = tokenizer.pad({"input_ids": [ids[side] for ids in encoded]}, return_tensors="pt")
-        inputs |= {f"{name}_ids": padded["input_ids"], f"{name}_mask": padded["attention_mask"]}
-    return inputs, [encode.words for encode in tokenizers]
+def _is_limited(tokenizer: PreTrainedTokenizerBase) -> bool:
+    return tokenizer.model_max_length < LARGE_INTEGER
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,7 @@ __all__ = ["PushError", "check_access", "push_to_hub"]
 logger = logging.getLogger(__name__)
 
 CARD_FILE = "README.md"
-ATTEMPTS = 5
+WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds, where the Hub asks for no others
 LONGEST_WAIT = 60.0
 Result = TypeVar("Result")
 
@@ -129,25 +130,26 @@ def _commit(
         api.create_branch(repo_id, branch=revision, exist_ok=True)
     state = api.repo_info(repo_id, revision=revision)
     there = {file.rfilename for file in state.siblings}
-    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, revision):
+    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, state.sha):
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
         files = {path: content for path, content in files.items() if path != CARD_FILE}
     stale = sorted(path for path in there - files.keys() if is_ours(path))
+    # Operations remember what was done with them: each attempt needs new ones.
+    additions = [CommitOperationAdd(path, content) for path, content in sorted(files.items())]
+    is_new_review = create_pr and review is None
+    with _failing_for_good():  # the client has retried by itself
+        api.preupload_lfs_files(repo_id, additions, revision=revision, create_pr=is_new_review)
     with warnings.catch_warnings():
         # A retriever's pairs are meant to be in a model's repository.
         warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
         commit = api.create_commit(
             repo_id,
-            # Operations remember what was done with them: each attempt needs new ones.
-            [
-                *(CommitOperationAdd(path, content) for path, content in sorted(files.items())),
-                *(CommitOperationDelete(path, is_folder=False) for path in stale),
-            ],
+            [*additions, *(CommitOperationDelete(path, is_folder=False) for path in stale)],
             commit_message=title,
             revision=revision,
             # Whoever commits meanwhile, a card for instance, makes this attempt fail and the next one look again.
             parent_commit=state.sha,
-            create_pr=create_pr and review is None,
+            create_pr=is_new_review,
         )
     return review.url if review else commit.pr_url or commit.commit_url
 
@@ -159,45 +161,48 @@ def _find_review(api: HfApi, repo_id: str, title: str) -> Discussion | None:
     return next((one for one in found if one.title == title), None)
 
 
-def _is_edited(api: HfApi, repo_id: str, revision: str | None) -> bool:
-    path = api.hf_hub_download(repo_id, CARD_FILE, revision=revision)
+def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
+    # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
+    path = api.hf_hub_download(repo_id, CARD_FILE, revision=commit)
     return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))
 
 
 def _retry(attempt: Callable[[], Result]) -> Result:
-    """Call until it succeeds, up to `ATTEMPTS` times, with doubling waits or those that the Hub asks for."""
-    for number in range(1, ATTEMPTS + 1):
-        try:
-            return attempt()
-        except (TransportError, LocalEntryNotFoundError, ConnectionError, RuntimeError) as error:
-            cause = _find_cause(error)
-            if not _is_transient(cause) or number == ATTEMPTS:
-                raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
-            wait = min(_requested_wait(cause) or 2.0 ** (number - 1), LONGEST_WAIT)
-            logger.warning("%s; attempt %d of %d in %.0f s", _describe(cause), number + 1, ATTEMPTS, wait)
-            time.sleep(wait)
-        except ValueError as error:  # metadata of the card that the Hub refuses
-            raise InputError(f"not pushed: {error}") from error
-    raise AssertionError("the last attempt returns or raises")
+    """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
+    with _failing_for_good():
+        for usual in WAITS:
+            try:
+                return attempt()
+            except TransportError as error:
+                wait = _wait_after(error, usual)
+                if wait is None:
+                    raise
+                logger.warning("%s; trying again in %.0f s", _describe(error), wait)
+                time.sleep(wait)
+        return attempt()
 
 
-def _find_cause(error: BaseException) -> BaseException:
-    """What the Hub's client wraps where a file's upload fails."""
-    while isinstance(error, RuntimeError) and error.__cause__ is not None:
-        error = error.__cause__
-    return error
+@contextmanager
+def _failing_for_good() -> Iterator[None]:
+    """Say in one line why the Hub's client has failed."""
+    try:
+        yield
+    except (TransportError, LocalEntryNotFoundError, RuntimeError) as error:
+        # Where a file's upload fails, the client wraps the reason.
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
+        raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
+    except ValueError as error:  # metadata of the card that the Hub refuses
+        raise InputError(f"not pushed: {error}") from error
 
 
-def _is_transient(error: BaseException) -> bool:
-    if isinstance(error, HfHubHTTPError):
-        # 412: somebody else's commit came between.
-        return error.response.status_code in (408, 412, 429) or error.response.status_code >= 500
-    return True
-
-
-def _requested_wait(error: BaseException) -> float | None:
-    wait = error.response.headers.get("Retry-After", "") if isinstance(error, HfHubHTTPError) else ""
-    return float(wait) if wait.isdigit() else None
+def _wait_after(error: TransportError, usual: float) -> float | None:
+    """Seconds to wait before another attempt; None where it would fail the same way."""
+    if not isinstance(error, HfHubHTTPError):
+        return usual
+    status, asked = error.response.status_code, error.response.headers.get("Retry-After", "")
+    if status < 500 and status not in (408, 412, 429):  # 412: somebody else's commit came between
+        return None
+    return min(float(asked), LONGEST_WAIT) if asked.isdigit() else usual
 
 
 def _describe(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from ..errors import InputError
+from ..files import open_text
 
 __all__ = ["ScoredTexts", "read_scored_texts"]
 
@@ -102,15 +103,12 @@ def _shared_sources(files: dict[str | os.PathLike, list[Row]]) -> list[str] | No
 
 def _read_rows(path: Path, field: str) -> list[Row]:
     """The rows of a file; in one of plain lines each is the one `field`."""
-    try:
-        # Spreadsheets put a mark before the first letter; `newline` keeps line ends that stand within a field or text.
-        with path.open(encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
-            if path.suffix in SEPARATORS:
-                rows = _read_columns(path, file)
-            else:
-                rows = [Row(number, {field: line.rstrip("\r\n")}) for number, line in enumerate(file, start=1)]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start + 1})") from None
+    # Spreadsheets put a mark before the first letter; `newline` keeps line ends that stand within a field or text.
+    with open_text(path, encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
+        if path.suffix in SEPARATORS:
+            rows = _read_columns(path, file)
+        else:
+            rows = [Row(number, {field: line.rstrip("\r\n")}) for number, line in enumerate(file, start=1)]
     if not rows:
         raise InputError(f"{path} is empty")
     if path.suffix in JSON_LINES:

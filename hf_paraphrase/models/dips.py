@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
@@ -133,7 +134,10 @@ class SubmodularSearch:
         beams, words = (places // vocab_size).unsqueeze(2), places % vocab_size
         candidates = torch.cat((written.take_along_dim(beams, dim=1), words.unsqueeze(2)), dim=2)
         is_end = torch.isin(words, self.frame.ends)
-        objective = SubmodularObjective(candidates, ~is_end & (log_probs > DEAD), self.source, self.fidelity)
+        # Words that a model copies from outside its vocabulary have no embedding: they are close to none.
+        closeness = nn.functional.pad(self.source.closeness, (0, vocab_size - self.source.closeness.shape[1]))
+        source = self.source._replace(closeness=closeness)
+        objective = SubmodularObjective(candidates, ~is_end & (log_probs > DEAD), source, self.fidelity)
         is_likeliest = torch.arange(width, device=words.device) < num_beams
         kept = choose_set(objective, num_beams) | (is_end & is_likeliest & (log_probs > DEAD))
         chosen = torch.full_like(accumulated_log_probs, -torch.inf)

@@ -78,14 +78,14 @@ class EditProvider(nn.Module):
     def _encode_targets(self, target: Tokens) -> torch.Tensor:
         states, mask = self._start(target)
         for layer in self.target_encoder:
-            states, _ = layer(states, mask)
+            states = layer(states, mask)
         return zero_padding(states, target.mask)
 
     def _encode_edits(self, source: Tokens, target: Tokens) -> torch.Tensor:
         states, mask = self._start(source)
         memory = Memory(target.states, target.states, additive_mask(target.mask, target.states.dtype))
         for layer in self.edit_encoder:
-            states, _ = layer(states, mask, [memory])
+            states = layer(states, mask, [memory])
         return zero_padding(torch.tanh(self.micro_edit(states)), source.mask)
 
     def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:

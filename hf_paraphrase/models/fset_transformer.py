@@ -75,7 +75,7 @@ class MultiHeadAttention(nn.Module):
         keys: torch.Tensor,
         values: torch.Tensor,
         mask: torch.Tensor | None,
-        output_attentions: bool = False,
+        output_attentions: bool | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Attend from every query.
 
@@ -153,8 +153,8 @@ class FsetLayer(GradientCheckpointingLayer):
         mask: torch.Tensor | None = None,
         memories: Sequence[Memory] = (),
         past_key_values: EncoderDecoderCache | None = None,
-        output_attentions: bool = False,
-    ) -> tuple[torch.Tensor, tuple[torch.Tensor | None, ...]]:
+        output_attentions: bool | None = None,
+    ) -> torch.Tensor:
         """Run the layer.
 
         Args:
@@ -163,24 +163,19 @@ class FsetLayer(GradientCheckpointingLayer):
             memories: As many as `memory_sizes`.
             past_key_values: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
                 has an entry for each memory of each layer.
-            output_attentions: Return the weights too.
-
-        Returns:
-            The states, and the weights of the self-attention and those over each memory, Nones unless asked for.
+            output_attentions: Compute the weights, for `capture_outputs` to collect.
         """
         keys, values = self.self_attention.project(states, states)
         if past_key_values is not None:
             keys, values = past_key_values.self_attention_cache.update(keys, values, self.index)
-        outputs, weights = self.self_attention(states, keys, values, mask, output_attentions)
+        outputs, _ = self.self_attention(states, keys, values, mask, output_attentions)
         states = self._add(0, states, outputs)
-        all_weights = [weights]
         for number, (attention, memory) in enumerate(zip(self.memory_attentions, memories, strict=True)):
             slot = self.index * len(memories) + number
             keys, values = project_once(attention, memory, past_key_values, slot)
-            outputs, weights = attention(states, keys, values, memory.mask, output_attentions)
+            outputs, _ = attention(states, keys, values, memory.mask, output_attentions)
             states = self._add(number + 1, states, outputs)
-            all_weights.append(weights)
-        return self._add(-1, states, self.feed_forward(states)), tuple(all_weights)
+        return self._add(-1, states, self.feed_forward(states))
 
     def _add(self, number: int, states: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
         return self.norms[number](states + self.dropout(outputs))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Ragged", "find_words"]
+__all__ = ["Ragged", "Words", "at_symbols", "find_words", "spellings"]
 
 
 @dataclass(frozen=True)
@@ -108,3 +108,28 @@ def find_words(ids: torch.LongTensor, real: torch.BoolTensor, stop_token_id: int
     per_row = torch.bincount(rows[starts], minlength=len(real))
     sentences = Ragged.of(per_row.cumsum(0) - per_row, per_row)
     return Words(real, ids, closes, word, starts, characters, sentences)
+
+
+def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Put values `(items, width)` where the symbols `items` stand: `(batch, length, width)`, zero elsewhere."""
+    flat = words.real.flatten().nonzero().squeeze(1)[items]
+    batch_size, length = words.real.shape
+    spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put_((flat,), values)
+    return spread.view(batch_size, length, values.shape[-1])
+
+
+@torch.compiler.disable
+def spellings(symbols: torch.LongTensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
+    """Find words that are spelled alike.
+
+    Args:
+        symbols: Flat symbols.
+        words: The characters of each word.
+
+    Returns:
+        One word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`.
+    """
+    padded = words.pad(symbols[words.items].unsqueeze(1) + 1).squeeze(-1)
+    kinds, kind = padded.unique(dim=0, return_inverse=True)
+    numbers = torch.arange(words.count, device=symbols.device)
+    return numbers.new_zeros(len(kinds)).scatter(0, kind, numbers), kind

@@ -1,29 +1,41 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
+from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
+from transformers.utils import can_return_tuple
 
 from .portable import PortableModel
 from .precision import at_least_single
 from .token_ids import shift_tokens_right
 
-__all__ = ["LanguageModelHeadMixin", "language_model_loss"]
+__all__ = ["LanguageModelHeadMixin", "language_model_loss", "scored"]
 
 
 class LanguageModelHeadMixin(PortableModel):
     """What encoder-decoders with a softmax over the vocabulary share; before `PreTrainedModel`.
 
-    The class that it is mixed into has the encoder-decoder in `model` and the output layer in `lm_head`.
+    The class that it is mixed into has the encoder-decoder in `model`, the output layer in `lm_head`, and a `forward`
+    that `scored` made of the encoder-decoder's.
     """
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
+    output_class: type[Seq2SeqLMOutput] = Seq2SeqLMOutput
+    # The loss is a mean over one batch, also where `Trainer` accumulates gradients over several.
+    accepts_loss_kwargs = False
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
+    def score(self, outputs: Seq2SeqModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
+        """Compute the logits and, of labels, the loss; with further fields of the output, if a family has them.
+
+        Args:
+            outputs: The encoder-decoder's.
+            labels: `(batch, target_length)`, -100 where there is none.
+        """
+        logits = self.lm_head(outputs.last_hidden_state)
+        return {"loss": language_model_loss(logits, labels), "logits": logits}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does.
@@ -57,6 +69,45 @@ class LanguageModelHeadMixin(PortableModel):
         if decoder_attention_mask is None:
             decoder_attention_mask = (labels != -100).cummax(dim=1).values
         return self.prepare_decoder_input_ids_from_labels(labels), decoder_attention_mask
+
+
+def scored(body_forward: Callable[..., Seq2SeqModelOutput]) -> Callable[..., Seq2SeqLMOutput]:
+    """Make the `forward` of a model with an output layer of its encoder-decoder's: the same arguments, and `labels`.
+
+    The signature names all of them, since `Trainer`, `torch.export` and others look there. From the third on, they are
+    given by name.
+    """
+
+    @can_return_tuple
+    def forward(self, input_ids=None, attention_mask=None, *, labels=None, **kwargs):
+        """Score every next token; the arguments are those of the encoder-decoder's `forward`, and `labels`.
+
+        Args:
+            labels: Target tokens `(batch, target_length)`, -100 where there is none. The decoder's inputs are made
+                from them, shifted to the right, unless they are given.
+
+        Returns:
+            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
+            `(batch, target_length, vocab_size)`; and what was asked for. A family whose `score` differs says so there.
+        """
+        if labels is not None:
+            kwargs["use_cache"] = False
+            if kwargs.get("decoder_input_ids") is None and kwargs.get("decoder_inputs_embeds") is None:
+                mask = kwargs.get("decoder_attention_mask")
+                kwargs["decoder_input_ids"], kwargs["decoder_attention_mask"] = self.read_labels(labels, mask)
+        outputs = self.model(input_ids=input_ids, attention_mask=attention_mask, **kwargs, return_dict=True)
+        names = self.output_class.__dataclass_fields__
+        shared = {name: value for name, value in outputs.items() if name in names}
+        return self.output_class(**self.score(outputs, labels), **shared)
+
+    signature, named = inspect.signature(body_forward), inspect.Parameter.KEYWORD_ONLY
+    labels = inspect.Parameter("labels", named, default=None, annotation="torch.LongTensor | None")
+    model, input_ids, attention_mask, *others, flags = signature.parameters.values()
+    others = [parameter.replace(kind=named) for parameter in others]
+    forward.__signature__ = signature.replace(
+        parameters=[model, input_ids, attention_mask, *others, labels, flags], return_annotation="Seq2SeqLMOutput"
+    )
+    return forward
 
 
 def language_model_loss(logits: torch.FloatTensor, labels: torch.LongTensor | None) -> torch.FloatTensor | None:

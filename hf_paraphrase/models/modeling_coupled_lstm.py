@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_coupled_lstm import CoupledLstmConfig
 from .coupled_lstm_grid import DIRECTIONS, GridOrder
@@ -90,7 +92,7 @@ class LooseCell(nn.Module):
         return [self.recurrent[0].weight, self.recurrent[-1].weight]
 
 
-class CoupledLstmBlock(nn.Module):
+class CoupledLstmBlock(GradientCheckpointingLayer):
     """Coupled LSTMs in all directions, and the sum of their hidden states (Liu et al. 2016, section 4.2).
 
     Args:
@@ -111,6 +113,7 @@ class CoupledLstmBlock(nn.Module):
         y: torch.Tensor,
         orders: list[GridOrder] | list[ScanOrder],
         features: torch.Tensor | None = None,
+        is_pair: torch.BoolTensor | None = None,
     ) -> torch.Tensor:
         """Run the block over a batch of grids.
 
@@ -120,35 +123,32 @@ class CoupledLstmBlock(nn.Module):
             y: Words of Y, `(batch, 1, m, embedding_size)`; above the first block, the same as `x`.
             orders: For each cell, the order of its directions.
             features: In the first block, those of `match_features`, if the configuration has them.
+            is_pair: Where two words meet, `(batch, n, m, 1)`; everywhere by default.
 
         Returns:
-            h summed over the directions, `(batch, n, m, grid_size)`.
+            h summed over the directions, `(batch, n, m, grid_size)`, zero where no words meet.
         """
         run = scan_coupled_lstm if is_traced() else coupled_lstm
         grids = [
             run(cell.project(x, y), cell.weights, order, self.coupling, features)
             for cell, order in zip(self.cells, orders, strict=True)
         ]
-        return grids[0] if len(grids) == 1 else torch.stack(grids).sum(0)
+        grid = grids[0] if len(grids) == 1 else torch.stack(grids).sum(0)
+        return grid if is_pair is None else torch.where(is_pair, grid, 0)
 
 
 class CoupledLstmModel(CoupledLstmPreTrainedModel):
     """Stacked blocks of coupled LSTMs over two sentences, and dynamic pooling (Liu et al. 2016, section 4)."""
 
+    _can_record_outputs = {"hidden_states": OutputRecorder(CoupledLstmBlock, capture_initial_hidden_state=False)}
+
     def __init__(self, config: CoupledLstmConfig):
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.blocks = nn.ModuleList(CoupledLstmBlock(config, is_first=not k) for k in range(config.num_blocks))
-        self.gradient_checkpointing = False
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embed_tokens = value
-
-    @can_return_tuple
+    @capture_outputs
     def forward(
         self,
         input_ids: torch.LongTensor,
@@ -178,18 +178,12 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         lower = words[0].unsqueeze(2), words[1].unsqueeze(1)
         features = match_features(x, y, *words, self.config.unk_token_id) if self.config.match_features else None
         is_pair = (x.mask.unsqueeze(2) & y.mask.unsqueeze(1)).unsqueeze(-1)
-        orders, grids = self._make_orders(x, y), []
+        orders = self._make_orders(x, y)
         for block in self.blocks:
-            if self.gradient_checkpointing and self.training:
-                grid = self._gradient_checkpointing_func(block.__call__, *lower, orders, features)
-            else:
-                grid = block(*lower, orders, features)
-            grids.append(torch.where(is_pair, grid, 0))
-            lower, features = (grids[-1], grids[-1]), None
+            grid = block(*lower, orders, features, is_pair)
+            lower, features = (grid, grid), None
         return BaseModelOutputWithPooling(
-            last_hidden_state=grids[-1],
-            pooler_output=pool(grids[-1], x.lengths, y.lengths, self.config.pooling_size),
-            hidden_states=tuple(grids) if output_hidden_states else None,
+            last_hidden_state=grid, pooler_output=pool(grid, x.lengths, y.lengths, self.config.pooling_size)
         )
 
     def _make_orders(self, x: PairSide, y: PairSide) -> list[GridOrder] | list[ScanOrder]:
@@ -211,12 +205,6 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
         p, q = config.pooling_size
         self.head = MatchingHead(p * q * config.grid_size, config)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.model.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.model.set_input_embeddings(value)
 
     @can_return_tuple
     def forward(
@@ -241,12 +229,12 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
             asked for.
         """
         outputs = self.model(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            pair_input_ids,
-            pair_attention_mask,
-            output_hidden_states,
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            token_type_ids=token_type_ids,
+            pair_input_ids=pair_input_ids,
+            pair_attention_mask=pair_attention_mask,
+            output_hidden_states=output_hidden_states,
             return_dict=True,
         )
         logits = self.head(outputs.pooler_output)

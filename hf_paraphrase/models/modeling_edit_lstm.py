@@ -7,26 +7,29 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationMixin
-from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
-from transformers.utils import can_return_tuple
+from transformers.modeling_outputs import (
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .configuration_edit_lstm import EditLstmConfig
 from .edit_lstm_copy_mechanism import Copying, CopyMechanism, CopyMemory, add_copied_words, copying_loss
 from .edit_lstm_edit_vector import EditVector, EmbeddedSentences
-from .language_model_head import LanguageModelHeadMixin, language_model_loss
+from .language_model_head import scored
 from .modeling_residual_lstm import (
     ResidualLstmDecoder,
-    ResidualLstmDecoderOutput,
     ResidualLstmEncoder,
     ResidualLstmEncoderOutput,
+    ResidualLstmForConditionalGeneration,
     ResidualLstmModel,
     ResidualLstmPreTrainedModel,
 )
 from .recurrent import RecurrentCache
 from .scan import is_traced
 from .token_ids import embed
-from .vocabulary import VocabularyProjection
 
 __all__ = ["EditLstmForConditionalGeneration", "EditLstmModel", "EditLstmPreTrainedModel"]
 
@@ -59,7 +62,7 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
 
 
 @dataclass
-class EditLstmDecoderOutput(ResidualLstmDecoderOutput):
+class EditLstmDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
     """Decoder outputs, with what the copy mechanism decided, where there is one."""
 
     copying: Copying | None = None
@@ -96,10 +99,8 @@ class EditLstmPreTrainedModel(ResidualLstmPreTrainedModel):
     config_class = EditLstmConfig
 
 
-class EditLstmEncoder(ResidualLstmEncoder):
+class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
     """All that is computed once a sequence: the states of x, and the edit vector of (p, q) or the states of both."""
-
-    config_class = EditLstmConfig
 
     def __init__(self, config: EditLstmConfig):
         super().__init__(config)
@@ -176,10 +177,8 @@ class EditLstmEncoder(ResidualLstmEncoder):
         }
 
 
-class EditLstmDecoder(ResidualLstmDecoder):
+class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
     """The residual LSTM's decoder, with the edit vector joined to each input, or with a copy mechanism on top."""
-
-    config_class = EditLstmConfig
 
     def __init__(self, config: EditLstmConfig):
         super().__init__(config)
@@ -201,9 +200,7 @@ class EditLstmDecoder(ResidualLstmDecoder):
         encoder_outputs: EditLstmEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
         past_key_values: RecurrentCache | None = None,
-        use_cache: bool = True,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> EditLstmDecoderOutput:
         cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
         if self.copy is None:
@@ -211,14 +208,12 @@ class EditLstmDecoder(ResidualLstmDecoder):
             inputs_embeds = torch.cat((inputs_embeds, vector), dim=-1)
         outputs = super().forward(
             inputs_embeds,
-            attention_mask,
-            encoder_outputs,
-            encoder_attention_mask,
-            cache,
-            use_cache,
-            output_hidden_states,
-            output_attentions,
+            attention_mask=attention_mask,
+            encoder_outputs=encoder_outputs,
+            encoder_attention_mask=encoder_attention_mask,
+            past_key_values=cache,
             return_dict=True,
+            **kwargs,
         )
         outputs = EditLstmDecoderOutput(**outputs)
         if self.copy is not None:
@@ -233,7 +228,7 @@ class EditLstmDecoder(ResidualLstmDecoder):
         return outputs
 
 
-class EditLstmModel(ResidualLstmModel):
+class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
     """The two retrieval baselines of Kazemnejad et al. 2020, section 4.2, without the output layer.
 
     Without `copy` the decoder's input at every step is its word's embedding joined with the edit vector of (p, q);
@@ -247,8 +242,9 @@ class EditLstmModel(ResidualLstmModel):
     and `generate()` returns them where it copied them. The pipeline does so by itself.
     """
 
-    config_class = EditLstmConfig
     encoder_class, decoder_class = EditLstmEncoder, EditLstmDecoder
+    encoder_output_class, encoder_output_reason = EditLstmEncoderOutput, "it carries the pair"
+    output_class = EditLstmModelOutput
 
     @can_return_tuple
     def forward(
@@ -264,8 +260,7 @@ class EditLstmModel(ResidualLstmModel):
         encoder_outputs: EditLstmEncoderOutput | None = None,
         past_key_values: RecurrentCache | None = None,
         use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> EditLstmModelOutput:
         """Encode x and the pair unless `encoder_outputs` are given, and run the decoder over its inputs.
 
@@ -283,8 +278,8 @@ class EditLstmModel(ResidualLstmModel):
             encoder_outputs: What the encoder returned for these inputs.
             past_key_values: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
-            output_hidden_states: Return the embeddings of x, the decoder's inputs and every layer's output.
-            output_attentions: Return the weights over x as `cross_attentions`.
+            kwargs: `output_hidden_states` to return the embeddings of x, the decoder's inputs and every layer's
+                output; `output_attentions` to return the weights over x as `cross_attentions`.
 
         Returns:
             `last_hidden_state` of shape `(batch, target_length, hidden_size)`, the edit vector or what is copied, and
@@ -293,19 +288,16 @@ class EditLstmModel(ResidualLstmModel):
         Raises:
             ValueError: An id is not in the vocabulary, or an input is missing.
         """
-        if encoder_outputs is None:
-            encoder_outputs = self.encoder(
-                input_ids,
-                attention_mask,
-                retrieved_source_ids,
-                retrieved_source_mask,
-                retrieved_target_ids,
-                retrieved_target_mask,
-                output_hidden_states=output_hidden_states,
-                return_dict=True,
-            )
-        elif not isinstance(encoder_outputs, EditLstmEncoderOutput):
-            raise ValueError("`encoder_outputs` must be what this model's encoder returned: it carries the pair")
+        encoder_outputs = self.encode(
+            encoder_outputs,
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            retrieved_source_ids=retrieved_source_ids,
+            retrieved_source_mask=retrieved_source_mask,
+            retrieved_target_ids=retrieved_target_ids,
+            retrieved_target_mask=retrieved_target_mask,
+            **kwargs,
+        )
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
         known = decoder_input_ids
@@ -320,105 +312,40 @@ class EditLstmModel(ResidualLstmModel):
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
             return_dict=True,
+            **kwargs,
         )
-        return EditLstmModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.hidden_states,
-            cross_attentions=outputs.attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            edit_vector=encoder_outputs.edit_vector,
-            copying=outputs.copying,
+        return self.join_outputs(
+            encoder_outputs, outputs, edit_vector=encoder_outputs.edit_vector, copying=outputs.copying
         )
 
 
-class EditLstmForConditionalGeneration(LanguageModelHeadMixin, EditLstmPreTrainedModel, GenerationMixin):
+class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForConditionalGeneration):
     """A retrieval baseline with its output layer, for training and `generate()`, which takes the retrieved pairs too.
 
     With `copy` its scores are log-probabilities, of the vocabulary's words and behind them of the words outside it
-    that the batch's pairs have; `compute_transition_scores` counts with `vocab_size` words, so it goes without those.
+    that the batch's pairs have, thus `logits` as many wider; `compute_transition_scores` counts with `vocab_size`
+    words, so it goes without those.
     """
 
-    def __init__(self, config: EditLstmConfig):
-        super().__init__(config)
-        self.model = EditLstmModel(config)
-        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
-        table = "encoder" if config.share_embeddings else "decoder"
-        self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
-        self.post_init()
+    model_class, output_class = EditLstmModel, EditLstmSeq2SeqLMOutput
+    forward = scored(EditLstmModel.forward)
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: EditLstmEncoderOutput | None = None,
-        past_key_values: RecurrentCache | None = None,
-        labels: torch.LongTensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-    ) -> EditLstmSeq2SeqLMOutput:
-        """Score every next word; the arguments are those of `EditLstmModel.forward`, and `labels`.
+    def score(self, outputs: EditLstmModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
+        """Compute what the base class does and, with `copy`, `copy_weights`.
 
-        Args:
-            labels: Target words `(batch, target_length)`, -100 where there is none. The decoder's inputs are made from
-                them, shifted to the right, unless they are given.
-
-        Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
-            `(batch, target_length, vocab_size)`, with `copy` and words outside the vocabulary as many wider; and what
-            was asked for. In training, a model that copies leaves the logits of labels out, which take as long as
-            all the rest of its output layer.
+        In training, a model that copies leaves the logits of labels out, which take as long as all the rest of its
+        output layer.
         """
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None:
-                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
-        outputs = self.model(
-            input_ids,
-            attention_mask,
-            retrieved_source_ids,
-            retrieved_source_mask,
-            retrieved_target_ids,
-            retrieved_target_mask,
-            decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs,
-            past_key_values,
-            use_cache,
-            output_hidden_states,
-            output_attentions,
-            return_dict=True,
-        )
-        logits = self.lm_head(outputs.last_hidden_state)
         if outputs.copying is None:
-            loss = language_model_loss(logits, labels)
-        else:
-            loss = None if labels is None else copying_loss(logits, outputs.copying, labels)
-            is_loss_enough = self.training and labels is not None
-            logits = None if is_loss_enough else add_copied_words(logits, outputs.copying).to(self.dtype)
-        return EditLstmSeq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-            edit_vector=outputs.edit_vector,
-            copy_weights=None if outputs.copying is None else outputs.copying.weights,
-        )
+            return super().score(outputs, labels)
+        logits = self.lm_head(outputs.last_hidden_state)
+        is_loss_enough = self.training and labels is not None
+        return {
+            "loss": None if labels is None else copying_loss(logits, outputs.copying, labels),
+            "logits": None if is_loss_enough else add_copied_words(logits, outputs.copying).to(self.dtype),
+            "copy_weights": outputs.copying.weights,
+        }
 
 
 def _join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,13 +7,29 @@ import torch
 from torch import nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from transformers.utils import can_return_tuple
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_fset import FsetConfig
+from .encoder_decoder import EncoderDecoder
 from .fset_edit_provider import EditProvider, Tokens
-from .fset_transformer import FsetLayer, Memory, additive_mask, causal_mask, position_states, zero_padding
-from .language_model_head import LanguageModelHeadMixin, language_model_loss
+from .fset_transformer import (
+    FsetLayer,
+    Memory,
+    MultiHeadAttention,
+    additive_mask,
+    causal_mask,
+    position_states,
+    zero_padding,
+)
+from .language_model_head import LanguageModelHeadMixin, scored
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
@@ -38,15 +54,6 @@ class FsetEncoderOutput(BaseModelOutput):
     micro_edit_vectors: torch.FloatTensor | None = None
     retrieved_states: torch.FloatTensor | None = None
     retrieved_mask: torch.Tensor | None = None
-
-
-@dataclass
-class FsetDecoderOutput(BaseModelOutput):
-    """Decoder outputs; `cross_attentions` are over x, `retrieved_attentions` over p."""
-
-    past_key_values: EncoderDecoderCache | None = None
-    cross_attentions: tuple[torch.FloatTensor, ...] | None = None
-    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
 
 
 @dataclass
@@ -101,6 +108,12 @@ class FsetPreTrainedModel(PreTrainedModel):
 class FsetEncoder(FsetPreTrainedModel):
     """All that is computed once a sequence: the Edit Performer's encoder over x, and the Edit Provider."""
 
+    # Not of the Edit Provider, which is made of such layers too.
+    _can_record_outputs = {
+        "hidden_states": OutputRecorder(FsetLayer, layer_name="layers"),
+        "attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="layers"),
+    }
+
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
@@ -109,7 +122,8 @@ class FsetEncoder(FsetPreTrainedModel):
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
 
-    @can_return_tuple
+    # `hidden_states[-1]` is what the last layer returned; `last_hidden_state` is zero at padding.
+    @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
         input_ids: torch.LongTensor | None = None,
@@ -131,19 +145,14 @@ class FsetEncoder(FsetPreTrainedModel):
         edits = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)
-        all_states, all_weights = [states], []
         for layer in self.layers:
-            states, (weights,) = layer(states, mask, output_attentions=bool(output_attentions))
-            all_states.append(states)
-            all_weights.append(weights)
+            states = layer(states, mask, output_attentions=output_attentions)
         return FsetEncoderOutput(
             last_hidden_state=zero_padding(states, attention_mask),
             edit_vector=edits.vector,
             micro_edit_vectors=edits.micro,
             retrieved_states=edits.positions,
             retrieved_mask=p.mask,
-            hidden_states=tuple(all_states) if output_hidden_states else None,
-            attentions=tuple(all_weights) if output_attentions else None,
         )
 
     def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> Tokens:
@@ -161,6 +170,13 @@ class FsetEncoder(FsetPreTrainedModel):
 class FsetDecoder(FsetPreTrainedModel):
     """The Edit Performer's decoder: in each layer, after self-attention, it attends to x and to the micro edits."""
 
+    # `cross_attentions` has both of a layer, one behind the other.
+    _can_record_outputs = {
+        "hidden_states": FsetLayer,
+        "attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="self_attention"),
+        "cross_attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="memory_attentions"),
+    }
+
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         size = config.hidden_size
@@ -174,7 +190,7 @@ class FsetDecoder(FsetPreTrainedModel):
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
 
-    @can_return_tuple
+    @capture_outputs
     def forward(
         self,
         inputs_embeds: torch.FloatTensor,
@@ -185,7 +201,7 @@ class FsetDecoder(FsetPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> FsetDecoderOutput:
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
         if use_cache and past_key_values is None:
             past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
@@ -196,21 +212,12 @@ class FsetDecoder(FsetPreTrainedModel):
         mask = causal_mask(attention_mask, states.shape[1], past, states)
         states = self.dropout(states + position_states(attention_mask, states, past))
         memories = self._make_memories(encoder_outputs, encoder_attention_mask)
-        all_states, all_weights = [states], []
         for layer in self.layers:
-            states, weights = layer(
-                states, mask, memories, past_key_values=past_key_values, output_attentions=bool(output_attentions)
+            states = layer(
+                states, mask, memories, past_key_values=past_key_values, output_attentions=output_attentions
             )
-            all_states.append(states)
-            all_weights.append(weights)
-        own_weights, source_weights, *retrieved_weights = zip(*all_weights, strict=True)
-        return FsetDecoderOutput(
-            last_hidden_state=states,
-            past_key_values=past_key_values if use_cache else None,
-            hidden_states=tuple(all_states) if output_hidden_states else None,
-            attentions=own_weights if output_attentions else None,
-            cross_attentions=source_weights if output_attentions else None,
-            retrieved_attentions=retrieved_weights[0] if output_attentions and retrieved_weights else None,
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=states, past_key_values=past_key_values if use_cache else None
         )
 
     def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: torch.Tensor | None) -> Sequence[Memory]:
@@ -224,7 +231,7 @@ class FsetDecoder(FsetPreTrainedModel):
         return memories
 
 
-class FsetModel(FsetPreTrainedModel):
+class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     """The Editor of Kazemnejad et al. 2020, section 3.2, without the output layer.
 
     The encoder reads x and, in the Edit Provider, the retrieved pair (p, q); the decoder joins z to each of its input
@@ -233,17 +240,14 @@ class FsetModel(FsetPreTrainedModel):
     without bias brings the joined token and z back to the layers' width; positions are sines and cosines.
     """
 
+    encoder_output_class, encoder_output_reason = FsetEncoderOutput, "it carries the edits"
+    output_class = FsetModelOutput
+
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.encoder = FsetEncoder(config)
         self.decoder = FsetDecoder(config)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embed_tokens = value
 
     @can_return_tuple
     def forward(
@@ -260,8 +264,7 @@ class FsetModel(FsetPreTrainedModel):
         past_key_values: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         output_edits: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> FsetModelOutput:
         """Encode x and the pair unless `encoder_outputs` are given, and run the decoder over its inputs.
 
@@ -280,8 +283,8 @@ class FsetModel(FsetPreTrainedModel):
             past_key_values: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             output_edits: Return `edit_vector` (z) and `micro_edit_vectors` (M).
-            output_hidden_states: Return the embeddings and every layer's output of encoder and decoder.
-            output_attentions: Return all weights: those over x as `cross_attentions`, those over p as
+            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
+                `output_attentions` to return all weights: those over x as `cross_attentions`, those over p as
                 `retrieved_attentions`.
 
         Returns:
@@ -290,20 +293,16 @@ class FsetModel(FsetPreTrainedModel):
         Raises:
             ValueError: An id is not in the vocabulary, or an input is missing.
         """
-        if encoder_outputs is None:
-            encoder_outputs = self.encoder(
-                input_ids,
-                attention_mask,
-                retrieved_source_ids,
-                retrieved_source_mask,
-                retrieved_target_ids,
-                retrieved_target_mask,
-                output_hidden_states=output_hidden_states,
-                output_attentions=output_attentions,
-                return_dict=True,
-            )
-        elif not isinstance(encoder_outputs, FsetEncoderOutput):
-            raise ValueError("`encoder_outputs` must be what this model's encoder returned: it carries the edits")
+        encoder_outputs = self.encode(
+            encoder_outputs,
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            retrieved_source_ids=retrieved_source_ids,
+            retrieved_source_mask=retrieved_source_mask,
+            retrieved_target_ids=retrieved_target_ids,
+            retrieved_target_mask=retrieved_target_mask,
+            **kwargs,
+        )
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
         outputs = self.decoder(
@@ -313,23 +312,15 @@ class FsetModel(FsetPreTrainedModel):
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
             return_dict=True,
+            **kwargs,
         )
-        return FsetModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.hidden_states,
-            decoder_attentions=outputs.attentions,
-            cross_attentions=outputs.cross_attentions,
-            retrieved_attentions=outputs.retrieved_attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            encoder_attentions=encoder_outputs.attentions,
-            edit_vector=encoder_outputs.edit_vector if output_edits else None,
-            micro_edit_vectors=encoder_outputs.micro_edit_vectors if output_edits else None,
-        )
+        names = ("edit_vector", "micro_edit_vectors") if output_edits else ()
+        edits = {name: getattr(encoder_outputs, name) for name in names}
+        if outputs.cross_attentions is not None and self.config.use_micro_edits:
+            edits["retrieved_attentions"] = outputs.cross_attentions[1::2]
+            outputs.cross_attentions = outputs.cross_attentions[::2]
+        return self.join_outputs(encoder_outputs, outputs, **edits)
 
 
 class FsetForConditionalGeneration(LanguageModelHeadMixin, FsetPreTrainedModel, GenerationMixin):
@@ -342,75 +333,11 @@ class FsetForConditionalGeneration(LanguageModelHeadMixin, FsetPreTrainedModel, 
     """
 
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
+    output_class = FsetSeq2SeqLMOutput
+    forward = scored(FsetModel.forward)
 
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.model = FsetModel(config)
         self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: FsetEncoderOutput | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
-        labels: torch.LongTensor | None = None,
-        use_cache: bool | None = None,
-        output_edits: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-    ) -> FsetSeq2SeqLMOutput:
-        """Score every next word; the arguments are those of `FsetModel.forward`, and `labels`.
-
-        Args:
-            labels: Target words `(batch, target_length)`, -100 where there is none. The decoder's inputs are made from
-                them, shifted to the right, unless they are given.
-
-        Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
-            `(batch, target_length, vocab_size)`; and what was asked for.
-        """
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None:
-                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
-        outputs = self.model(
-            input_ids,
-            attention_mask,
-            retrieved_source_ids,
-            retrieved_source_mask,
-            retrieved_target_ids,
-            retrieved_target_mask,
-            decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs,
-            past_key_values,
-            use_cache,
-            output_edits,
-            output_hidden_states,
-            output_attentions,
-            return_dict=True,
-        )
-        logits = self.lm_head(outputs.last_hidden_state)
-        return FsetSeq2SeqLMOutput(
-            loss=language_model_loss(logits, labels),
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            decoder_attentions=outputs.decoder_attentions,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-            encoder_attentions=outputs.encoder_attentions,
-            edit_vector=outputs.edit_vector,
-            micro_edit_vectors=outputs.micro_edit_vectors,
-            retrieved_attentions=outputs.retrieved_attentions,
-        )

@@ -6,19 +6,29 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationMixin, LogitsProcessorList
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from transformers.utils import can_return_tuple
+from transformers import LogitsProcessorList
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
+from .hierarchical_autoencoder_decoder_run import DecoderRun
 from .hierarchical_autoencoder_sentences import SentenceLayout, find_sentences, packed_order, reverse
+from .hierarchical_autoencoder_states import HierarchicalCache, select, spread_rows
 from .hierarchical_autoencoder_word_limit import WordLimit
-from .language_model_head import LanguageModelHeadMixin, language_model_loss
-from .modeling_residual_lstm import ResidualLstmPreTrainedModel
-from .recurrent import LstmState, RecurrentCache, StackedLstm
+from .language_model_head import scored
+from .modeling_residual_lstm import (
+    ResidualLstmForConditionalGeneration,
+    ResidualLstmModel,
+    ResidualLstmPreTrainedModel,
+)
+from .recurrent import LstmState, StackedLstm
 from .token_ids import embed
-from .vocabulary import VocabularyProjection
 
 __all__ = [
     "HierarchicalAutoencoderForConditionalGeneration",
@@ -47,43 +57,6 @@ class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):
     sentence_states: torch.FloatTensor | None = None
     sentence_mask: torch.BoolTensor | None = None
     sentence_ends: torch.LongTensor | None = None
-
-
-@dataclass
-class HierarchicalAutoencoderDecoderOutput(BaseModelOutput):
-    """Decoder outputs; `attentions` are weights over the source, `(batch, 1, target_length, source_length)`."""
-
-    past_key_values: HierarchicalCache | None = None
-
-
-class HierarchicalCache(RecurrentCache):
-    """What the decoder remembers between two `generate()` steps: the states of words and of sentences.
-
-    Args:
-        state: (h, c) of the word LSTM, each `(num_layers, batch, hidden_size)`.
-        sentence_state: (h, c) of the sentence LSTM; None without hierarchy.
-        attention_keys: Projected states of the source's sentences `(batch, sentences, hidden_size)`.
-        weights: The last attention weights `(batch, sentences)`; zero in the first sentence.
-    """
-
-    def __init__(
-        self,
-        state: LstmState,
-        sentence_state: LstmState | None = None,
-        attention_keys: torch.Tensor | None = None,
-        weights: torch.Tensor | None = None,
-    ):
-        super().__init__(state, attention_keys)
-        self.sentence_state = sentence_state
-        self.weights = weights
-
-    def batch_select_indices(self, indices: torch.LongTensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        super().batch_select_indices(indices)
-        if self.sentence_state is not None:
-            self.sentence_state = select(self.sentence_state, indices)
-        if self.weights is not None:
-            self.weights = self.weights.index_select(0, indices)
 
 
 class HierarchicalAutoencoderPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -216,7 +189,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> HierarchicalAutoencoderDecoderOutput:
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
         cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
         length = decoder_input_ids.shape[1]
         real = decoder_input_ids != self.config.decoder_start_token_id
@@ -227,115 +200,15 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         if use_cache:
             cache.update(run.state, None, length)
             cache.sentence_state, cache.weights = run.sentence_state, run.weights
-        attentions = None
+        cross_attentions = None
         if output_attentions and self.attention is not None:
-            attentions = (at_words(weights, encoder_outputs).unsqueeze(1),)
-        return HierarchicalAutoencoderDecoderOutput(
+            cross_attentions = (at_words(weights, encoder_outputs).unsqueeze(1),)
+        return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=outputs,
             past_key_values=cache if use_cache else None,
             hidden_states=(inputs_embeds, outputs) if output_hidden_states else None,
-            attentions=attentions,
+            cross_attentions=cross_attentions,
         )
-
-
-class DecoderRun:
-    """The decoder's states on their way through some positions; the cache stays as it is.
-
-    Args:
-        decoder: Its parts.
-        cache: The states to start from.
-        encoder_outputs: What the attention looks at.
-    """
-
-    def __init__(
-        self,
-        decoder: HierarchicalAutoencoderDecoder,
-        cache: HierarchicalCache,
-        encoder_outputs: HierarchicalAutoencoderEncoderOutput,
-    ):
-        self.decoder, self.keys, self.encoder_outputs = decoder, cache.attention_keys, encoder_outputs
-        self.state, self.sentence_state, self.weights = cache.state, cache.sentence_state, cache.weights
-        self.end_of_sentence = decoder.config.end_of_sentence_token_id
-
-    def step(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
-        """Take one position `(batch, 1)` of all rows; those that close a sentence also step in the one above."""
-        outputs, (h, c) = self.decoder.words(inputs, None, self.state)[:2]
-        before = self.decoder.words.dropout(self.state[0][-1]).unsqueeze(1)
-        outputs = torch.where(real.unsqueeze(-1), outputs, before)
-        self.state = tuple(
-            torch.where(real.unsqueeze(0), new, old) for new, old in zip((h, c), self.state, strict=True)
-        )
-        if self.sentence_state is not None:
-            rows = (real & (ids == self.end_of_sentence)).squeeze(1).nonzero().squeeze(1)
-            if len(rows):
-                sentences = self._close_sentences(rows, outputs[rows, 0])
-                outputs = outputs.index_copy(0, rows, sentences.unsqueeze(1))
-        return outputs, None if self.weights is None else self.weights.unsqueeze(1)
-
-    @torch.compiler.disable
-    def step_all(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
-        """Take many positions, sentence by sentence: the n-th sentences of all rows are one packed call.
-
-        A sentence starts where the sentence before led the LSTM above, so sentences of one document cannot run side by
-        side.
-        """
-        found = find_sentences(ids, real, (self.end_of_sentence,), whole=self.sentence_state is None)
-        before = self.decoder.words.dropout(self.state[0][-1])
-        outputs, order = [before], [torch.arange(len(ids), device=ids.device)]
-        weights = [self.weights]
-        inputs = inputs[real]
-        number_of_word = found.number[found.word_sentence]
-        for number in range(int(found.number.max()) + 1 if len(found.number) else 0):
-            words = (number_of_word == number).nonzero().squeeze(1)
-            sentences = (found.number == number).nonzero().squeeze(1)
-            of_words = torch.searchsorted(sentences, found.word_sentence[words])
-            packed = packed_order(of_words, found.word_number[words], found.length[sentences])
-            sentences, words = sentences[packed.sentences], words[packed.words]
-            weights.append(None if self.weights is None else self.weights[found.document[found.word_sentence[words]]])
-            outputs.append(self._run_sentences(packed.pack(inputs[words]), packed.last, sentences, found))
-            order.append(words + len(ids))
-            if self.weights is not None:
-                weights[-1] = weights[-1].index_copy(0, packed.last, self.weights[found.document[sentences]])
-        back = torch.cat(order).argsort()[self._last_output(real)]
-        return torch.cat(outputs)[back], None if self.weights is None else torch.cat(weights)[back]
-
-    def _run_sentences(
-        self, inputs, last: torch.Tensor, sentences: torch.Tensor, found: SentenceLayout
-    ) -> torch.Tensor:
-        """Run the words of one sentence of each of some rows, and close those that end: outputs of all words."""
-        rows = found.document[sentences]
-        outputs, state = self.decoder.words.run_packed(inputs, select(self.state, rows))
-        self.state = replace(self.state, rows, state)
-        closed = found.closed[sentences]
-        if self.sentence_state is None or not closed.any():
-            return outputs
-        last = last[closed]
-        return outputs.index_copy(0, last, self._close_sentences(rows[closed], outputs[last]))
-
-    def _close_sentences(self, rows: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-        """Step the sentence LSTM of some rows by the vectors of the sentences they closed; its state starts the next.
-
-        Returns:
-            Its outputs `(rows, hidden_size)`.
-        """
-        state, inputs = select(self.sentence_state, rows), vectors
-        if self.keys is not None:
-            memory, mask = self.encoder_outputs.sentence_states[rows], self.encoder_outputs.sentence_mask[rows]
-            context, weights = self.decoder.attention(state[0][-1].unsqueeze(1), self.keys[rows], memory, mask)
-            inputs = torch.cat((vectors, context.squeeze(1)), dim=-1)
-            self.weights = self.weights.index_copy(0, rows, weights.squeeze(1))
-        outputs, state, _ = self.decoder.sentences(inputs.unsqueeze(1), None, state)
-        self.sentence_state = replace(self.sentence_state, rows, state)
-        self.state = replace(self.state, rows, state)
-        return outputs.squeeze(1)
-
-    @staticmethod
-    def _last_output(real: torch.BoolTensor) -> torch.Tensor:
-        """For each position the last output so far: 0 to batch - 1 are those before the first word of each row."""
-        seen = real.long().cumsum(1)
-        before = seen[:, -1].cumsum(0) - seen[:, -1]
-        rows = torch.arange(len(real), device=real.device)
-        return torch.where(seen > 0, len(real) + before.unsqueeze(1) + seen - 1, rows.unsqueeze(1))
 
 
 def make_lstm(config: HierarchicalAutoencoderConfig, inputs: int = 1) -> StackedLstm:
@@ -349,21 +222,6 @@ def make_lstm(config: HierarchicalAutoencoderConfig, inputs: int = 1) -> Stacked
     )
 
 
-def select(state: LstmState, rows: torch.Tensor) -> LstmState:
-    """The states of some rows."""
-    return tuple(part.index_select(1, rows) for part in state)
-
-
-def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
-    """States with those of some rows replaced."""
-    return tuple(part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
-
-
-def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
-    """States of some rows as those of a batch, zero for its other rows."""
-    return replace(tuple(part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state), rows, state)
-
-
 def at_words(weights: torch.Tensor, encoder_outputs: HierarchicalAutoencoderEncoderOutput) -> torch.Tensor:
     """Put weights over sentences `(batch, target_length, sentences)` where these end among the source's words."""
     ends = encoder_outputs.sentence_ends.unsqueeze(1).expand_as(weights)
@@ -371,7 +229,7 @@ def at_words(weights: torch.Tensor, encoder_outputs: HierarchicalAutoencoderEnco
     return zeros.scatter_add(2, ends, weights)
 
 
-class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
+class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, ResidualLstmModel):
     """The autoencoders of Li et al. 2015, section 3, without the output layer.
 
     Readings where the paper leaves a choice: h and c of all layers pass from encoder to decoder and from sentences to
@@ -380,21 +238,8 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
     (f is tanh), for every sentence but the first, which starts at e_D itself.
     """
 
-    def __init__(self, config: HierarchicalAutoencoderConfig):
-        super().__init__(config)
-        self.encoder = HierarchicalAutoencoderEncoder(config)
-        self.decoder = HierarchicalAutoencoderDecoder(config)
-        self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embed_tokens = value
-
-    def get_decoder_embeddings(self) -> nn.Embedding:
-        """Return the table that embeds the decoder's inputs: the encoder's, where they share one."""
-        return self.encoder.embed_tokens if self.decoder.embed_tokens is None else self.decoder.embed_tokens
+    encoder_class, decoder_class = HierarchicalAutoencoderEncoder, HierarchicalAutoencoderDecoder
+    encoder_output_class = HierarchicalAutoencoderEncoderOutput
 
     def document_embeddings(
         self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
@@ -421,8 +266,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
         past_key_values: HierarchicalCache | None = None,
         use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
 
@@ -435,9 +279,9 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
             encoder_outputs: What the encoder returned for this source.
             past_key_values: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
-            output_hidden_states: Return the embeddings and the top layer's outputs of encoder and decoder.
-            output_attentions: Return the weights over the source's sentences as `cross_attentions`, each where the
-                sentence ends; in the first target sentence, which attends to nothing, they are zero.
+            kwargs: `output_hidden_states` to return the embeddings and the top layer's outputs of encoder and decoder;
+                `output_attentions` to return the weights over the source's sentences as `cross_attentions`, each where
+                the sentence ends; in the first target sentence, which attends to nothing, they are zero.
 
         Returns:
             `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
@@ -445,16 +289,9 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
         Raises:
             ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
         """
-        if encoder_outputs is None:
-            if input_ids is None:
-                raise ValueError("pass `input_ids` or `encoder_outputs`")
-            encoder_outputs = self.encoder(
-                input_ids, attention_mask, output_hidden_states=output_hidden_states, return_dict=True
-            )
-        elif not isinstance(encoder_outputs, HierarchicalAutoencoderEncoderOutput):
-            raise ValueError(
-                "`encoder_outputs` must be what this model's encoder returned: it carries the final state"
-            )
+        if input_ids is None and encoder_outputs is None:
+            raise ValueError("pass `input_ids` or `encoder_outputs`")
+        encoder_outputs = self.encode(encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
         outputs = self.decoder(
@@ -464,83 +301,19 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel):
             encoder_outputs=encoder_outputs,
             past_key_values=past_key_values,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
             return_dict=True,
+            **kwargs,
         )
-        return Seq2SeqModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.hidden_states,
-            cross_attentions=outputs.attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-        )
+        return self.join_outputs(encoder_outputs, outputs)
 
 
 class HierarchicalAutoencoderForConditionalGeneration(
-    LanguageModelHeadMixin, HierarchicalAutoencoderPreTrainedModel, GenerationMixin
+    HierarchicalAutoencoderPreTrainedModel, ResidualLstmForConditionalGeneration
 ):
     """The autoencoders of Li et al. 2015 with a softmax over the vocabulary, for training and `generate()`."""
 
-    def __init__(self, config: HierarchicalAutoencoderConfig):
-        super().__init__(config)
-        self.model = HierarchicalAutoencoderModel(config)
-        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
-        table = "encoder" if config.share_embeddings else "decoder"
-        self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
-        past_key_values: HierarchicalCache | None = None,
-        labels: torch.LongTensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-    ) -> Seq2SeqLMOutput:
-        """Score every next word; the arguments are those of `HierarchicalAutoencoderModel.forward`, and `labels`.
-
-        Args:
-            labels: Target words `(batch, target_length)`, -100 where there is none. The decoder's inputs are made from
-                them, shifted to the right, unless they are given.
-
-        Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
-            `(batch, target_length, vocab_size)`; and what was asked for.
-        """
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None:
-                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
-        outputs = self.model(
-            input_ids,
-            attention_mask,
-            decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs,
-            past_key_values,
-            use_cache,
-            output_hidden_states,
-            output_attentions,
-            return_dict=True,
-        )
-        logits = self.lm_head(outputs.last_hidden_state)
-        return Seq2SeqLMOutput(
-            loss=language_model_loss(logits, labels),
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-        )
+    model_class = HierarchicalAutoencoderModel
+    forward = scored(HierarchicalAutoencoderModel.forward)
 
     def generate(self, inputs: torch.LongTensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does, at most `max_length_factor` times the source's words.

@@ -7,19 +7,25 @@ import torch
 from torch import nn
 from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from transformers.utils import can_return_tuple
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .embedding_paraphraser import EmbeddingParaphraser, perturb
+from .encoder_decoder import EncoderDecoder
 from .hierarchical_lm_cache import HierarchicalLmCache, LengthLimits
-from .hierarchical_lm_ragged import Ragged, Words, find_words
+from .hierarchical_lm_ragged import Ragged, Words, at_symbols, find_words, spellings
 from .hierarchical_lm_scaled_linear import ScaledLinear
 from .hierarchical_lm_sentence_layers import SentenceAttention, TransformerLayer, condition, make_layer
 from .hierarchical_lm_word_coders import FeedForward, WordDecoder, WordEncoder
-from .language_model_head import LanguageModelHeadMixin
+from .language_model_head import LanguageModelHeadMixin, scored
 from .precision import at_least_single
-from .token_ids import embed
+from .token_ids import check_ids
 
 __all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
 
@@ -279,7 +285,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         )
 
 
-class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
+class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     """The hierarchical encoder-decoder of Traynor 2018, chapter 2, without the output layer.
 
     Sources and targets are flat streams of characters in which STOP ends a word and END a sentence, as
@@ -287,17 +293,14 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
     vector for each layer.
     """
 
+    encoder_output_class, encoder_output_reason = HierarchicalLmEncoderOutput, "it has `sentence_states`"
+    output_class = HierarchicalLmModelOutput
+
     def __init__(self, config: HierarchicalLmConfig):
         super().__init__(config)
         self.encoder = HierarchicalLmEncoder(config)
         self.decoder = HierarchicalLmDecoder(config)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embed_tokens = value
 
     @can_return_tuple
     def forward(
@@ -309,8 +312,7 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
         encoder_outputs: HierarchicalLmEncoderOutput | None = None,
         past_key_values: HierarchicalLmCache | None = None,
         use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> HierarchicalLmModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
 
@@ -324,8 +326,8 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
             past_key_values: The cache of the steps before. It is updated in place and returned.
             use_cache: Go symbol by symbol and return the cache; by default only where there is one. `generate()` asks
                 for it; a whole target is faster without.
-            output_hidden_states: Return the encoder's words and layers, and what the output layer scores.
-            output_attentions: Accepted, and without effect: the decoder attends to nothing in the source.
+            kwargs: `output_hidden_states` to return the encoder's words and layers, and what the output layer scores;
+                `output_attentions` is without effect: the decoder attends to nothing in the source.
 
         Returns:
             `last_hidden_state` of shape `(batch, target_length, word_decoder_sizes[-1])`, zero at padding, and what
@@ -334,14 +336,9 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
         Raises:
             ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
         """
-        if encoder_outputs is None:
-            if input_ids is None:
-                raise ValueError("pass `input_ids` or `encoder_outputs`")
-            encoder_outputs = self.encoder(
-                input_ids, attention_mask, output_hidden_states=output_hidden_states, return_dict=True
-            )
-        elif not isinstance(encoder_outputs, HierarchicalLmEncoderOutput):
-            raise ValueError("`encoder_outputs` must be what this model's encoder returned: it has `sentence_states`")
+        if input_ids is None and encoder_outputs is None:
+            raise ValueError("pass `input_ids` or `encoder_outputs`")
+        encoder_outputs = self.encode(encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, **kwargs)
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
         check_ids(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
@@ -355,15 +352,12 @@ class HierarchicalLmModel(HierarchicalLmPreTrainedModel):
             if past_key_values is None:
                 past_key_values = self.decoder.new_cache(sentences)
             hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, past_key_values)
-        return HierarchicalLmModelOutput(
+        outputs = BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=hidden,
             past_key_values=past_key_values,
-            decoder_hidden_states=(hidden,) if output_hidden_states else None,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            sentence_states=encoder_outputs.sentence_states,
-            **window,
+            hidden_states=(hidden,) if kwargs.get("output_hidden_states") else None,
         )
+        return self.join_outputs(encoder_outputs, outputs, sentence_states=encoder_outputs.sentence_states, **window)
 
     def _decode(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences: torch.Tensor):
         words = self._find_words(ids, mask)
@@ -394,69 +388,33 @@ class HierarchicalLmForConditionalGeneration(
         self.lm_head = nn.Linear(config.word_decoder_sizes[-1], config.vocab_size)
         self.post_init()
 
+    forward = scored(HierarchicalLmModel.forward)
+
     def embed_words(self, input_ids: torch.LongTensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
         words = self._find_words(input_ids, attention_mask)
         return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: HierarchicalLmEncoderOutput | None = None,
-        past_key_values: HierarchicalLmCache | None = None,
-        labels: torch.LongTensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-    ) -> Seq2SeqLMOutput:
-        """Score every next symbol; the arguments are those of `HierarchicalLmModel.forward`, and `labels`.
+    def read_labels(
+        self, labels: torch.LongTensor, decoder_attention_mask: torch.Tensor | None
+    ) -> tuple[torch.LongTensor, torch.Tensor]:
+        """Do what the base class does, with a mask that ends where the labels end."""
+        if decoder_attention_mask is None:
+            decoder_attention_mask = between_ends(labels != -100)
+        return super().read_labels(labels, decoder_attention_mask)
 
-        Args:
-            labels: Target symbols `(batch, target_length)`, -100 where there is none. The decoder's inputs are made
-                from them, shifted to the right, unless they are given.
+    def score(
+        self, outputs: HierarchicalLmModelOutput, labels: torch.LongTensor | None
+    ) -> dict[str, torch.Tensor | None]:
+        """Do what the base class does, and in training with a decode window score all symbols of all windows.
 
-        Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100, thus nits per character (in
-            training with a decode window, over all symbols of all windows); `logits` of shape
-            `(batch, target_length, vocab_size)`; and what was asked for.
+        The loss is in nits per character.
         """
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None:
-                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-                if decoder_attention_mask is None:
-                    decoder_attention_mask = between_ends(labels != -100)
-        outputs = self.model(
-            input_ids,
-            attention_mask,
-            decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs,
-            past_key_values,
-            use_cache,
-            output_hidden_states,
-            output_attentions,
-            return_dict=True,
-        )
-        logits = self.lm_head(outputs.last_hidden_state)
-        loss = None
-        if labels is not None:
-            scored, targets = logits.flatten(0, 1), labels.to(logits.device).flatten()
-            if outputs.window_states is not None:
-                scored, targets = self.lm_head(outputs.window_states), targets[outputs.window_positions]
-            loss = nn.functional.cross_entropy(at_least_single(scored), targets)
-        return Seq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-        )
+        if labels is None or outputs.window_states is None:
+            return super().score(outputs, labels)
+        targets = labels.to(outputs.window_states.device).flatten()[outputs.window_positions]
+        loss = nn.functional.cross_entropy(at_least_single(self.lm_head(outputs.window_states)), targets)
+        return {"loss": loss, "logits": self.lm_head(outputs.last_hidden_state)}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does, within the length limits of the thesis.
@@ -469,36 +427,6 @@ class HierarchicalLmForConditionalGeneration(
         return super().generate(*args, **kwargs)
 
 
-def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:
-    """Refuse ids outside the vocabulary, before words are made of them."""
-    embed(table, ids[:0] if ids.device.type != "cpu" else ids, name)
-
-
-def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Put values `(items, width)` where the symbols `items` stand: `(batch, length, width)`, zero elsewhere."""
-    flat = words.real.flatten().nonzero().squeeze(1)[items]
-    batch_size, length = words.real.shape
-    spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put_((flat,), values)
-    return spread.view(batch_size, length, values.shape[-1])
-
-
 def between_ends(mask: torch.BoolTensor) -> torch.BoolTensor:
     """Mark what stands from each row's first marked position to its last."""
     return mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)
-
-
-@torch.compiler.disable
-def spellings(symbols: torch.LongTensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
-    """Find words that are spelled alike.
-
-    Args:
-        symbols: Flat symbols.
-        words: The characters of each word.
-
-    Returns:
-        One word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`.
-    """
-    padded = words.pad(symbols[words.items].unsqueeze(1) + 1).squeeze(-1)
-    kinds, kind = padded.unique(dim=0, return_inverse=True)
-    numbers = torch.arange(words.count, device=symbols.device)
-    return numbers.new_zeros(len(kinds)).scatter(0, kind, numbers), kind

@@ -188,12 +188,6 @@ class PairLstmForSequenceClassification(SentencePairPreTrainedModel):
         self.head = MatchingHead(self.encoder.output_size, config)
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embed_tokens = value
-
     @can_return_tuple
     def forward(
         self,

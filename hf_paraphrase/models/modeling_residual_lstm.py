@@ -6,12 +6,18 @@ import torch
 from torch import nn
 from transformers import GenerationMixin, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from transformers.utils import can_return_tuple
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
-from .language_model_head import LanguageModelHeadMixin, language_model_loss
+from .encoder_decoder import EncoderDecoder
+from .language_model_head import LanguageModelHeadMixin, scored
 from .recurrent import LstmState, RecurrentCache, StackedLstm
 from .scan import is_traced, scan
 from .token_ids import embed
@@ -33,13 +39,6 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
 
     final_hidden: torch.FloatTensor | None = None
     final_cell: torch.FloatTensor | None = None
-
-
-@dataclass
-class ResidualLstmDecoderOutput(BaseModelOutput):
-    """Decoder outputs; `attentions` are the weights over the source, `(batch, 1, target_length, source_length)`."""
-
-    past_key_values: RecurrentCache | None = None
 
 
 class ResidualLstmPreTrainedModel(PreTrainedModel):
@@ -176,7 +175,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> ResidualLstmDecoderOutput:
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
         cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
         length = inputs_embeds.shape[1]
         if attention_mask is not None:
@@ -192,11 +191,11 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         )
         if use_cache:
             cache.update(state, attentional_state, length)
-        return ResidualLstmDecoderOutput(
+        return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=outputs,
             past_key_values=cache if use_cache else None,
             hidden_states=None if layers is None else (inputs_embeds, *layers),
-            attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
+            cross_attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
         )
 
     def _attend_after(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
@@ -247,7 +246,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         return torch.tanh(self.combine(torch.cat((outputs, context), dim=-1))), weights
 
 
-class ResidualLstmModel(ResidualLstmPreTrainedModel):
+class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     """The encoder and decoder of Prakash et al. 2016, section 2, without the output layer.
 
     The encoder reads the source; the decoder starts from its final (h, c), layer by layer. Readings where the paper
@@ -257,18 +256,13 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
     """
 
     encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
+    encoder_output_class, encoder_output_reason = ResidualLstmEncoderOutput, "it carries the final state"
 
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
         self.encoder = self.encoder_class(config)
         self.decoder = self.decoder_class(config)
         self.post_init()
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embed_tokens = value
 
     def get_decoder_embeddings(self) -> nn.Embedding:
         """Return the table that embeds the decoder's inputs: the encoder's, where they share one."""
@@ -286,8 +280,7 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
         inputs_embeds: torch.FloatTensor | None = None,
         decoder_inputs_embeds: torch.FloatTensor | None = None,
         use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
 
@@ -301,8 +294,8 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
             inputs_embeds: `(batch, source_length, embedding_size)` in place of `input_ids`.
             decoder_inputs_embeds: `(batch, target_length, embedding_size)` in place of `decoder_input_ids`.
             use_cache: Return the cache; `config.use_cache` by default.
-            output_hidden_states: Return the embeddings and every layer's output of encoder and decoder.
-            output_attentions: Return the weights over the source as `cross_attentions`.
+            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
+                `output_attentions` to return the weights over the source as `cross_attentions`.
 
         Returns:
             `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
@@ -310,14 +303,9 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
         Raises:
             ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
         """
-        if encoder_outputs is None:
-            encoder_outputs = self.encoder(
-                input_ids, attention_mask, inputs_embeds, output_hidden_states=output_hidden_states, return_dict=True
-            )
-        elif not isinstance(encoder_outputs, ResidualLstmEncoderOutput):
-            raise ValueError(
-                "`encoder_outputs` must be what this model's encoder returned: it carries the final state"
-            )
+        encoder_outputs = self.encode(
+            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
+        )
         if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
             raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
         if decoder_inputs_embeds is None:
@@ -329,82 +317,22 @@ class ResidualLstmModel(ResidualLstmPreTrainedModel):
             encoder_attention_mask=attention_mask,
             past_key_values=past_key_values,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
             return_dict=True,
+            **kwargs,
         )
-        return Seq2SeqModelOutput(
-            last_hidden_state=outputs.last_hidden_state,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.hidden_states,
-            cross_attentions=outputs.attentions,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-        )
+        return self.join_outputs(encoder_outputs, outputs)
 
 
 class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmPreTrainedModel, GenerationMixin):
     """The encoder-decoder of Prakash et al. 2016 with a softmax over the vocabulary, for training and `generate()`."""
 
+    model_class = ResidualLstmModel
+    forward = scored(ResidualLstmModel.forward)
+
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
-        self.model = ResidualLstmModel(config)
+        self.model = self.model_class(config)
         self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.LongTensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: ResidualLstmEncoderOutput | None = None,
-        past_key_values: RecurrentCache | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
-        decoder_inputs_embeds: torch.FloatTensor | None = None,
-        labels: torch.LongTensor | None = None,
-        use_cache: bool | None = None,
-        output_hidden_states: bool | None = None,
-        output_attentions: bool | None = None,
-    ) -> Seq2SeqLMOutput:
-        """Score every next word; the arguments are those of `ResidualLstmModel.forward`, and `labels`.
-
-        Args:
-            labels: Target words `(batch, target_length)`, -100 where there is none. The decoder's inputs are made from
-                them, shifted to the right, unless they are given.
-
-        Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
-            `(batch, target_length, vocab_size)`; and what was asked for.
-        """
-        if labels is not None:
-            use_cache = False
-            if decoder_input_ids is None and decoder_inputs_embeds is None:
-                decoder_input_ids, decoder_attention_mask = self.read_labels(labels, decoder_attention_mask)
-        outputs = self.model(
-            input_ids,
-            attention_mask,
-            decoder_input_ids,
-            decoder_attention_mask,
-            encoder_outputs,
-            past_key_values,
-            inputs_embeds,
-            decoder_inputs_embeds,
-            use_cache,
-            output_hidden_states,
-            output_attentions,
-            return_dict=True,
-        )
-        logits = self.lm_head(outputs.last_hidden_state)
-        return Seq2SeqLMOutput(
-            loss=language_model_loss(logits, labels),
-            logits=logits,
-            past_key_values=outputs.past_key_values,
-            decoder_hidden_states=outputs.decoder_hidden_states,
-            cross_attentions=outputs.cross_attentions,
-            encoder_last_hidden_state=outputs.encoder_last_hidden_state,
-            encoder_hidden_states=outputs.encoder_hidden_states,
-        )

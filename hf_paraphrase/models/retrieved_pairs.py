@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-from .candidate_selection import select_by_jaccard
-
-__all__ = ["TextWithPair", "choose", "find_pairs", "load_retriever", "reads_pairs"]
+__all__ = ["TextWithPair", "check_pairs", "find_pairs", "load_retriever", "reads_pairs"]
 
 Pair = tuple[str, str]
 
@@ -74,36 +72,12 @@ def find_pairs(
     return [[(pair.source, pair.target) for pair in next(found)] if text.strip() else blank for text in texts]
 
 
-def choose(
-    rule: str | Callable[[Sequence[str], Sequence[Sequence[str]]], Sequence[int]],
-    sources: Sequence[str],
-    candidates: Sequence[Sequence[str]],
-    matcher: Any = None,
-) -> Sequence[int]:
-    """Choose one of several paraphrases of each text.
-
-    Args:
-        rule: "score" takes the first, as a search returns the likeliest first; "jaccard" the one most like the text
-            (Kazemnejad et al. 2020, section 4.3); anything else that `hf_paraphrase.generation.select_candidates`
-            knows needs that package. Or a function of the two arguments below.
-        sources: The texts.
-        candidates: For each text its paraphrases.
-        matcher: The model that "matcher" asks, as `select_candidates` takes it.
-
-    Returns:
-        For each text the place of the chosen paraphrase.
-    """
-    if callable(rule):
-        return rule(sources, candidates)
-    if rule == "score":
-        return [0] * len(sources)
-    if rule == "jaccard":
-        return select_by_jaccard(sources, candidates)
-    try:
-        from hf_paraphrase.generation import select_candidates
-    except ImportError as error:
-        raise ValueError(
-            f"`select={rule!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike 'jaccard' and "
-            "'score'"
-        ) from error
-    return select_candidates(sources, candidates, by=rule, matcher=matcher)
+def check_pairs(pairs: Any) -> list[tuple[str, str]]:
+    """Raise ValueError unless these are pairs of texts with words."""
+    if isinstance(pairs, Sequence) and not isinstance(pairs, str) and pairs:
+        pairs = [
+            tuple(pair) if isinstance(pair, Sequence) and not isinstance(pair, str) else (pair,) for pair in pairs
+        ]
+        if all(len(pair) == 2 and all(isinstance(text, str) and text.strip() for text in pair) for pair in pairs):
+            return pairs
+    raise ValueError("`retrieved` must be a list of pairs [(sentence, its paraphrase), …], all of them with text")

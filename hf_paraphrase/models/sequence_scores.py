@@ -1,27 +1,55 @@
-"""How probable a model finds what `generate()` wrote, whether a search has said so or not."""
+"""What `generate()` writes, and how probable the model finds it, whether a search has said so or not."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
-__all__ = ["sequence_scores"]
+__all__ = ["generate_with_scores"]
 
 
-def sequence_scores(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
-    """The score of every sequence: the search's own, or without a search what beam search would give it.
+def generate_with_scores(
+    model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], generate_kwargs: Mapping[str, Any]
+) -> tuple[torch.LongTensor, torch.FloatTensor | None]:
+    """Let a model write, and score it if `output_scores` asks for that.
+
+    Args:
+        model: The model.
+        inputs: What it reads.
+        generate_kwargs: Other arguments of its `generate()`.
+
+    Returns:
+        The sequences, `(texts * sequences a text, length)`, and their scores, `(texts * sequences a text,)`, or None.
+    """
+    config = generate_kwargs.get("generation_config") or model.generation_config
+    output_scores, length_penalty = (
+        generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
+    )
+    if output_scores:
+        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True}
+    outputs = model.generate(**inputs, **generate_kwargs)
+    if isinstance(outputs, torch.Tensor):
+        return outputs, None
+    if not output_scores:
+        return outputs.sequences, None
+    if outputs.get("sequences_scores") is not None:
+        return outputs.sequences, outputs.sequences_scores
+    length_penalty = 1.0 if length_penalty is None else length_penalty
+    return outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config)
+
+
+def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
+    """What beam search would give every sequence that was written without a search, `(sequences,)`.
 
     Args:
         outputs: Of `generate()`, with `scores`.
         length_penalty: The power of the length by which the logarithm of the probability is divided.
         config: Has the ids of end and padding.
-
-    Returns:
-        `(sequences,)`.
     """
-    if outputs.get("sequences_scores") is not None:
-        return outputs.sequences_scores
     written = outputs.sequences[:, -len(outputs.scores) :]
     steps = zip(outputs.scores, written.split(1, dim=1), strict=True)
     log_probs = torch.cat([scores.float().log_softmax(-1).gather(1, ids) for scores, ids in steps], dim=1)

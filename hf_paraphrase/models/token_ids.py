@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["embed", "shift_tokens_right"]
+__all__ = ["check_ids", "embed", "shift_tokens_right"]
 
 
-def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor:
-    """Look up ids, with a clear error for one outside the vocabulary (on the CPU, where looking costs no wait)."""
+def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:
+    """Raise ValueError for an id outside the vocabulary (on the CPU, where looking costs no wait)."""
     if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
         low, high = ids.min().item(), ids.max().item()
         if low < 0 or high >= table.num_embeddings:
@@ -17,6 +17,11 @@ def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor
                 f"`{name}` holds the id {low if low < 0 else high}, but the vocabulary has {table.num_embeddings} "
                 "words; was it made by another checkpoint's tokenizer?"
             )
+
+
+def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor:
+    """Look up ids, with a clear error for one outside the vocabulary."""
+    check_ids(table, ids, name)
     return table(ids)
 
 

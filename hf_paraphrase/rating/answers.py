@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import open_text, write_text
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
 
@@ -84,7 +84,7 @@ def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str
     answers: dict[str, list[dict[str, str]]] = {experiment: [] for experiment in FIELDS}
     seen: dict[tuple[str, str, str], str] = {}
     for path in paths:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with open_text(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             experiment = next((name for name, fields in FIELDS.items() if fields == reader.fieldnames), None)
             if experiment is None:

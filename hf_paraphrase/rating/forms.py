@@ -12,7 +12,7 @@ import jinja2
 import numpy as np
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import open_text, write_text
 from .answers import FIELDS, AnswerKey
 
 __all__ = ["SourceOutputs", "make_rating_forms", "read_outputs"]
@@ -36,7 +36,7 @@ def read_outputs(path: str | os.PathLike) -> list[SourceOutputs]:
         FileNotFoundError: There is no such file.
     """
     rows = []
-    with Path(path).open(encoding="utf-8") as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)

@@ -24,7 +24,7 @@ class TrainingConfig:
     """
 
     task: str = _option(
-        "What is learnt: `paraphrase`, to write a target from its source; `autoencode`, to write a document again.",
+        "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `match`, `autoencode` or `language_model`.",
         "paraphrase",
     )
     dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import logging
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +24,6 @@ from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
-from .launch import is_left_alone
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
@@ -35,7 +33,8 @@ from .tasks import TASKS
 
 __all__ = ["train"]
 
-logger = logging.getLogger(__name__)
+# One of them is set wherever there are several processes: by torchrun, or by an MPI.
+WORLD_SIZES = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"}
 
 
 def train(
@@ -90,19 +89,19 @@ def train(
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
         tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
-        encoded = task.encode(rows, tokenizer)
+        data = task.encode(rows, tokenizer)
         if accelerator.is_main_process and not resume:
-            task.save_assets(output_dir)
+            task.save_assets(data, output_dir)
 
     if checkpoint is None:
-        model, resumed = task.make_model(recipe.make_config(tokenizer)), None
+        model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
     align_memory(model)
     task.prepare_model(model)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
-    run = TrainingRun(recipe, task, output_dir, accelerator, model, tokenizer, encoded, resumed)
+    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run, environment)
@@ -126,12 +125,21 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
         )
     except ValueError as error:  # bf16 on a device without it, for one
         raise InputError(f"`mixed_precision: {recipe.training.mixed_precision}`: {error}") from error
-    if is_left_alone():
-        logger.warning(
-            "this is the only process: `accelerate launch --cpu` starts no others without MPI; begin your script with "
-            "`hf_paraphrase.training.launch.start_processes()`, as ours do"
-        )
+    if accelerator.device.type == "cpu":
+        _check_launcher()
     return accelerator
+
+
+def _check_launcher() -> None:
+    """Refuse to be the only process where `accelerate launch` was asked for several.
+
+    On the CPU it sets the port at which they should meet, and leaves starting them to MPI.
+    """
+    if {"ACCELERATE_USE_CPU", "MASTER_PORT"} <= os.environ.keys() and WORLD_SIZES.isdisjoint(os.environ):
+        raise InputError(
+            "`accelerate launch` was asked for several processes, but this is the only one: on the CPU it starts them "
+            "by MPI (--mpirun_hostfile). Without: torchrun --standalone --nproc-per-node N -m hf_paraphrase train …"
+        )
 
 
 def _make_generation_config(

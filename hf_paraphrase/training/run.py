@@ -4,7 +4,7 @@ import logging
 import math
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object, set_seed
-from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from ..errors import InputError
 from .batching import LengthBatches, share_batches
@@ -24,7 +23,7 @@ from .optimization import make_optimizer, make_scheduler
 from .recipe import Recipe
 from .reporting import Reporter, perplexity
 from .signals import StopSignals, TrainingInterrupted
-from .tasks import Task
+from .tasks import Task, TaskData
 from .validation import add_up
 
 __all__ = ["TrainingDiverged", "TrainingRun"]
@@ -50,8 +49,7 @@ class TrainingRun:
         directory: The output folder.
         accelerator: Knows processes, device and precision.
         model: Newly made, or that of the checkpoint to resume from.
-        tokenizer: Saved with the model.
-        encoded: Splits `train` and `validation` of token ids.
+        data: What it is trained on; its tokenizer is saved with the model.
         resumed: State and tensors of that checkpoint.
     """
 
@@ -62,20 +60,19 @@ class TrainingRun:
         directory: Path,
         accelerator: Accelerator,
         model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        encoded: Mapping[str, Dataset],
+        data: TaskData,
         resumed: tuple[TrainingState, dict[str, Any]] | None = None,
     ):
         training = recipe.training
         self.recipe, self.training, self.task = recipe, training, task
-        self.accelerator, self.tokenizer = accelerator, tokenizer
+        self.accelerator, self.data, self.encoded = accelerator, data, data.splits
         self.directory, self.checkpoints = directory, Checkpoints(directory)
-        self.encoded, self.collator = encoded, task.make_collator(tokenizer)
-        self.counts = {split: task.counts(rows) for split, rows in encoded.items()}
+        self.collator = task.make_collator(data.tokenizer)
+        self.counts = {split: task.counts(rows) for split, rows in self.encoded.items()}
 
-        self.batches = task.make_batches(encoded["train"])
+        self.batches = task.make_batches(self.encoded["train"])
         self.validation_batches = LengthBatches(
-            *task.lengths(encoded["validation"]),
+            *task.lengths(self.encoded["validation"]),
             max_rows=training.train_batch_size,
             max_tokens=training.max_tokens_per_batch,
         ).in_order()
@@ -87,7 +84,7 @@ class TrainingRun:
         self.scheduler = make_scheduler(optimizer, training, self.batches.steps_per_epoch, self.total_steps)
         self.model = model
         self.wrapped, self.optimizer = accelerator.prepare(model, optimizer)
-        self.state = TrainingState(data_fingerprint=fingerprint(encoded["train"]))
+        self.state = TrainingState(data_fingerprint=fingerprint(self.encoded["train"]))
         set_seed(training.seed, device_specific=True)
         if resumed is not None:
             self._restore(*resumed)
@@ -197,7 +194,7 @@ class TrainingRun:
         for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
             with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
-                loss, nll = self.task.loss_sums(self.wrapped, batch)
+                loss, nll = self.task.loss_sums(self.wrapped, batch, self.data)
                 # The processes' gradients are averaged: times their number, that is the sum it should be.
                 counts = len(rows) > 0
                 self.accelerator.backward(loss * (counts * self.accelerator.num_processes / divisor))
@@ -253,6 +250,7 @@ class TrainingRun:
 
         scores = self.task.validate(
             self.model,
+            self.data,
             self._share("validation", self.validation_batches, None),
             self.counts["validation"],
             self.accelerator,
@@ -298,8 +296,8 @@ class TrainingRun:
         }
         if self.accelerator.is_main_process:
             if is_best:
-                self.checkpoints.save_best(self.model, self.tokenizer, self.state)
-            self.checkpoints.save_last(self.model, self.tokenizer, self.state, tensors)
+                self.checkpoints.save_best(self.model, self.data.tokenizer, self.state)
+            self.checkpoints.save_last(self.model, self.data.tokenizer, self.state, tensors)
         self.accelerator.wait_for_everyone()
 
     def _restore(self, state: TrainingState, tensors: dict[str, Any]) -> None:

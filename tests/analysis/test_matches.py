@@ -12,10 +12,8 @@ from hf_paraphrase.analysis.matches import (
     plot_unit,
     read_grids,
 )
-from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
-from tests.datasets.corpora import msrp, write
 from tests.models.tiny import save, tiny_gpt2
 
 PAIRS = [("a b c", "d e"), ("f", "a b c d e f"), ("b a", "e e d"), ("c", "a")]
@@ -27,18 +25,6 @@ def matcher():
     config = CoupledLstmConfig(vocab_size=10, embedding_size=4, hidden_size=3, num_blocks=2, initializer_range=1.0)
     tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10, sentence_pairs=True)
     return CoupledLstmForSequenceClassification(config).eval(), tokenizer
-
-
-@pytest.fixture(scope="module")
-def folder(matcher, tmp_path_factory) -> str:
-    model, tokenizer = matcher
-    return save(model, tmp_path_factory.mktemp("matcher"), tokenizer)
-
-
-def run(*args) -> int:
-    with pytest.raises(SystemExit) as exit_info:
-        main(["explain-match", *map(str, args)])
-    return exit_info.value.code
 
 
 def test_grids_are_those_of_each_pair_alone(matcher):
@@ -84,20 +70,9 @@ def test_heat_map(matcher, tmp_path):
         plot_unit(grid, tmp_path / "unit.png", unit=3)
 
 
-def test_commands(folder, tmp_path, capsys):
-    picture, table = tmp_path / "unit.png", tmp_path / "pairs.md"
-    assert run("heatmap", folder, "--text", "a b", "--text-pair", "c", "--unit", 1, "--output", picture) == 0
-    assert "unit 1" in capsys.readouterr().out and picture.read_bytes().startswith(b"\x89PNG")
-    data = write(tmp_path / "data", msrp())
-    assert run("pairs", folder, "--dataset", "msrp", "--data-dir", data, "--rows", 5, "--output", table) == 0
-    assert table.read_text().startswith("| unit |") and len(table.read_text().splitlines()) == 5
-
-
-def test_what_is_no_matcher_is_refused(folder, tmp_path, capsys):
+def test_what_is_no_matcher_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="neither a checkpoint folder"):
         load_matcher(tmp_path / "nowhere")
     other = save(tiny_gpt2(), tmp_path / "gpt2")
     with pytest.raises(InputError, match="only a coupled_lstm has a grid"):
         load_matcher(other)
-    assert run("pairs", folder, "--dataset", "synthetic_questions") == 2
-    assert "has no sentence pairs" in capsys.readouterr().err

@@ -7,18 +7,13 @@ import pytest
 import hf_paraphrase
 import hf_paraphrase.hub.push
 import hf_paraphrase.training.loop
-from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.hub.push import PushError
 from tests.hub.runs import write_run
 
+from .runner import run
+
 RECIPE = Path(__file__).parents[2] / "hub_configs" / "residual-lstm-synthetic"
-
-
-def run(*args: object) -> int:
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    return stop.value.code or 0
 
 
 @pytest.fixture
@@ -69,6 +64,14 @@ def test_what_cannot_be_pushed_is_not_trained(events, tmp_path, monkeypatch, cap
     assert run(*train) == 2
     assert "there is no token of the Hub" in capsys.readouterr().err
     assert not events
+
+
+def test_a_folder_that_is_not_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HF_TOKEN", "hf_you")
+    monkeypatch.setattr(hf_paraphrase.hub.push.constants, "HF_HUB_OFFLINE", False)
+    assert run("push", tmp_path / "none", "--repo-id", "you/none") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1 and str(tmp_path / "none") in error
 
 
 def test_only_one_process_pushes(events, tmp_path, monkeypatch):

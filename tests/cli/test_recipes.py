@@ -10,7 +10,7 @@ import hf_paraphrase.training.recipe
 from hf_paraphrase.cli.recipes import describe_recipe
 from hf_paraphrase.training.recipe import list_recipes, load_recipe
 
-from .test_app import run
+from .runner import run
 
 SHOWN = ("residual-lstm-mscoco", "sarah-lm-gutenberg-small", "transformer-quora")
 

@@ -9,11 +9,15 @@ import torch
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import (
     compute_perplexity,
+    generate_outputs,
     generate_paraphrases,
     generate_several,
     load_paraphraser,
 )
-from tests.models.tiny import tiny_bart, word_tokenizer
+from hf_paraphrase.models.generation_request import GenerationRequest
+from hf_paraphrase.models.pipeline_text2text import Text2TextGenerationPipeline
+from tests.models.test_pipeline_pairs import tiny_copy_editor, tiny_fset
+from tests.models.tiny import tiny_bart, tiny_t5, word_tokenizer
 
 SOURCES = [
     "how do i cook",
@@ -48,6 +52,84 @@ def test_several_outputs_are_candidates(decoding: str) -> None:
     assert all(text in group for text, group in zip(chosen, several, strict=True))
     first = generate_paraphrases(model, tokenizer, SOURCES, num_candidates=3, **options)
     assert first == [group[0] for group in several]
+
+
+# One that is no pair's word, and one that the copying model may take out of it.
+PAIRS = [("zug the cat", "basel zug sat"), ("how do i learn ?", "how learn faster geneva ?")]
+DECODINGS = [
+    {"num_beams": 1},
+    {"num_beams": 3},
+    {"num_return_sequences": 5},
+    {"num_beam_groups": 2, "diversity_penalty": 2.0, "num_return_sequences": 3},
+    {"decoding": "diverse_beam", "num_return_sequences": 3, "exclude_source": True},
+    {"decoding": "dips", "num_return_sequences": 3},
+    {"decoding": "dips", "num_beams": 2, "fidelity": 0.0},
+    {"num_candidates": 4, "select": "jaccard"},
+    {
+        "num_candidates": 4,
+        "num_beams": 2,
+        "select": lambda sources, candidates: [len(group) - 1 for group in candidates],
+    },
+    {"num_candidates": 3, "decoding": "dips", "select": "jaccard"},
+]
+
+
+@pytest.mark.parametrize("options", DECODINGS)
+@pytest.mark.parametrize("make", [tiny_bart, tiny_t5, tiny_fset, tiny_copy_editor])
+def test_the_pipeline_and_batches_write_the_same(make, options: dict) -> None:
+    """Equal requests give equal texts and scores, whoever asks, and whatever else is in the batch."""
+    model, tokenizer, sources = make(), word_tokenizer(), SOURCES[:3]
+    options = {"max_new_tokens": 4, "min_new_tokens": 2, "output_scores": True, **options}
+    pipe = Text2TextGenerationPipeline(model=model, tokenizer=tokenizer, device="cpu")
+    request = GenerationRequest.from_kwargs(**options, defaults=pipe.default_parameters)
+    for pair in PAIRS if make in (tiny_fset, tiny_copy_editor) else [None]:
+        retrieved = {} if pair is None else {"retrieved": [pair]}
+        pairs = None if pair is None else [pair] * len(sources)
+        expected = [
+            [(record["generated_text"], record["score"]) for record in pipe(source, **retrieved, **options)]
+            for source in sources
+        ]
+        together = pipe((source for source in sources), batch_size=3, **retrieved, **options)
+        written = [[(record["generated_text"], record["score"]) for record in group] for group in together]
+        assert_same(written, expected)
+        for batch_size in (1, 3):
+            outputs = generate_outputs(model, tokenizer, sources, request, batch_size=batch_size, pairs=pairs)
+            if request.num_candidates is not None:
+                places = request.choose(sources, [[output.text for output in group] for group in outputs])
+                outputs = [[group[place]] for group, place in zip(outputs, places, strict=True)]
+            assert_same(outputs, expected)
+
+
+def assert_same(written: list[list[tuple]], expected: list[list[tuple]]) -> None:
+    assert [[text for text, _ in group] for group in written] == [[text for text, _ in group] for group in expected]
+    for group, others in zip(written, expected, strict=True):
+        for (_, score), (_, other) in zip(group, others, strict=True):
+            assert score == (None if other is None else pytest.approx(other, abs=1e-4))
+
+
+def test_words_of_the_pair_are_copied_in_batches_too() -> None:
+    pairs = [PAIRS[row % 2] for row in range(len(SOURCES))]
+    written = generate_several(tiny_copy_editor(), word_tokenizer(), SOURCES, 2, pairs=pairs, min_new_tokens=2)
+    words = {word for group in written for text in group for word in text.split()}
+    assert words & {"zug", "basel", "geneva"}
+
+
+def test_scores_are_those_of_the_likeliest_first() -> None:
+    model, tokenizer = tiny_bart(), word_tokenizer()
+    request = GenerationRequest.from_kwargs(num_candidates=4, output_scores=True, max_new_tokens=5)
+    outputs = generate_outputs(model, tokenizer, SOURCES, request)
+    assert [len(group) for group in outputs] == [4] * len(SOURCES)
+    assert all(text == "" and score is None for text, score in outputs[1])
+    for source, group in zip(SOURCES, outputs, strict=True):
+        if source.strip():
+            scores = [output.score for output in group]
+            assert scores == sorted(scores, reverse=True) and len(set(scores)) > 1
+    texts = [[output.text for output in group] for group in outputs]
+    assert texts == generate_several(model, tokenizer, SOURCES, 4, max_new_tokens=5)
+    request = GenerationRequest.from_kwargs(num_candidates=2, do_sample=True, max_new_tokens=5)
+    assert {output.score for group in generate_outputs(model, tokenizer, SOURCES, request) for output in group} == {
+        None
+    }
 
 
 def test_only_empty_sources() -> None:

@@ -153,6 +153,42 @@ def test_a_push_that_fails_for_good_is_finished_later(status, push, server, trai
     assert server.count("^PUT /large/") == uploads
 
 
+@pytest.mark.parametrize("request_", ["POST .*/preupload/", "PUT /large/", "HEAD .*/resolve/"])
+def test_what_the_client_has_retried_is_not_tried_again(request_, push, server):
+    push()
+    repository = server.repository("you/tiny")
+    repository.record("main", repository.files() | {"README.md": Blob(request_.encode(), False)}, "by hand")
+    server.large.clear()
+    server.requests.clear()
+    server.faults.append(Fault(request_, status=503, times=1000))
+    answer = push()
+    assert answer.status == 2
+    assert "the Hub " in answer.errors and answer.errors.endswith("; the same push again finishes it\n")
+    assert answer.waits == [1, 2, 4, 8, 8]
+    assert server.count(request_) == 6 + request_.startswith("HEAD")  # whose first is only to see if it has to be
+    assert server.count("/commit/") == 0
+
+
+def test_a_card_that_breaks_off_is_asked_for_again(push, server):
+    """The client retries refusals here, but not a connection that is dropped."""
+    push()
+    repository = server.repository("you/tiny")
+    repository.record("main", repository.files() | {"README.md": Blob(b"another", False)}, "by hand")
+    server.faults.append(Fault("HEAD .*/resolve/"))
+    answer = push()
+    assert answer.status == 0 and answer.waits == [1] and "it is kept" in answer.errors
+
+
+def test_an_edited_card_is_kept_even_where_an_older_one_is_at_hand(push, server):
+    push()
+    push()
+    repository = server.repository("you/tiny")
+    repository.record("main", repository.files() | {"README.md": Blob(b"mine", False)}, "by hand")
+    server.faults.append(Fault("HEAD .*/resolve/", status=503))
+    assert push().status == 0
+    assert repository.files()["README.md"].content == b"mine"
+
+
 def test_a_commit_that_comes_between_is_not_overwritten(push, server, monkeypatch):
     """Somebody writes a card while ours is on its way: theirs is kept."""
     push()

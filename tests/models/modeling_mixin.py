@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Sequence
 
 import pytest
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    GenerationConfig,
-    LogitsProcessor,
-    TextStreamer,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_paraphrase.tokenization import train_word_tokenizer
 
-# Three sources of 6, 4 and 1 words: the lengths that padding has to make equal.
-SOURCES = [[5, 6, 7, 8, 9, 2], [9, 4, 7, 2], [2]]
-TARGETS = [[6, 5, 2], [4, 9, 8, 7, 2], [2]]
-DECODING = {
-    "greedy": {},
-    "beam": {"num_beams": 3},
-    "beam with a length penalty": {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True},
-    "beam of 10": {"num_beams": 10, "num_return_sequences": 10},
-    "no repeats": {"num_beams": 2, "no_repeat_ngram_size": 1, "bad_words_ids": [[5]]},
-}
-
-
-def pad(rows: list[list[int]], side: str, value: int) -> torch.Tensor:
-    """Pad rows on the `left`, on the `right`, or `between` their first token and the others."""
-    width = max(map(len, rows)) + 1
-    padded = torch.full((len(rows), width), value)
-    for row, ids in zip(padded, rows, strict=True):
-        ids = torch.tensor(ids)
-        if side == "left":
-            row[width - len(ids) :] = ids
-        elif side == "right":
-            row[: len(ids)] = ids
-        else:
-            row[0], row[width - len(ids) + 1 :] = ids[0], ids[1:]
-    return padded
+from .generation_checks import GenerationChecks
+from .opt_outs import OptOuts
+from .small_batches import SOURCES, TARGETS, empty_rows, mask_of, pad, words_of
 
 
 def check_double_precision(model: torch.nn.Module, batch: dict[str, torch.Tensor], step: float = 1e-6) -> None:
@@ -64,20 +33,6 @@ def check_double_precision(model: torch.nn.Module, batch: dict[str, torch.Tensor
                 weight += distance * side
             losses.append(model(**batch).loss)
     torch.testing.assert_close((losses[0] - losses[1]) / (2 * step), slope, rtol=1e-6, atol=1e-8)
-
-
-def mask_of(name: str) -> str:
-    """The name of the mask of some ids."""
-    return "attention_mask" if name == "input_ids" else name.replace("_ids", "_mask")
-
-
-def empty_rows(batch: dict[str, torch.Tensor], rows: list[int]) -> dict[str, torch.Tensor]:
-    """A batch in which some rows have no word on any side."""
-    emptied = {name: tensor.clone() for name, tensor in batch.items()}
-    for name in batch:
-        if name.endswith("_mask"):
-            emptied[name][rows] = 0
-    return emptied
 
 
 def export_and_compare(model, batch: dict[str, torch.Tensor], **kwargs) -> None:
@@ -107,15 +62,11 @@ def export_and_compare(model, batch: dict[str, torch.Tensor], **kwargs) -> None:
             torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
 
 
-class Seq2SeqMixin:
+class Seq2SeqMixin(OptOuts, GenerationChecks):
     """Subclasses give `config_class`, `base_class`, `model_class` and `small_config(**overrides)` with 10 words."""
 
     # Option sets in which every generic check runs.
     variants: dict[str, dict] = {"default": {}}
-    # Whether source and target have one embedding table; a configuration that can do both has `share_embeddings`.
-    shares_embeddings: tuple[bool, ...] = (True, False)
-    # Why `torch.export` cannot trace forward, where it cannot.
-    not_exportable: str | None = None
 
     def small_config(self, **overrides):
         raise NotImplementedError("an architecture's tests say what its small configuration is")
@@ -167,19 +118,6 @@ class Seq2SeqMixin:
             expected = sum(losses) / sum(map(len, TARGETS))
             torch.testing.assert_close(together.loss, expected, rtol=0, atol=1e-5)
 
-    @pytest.mark.parametrize("decoding", DECODING)
-    def test_padding_changes_nothing_in_generation(self, variant, decoding):
-        model, options = self.small_model(variant), DECODING[decoding]
-        count = options.get("num_return_sequences", 1)
-        alone = [model.generate(**self.alone(row), max_new_tokens=6, **options) for row in range(len(SOURCES))]
-        for side in ("right", "left"):
-            batch = self.batch(side)
-            batch.pop("labels")
-            together = model.generate(**batch, max_new_tokens=6, **options)
-            for row, expected in enumerate(alone):
-                got = together[row * count : (row + 1) * count]
-                assert words_of(got) == words_of(expected)
-
     @pytest.mark.parametrize("rows", [[1], [0, 1, 2]])
     def test_rows_without_a_word_are_like_any_others(self, variant, rows):
         model, batch = self.small_model(variant), self.batch()
@@ -222,139 +160,8 @@ class Seq2SeqMixin:
         model, inputs = self.small_model(variant), self.alone(0)
         expected = model.generate(**inputs, max_new_tokens=4)
         inputs["inputs_embeds"] = model.get_input_embeddings()(inputs.pop("input_ids"))
-        if "inputs_embeds" in inspect.signature(model.forward).parameters:
+        with self.supports("inputs_embeds"):
             assert torch.equal(model.generate(**inputs, max_new_tokens=4), expected)
-        else:
-            with pytest.raises(
-                ValueError, match="`inputs_embeds`: a .* must know which words it reads; pass `input_ids`"
-            ):
-                model.generate(**inputs, max_new_tokens=4)
-
-    def test_token_by_token_equals_whole(self, variant):
-        model, batch = self.small_model(variant), self.batch("left")
-        decoder_input_ids = pad([[1, *row] for row in TARGETS], "left", 0)
-        decoder_attention_mask = pad([[1] * (len(row) + 1) for row in TARGETS], "left", 0)
-        batch.pop("labels")
-        with torch.no_grad():
-            whole = model(
-                **batch, decoder_input_ids=decoder_input_ids, decoder_attention_mask=decoder_attention_mask
-            ).logits
-            cache, steps = None, []
-            for t in range(decoder_input_ids.shape[1]):
-                outputs = model(
-                    **batch,
-                    decoder_input_ids=decoder_input_ids[:, t : t + 1],
-                    decoder_attention_mask=decoder_attention_mask[:, : t + 1],
-                    past_key_values=cache,
-                    use_cache=True,
-                )
-                cache = outputs.past_key_values
-                assert cache.get_seq_length() == t + 1
-                steps.append(outputs.logits)
-        real = decoder_attention_mask.bool()
-        torch.testing.assert_close(torch.cat(steps, dim=1)[real], whole[real], rtol=0, atol=1e-5)
-
-    @pytest.mark.parametrize("decoding", DECODING)
-    def test_cache_is_only_a_shortcut(self, variant, decoding):
-        model, batch = self.small_model(variant), self.batch()
-        batch.pop("labels")
-        options = dict(DECODING[decoding], max_new_tokens=6, return_dict_in_generate=True, output_scores=True)
-        fast, slow = (model.generate(**batch, **options, use_cache=use_cache) for use_cache in (True, False))
-        assert torch.equal(fast.sequences, slow.sequences)
-        torch.testing.assert_close(fast.scores[-1], slow.scores[-1], rtol=0, atol=1e-5)
-
-    def test_beam_search_equals_exhaustive_search(self, variant):
-        length, model = 3, self.small_model(variant, vocab_size=6)
-        inputs = {"input_ids": torch.tensor([[3, 5, 4, 2]]), **self.further_inputs([0])}
-        for length_penalty in (0.0, 1.0):
-            result = model.generate(
-                **inputs,
-                num_beams=6**length,
-                num_return_sequences=5,
-                max_new_tokens=length,
-                length_penalty=length_penalty,
-                early_stopping="never",
-                return_dict_in_generate=True,
-                output_scores=True,
-            )
-            expected = exhaustive_search(model, inputs, length, length_penalty)[:5]
-            assert words_of(result.sequences) == [words for _, words in expected]
-            torch.testing.assert_close(
-                result.sequences_scores, torch.tensor([score for score, _ in expected]), rtol=0, atol=1e-5
-            )
-
-    def test_narrow_beams_do_as_well_as_greedy_search(self, variant):
-        model = self.small_model(variant)
-        for row in range(len(SOURCES)):
-            options = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True, **self.alone(row)}
-            beam = model.generate(num_beams=5, length_penalty=0.0, early_stopping="never", **options)
-            greedy = model.generate(**options)
-            scores = model.compute_transition_scores(greedy.sequences, greedy.scores, normalize_logits=True)
-            assert beam.sequences_scores[0] >= scores.sum() - 1e-5
-
-    @pytest.mark.parametrize("options", [{}, {"num_beams": 3}])
-    def test_transition_scores_are_the_model_s_own(self, variant, options):
-        model, batch = self.small_model(variant), self.batch()
-        batch.pop("labels")
-        result = model.generate(
-            **batch, **options, max_new_tokens=6, return_dict_in_generate=True, output_scores=True, length_penalty=0.0
-        )
-        scores = model.compute_transition_scores(
-            result.sequences, result.scores, result.get("beam_indices"), normalize_logits=not options
-        )
-        for row, words in enumerate(words_of(result.sequences)):
-            expected = log_probability(model, {name: tensor[row : row + 1] for name, tensor in batch.items()}, words)
-            got = scores[row][: len(words)].sum()
-            torch.testing.assert_close(got, expected, rtol=0, atol=1e-4)
-
-    @pytest.mark.parametrize("options", [{}, {"num_beams": 3}])
-    def test_sampling_is_seeded_and_returns_several(self, variant, options):
-        model, batch = self.small_model(variant), self.batch()
-        batch.pop("labels")
-        runs = []
-        for seed in (0, 0, 1):
-            torch.manual_seed(seed)
-            runs.append(
-                model.generate(**batch, **options, do_sample=True, num_return_sequences=3, max_new_tokens=12, top_k=0)
-            )
-        assert len(runs[0]) == 3 * len(SOURCES)
-        assert torch.equal(runs[0], runs[1])
-        assert runs[0].shape != runs[2].shape or not torch.equal(runs[0], runs[2])
-
-    def test_sampling_draws_from_the_model(self):
-        model = self.small_model(vocab_size=6)
-        inputs = {"input_ids": torch.tensor([[3, 5, 4, 2]]), **self.further_inputs([0])}
-        with torch.no_grad():
-            expected = model(**inputs, decoder_input_ids=torch.tensor([[1]])).logits[0, -1].softmax(-1)
-        many = {name: tensor.expand(4000, -1) for name, tensor in inputs.items()}
-        drawn = model.generate(**many, do_sample=True, top_k=0, max_new_tokens=1, renormalize_logits=True)[:, 1]
-        frequencies = torch.bincount(drawn, minlength=6) / len(drawn)
-        assert (frequencies - expected).abs().max() < 0.03
-
-    def test_logits_processors_and_constraints(self, variant):
-        class Only(LogitsProcessor):
-            def __call__(self, input_ids, scores):
-                return torch.full_like(scores, -torch.inf).index_fill(1, torch.tensor([7]), 0.0)
-
-        model, inputs = self.small_model(variant), self.alone(0)
-        got = model.generate(**inputs, max_new_tokens=3, logits_processor=[Only()])
-        assert got[0, 1:].tolist() == [7, 7, 7]
-        allowed = model.generate(
-            **inputs, max_new_tokens=4, num_beams=3, prefix_allowed_tokens_fn=lambda batch_id, ids: [4, 8]
-        )
-        assert set(allowed[0, 1:].tolist()) <= {4, 8}
-
-    def test_decoder_prompt_is_continued(self, variant):
-        model, inputs = self.small_model(variant), self.alone(0)
-        free = model.generate(**inputs, max_new_tokens=6, min_new_tokens=6)
-        prompted = model.generate(**inputs, decoder_input_ids=free[:, :3], max_new_tokens=4, min_new_tokens=4)
-        assert torch.equal(prompted, free)
-
-    def test_streamer_prints_what_is_generated(self, capsys):
-        model = self.small_model()
-        tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10)
-        ids = model.generate(**self.alone(0), max_new_tokens=6, streamer=TextStreamer(tokenizer))
-        assert capsys.readouterr().out.split() == tokenizer.decode(ids[0]).split()
 
     def test_attentions_and_hidden_states_on_request(self, variant):
         model, batch = self.small_model(variant), self.batch()
@@ -362,12 +169,15 @@ class Seq2SeqMixin:
         assert plain.decoder_hidden_states is None and plain.cross_attentions is None
         full = model(**batch, output_hidden_states=True, output_attentions=True)
         torch.testing.assert_close(full.logits, plain.logits)
-        rows, targets = batch["labels"].shape
-        for states, length in ((full.decoder_hidden_states, targets), (full.encoder_hidden_states, 7)):
-            assert all(state.shape[:2] == (rows, length) for state in states)
+        (rows, targets), words = batch["labels"].shape, batch["input_ids"].shape[1]
+        assert all(state.shape[:2] == (rows, targets) for state in full.decoder_hidden_states)
+        assert all(len(state) == rows for state in full.encoder_hidden_states)
+        with self.supports("encoder_states_of_every_word"):
+            for state in full.encoder_hidden_states:
+                assert state.shape[1] == words, f"{state.shape[1]} states of the encoder for {words} words"
         if full.cross_attentions is not None:
             weights = full.cross_attentions[-1]
-            assert weights.shape == (rows, weights.shape[1], targets, batch["input_ids"].shape[1])
+            assert weights.shape == (rows, weights.shape[1], targets, words)
             attends = self.attends(batch["labels"])[:, None].expand(weights.shape[:-1])
             torch.testing.assert_close(weights.sum(-1), attends.float())
             assert not weights[1, :, :, len(SOURCES[1]) :].any()
@@ -402,21 +212,33 @@ class Seq2SeqMixin:
             assert torch.equal(weight, model.base_model.state_dict()[name]), name
 
     def test_tied_and_shared_embeddings_survive_saving(self, tmp_path):
-        for share, tie in itertools.product(self.shares_embeddings, (True, False)):
-            folder = tmp_path / f"{share}-{tie}"
-            sharing = {} if len(self.shares_embeddings) == 1 else {"share_embeddings": share}
-            model = self.model_class(self.small_config(tie_word_embeddings=tie, **sharing))
-            model.save_pretrained(folder)
-            loaded = AutoModelForSeq2SeqLM.from_pretrained(folder)
-            base = loaded.base_model
-            table = (base.get_input_embeddings() if share else base.get_decoder_embeddings()).weight
-            assert (loaded.lm_head.weight is table) == tie
-            assert (table is loaded.get_input_embeddings().weight) == share
-            assert loaded.num_parameters() == model.num_parameters()
-            loaded.resize_token_embeddings(13)
-            inputs = {"input_ids": torch.tensor([[12, 2]]), **self.further_inputs([0])}
-            loaded(**inputs, labels=torch.tensor([[12, 2]])).loss.backward()
-            assert loaded.lm_head.out_features == 13 and (loaded.lm_head.weight is table) <= tie
+        options = {"share_embeddings": [True, False], "tie_word_embeddings": [True, False]}
+        with self.supports("separate_embeddings"):
+            assert "share_embeddings" in self.small_config().to_dict(), "a configuration with no `share_embeddings`"
+        if "separate_embeddings" in self.opt_outs:
+            del options["share_embeddings"]
+        with self.supports("tied_embeddings"):
+            self.small_config(tie_word_embeddings=True)
+        if "tied_embeddings" in self.opt_outs:
+            options["tie_word_embeddings"] = [False]
+        for number, values in enumerate(itertools.product(*options.values())):
+            fields = dict(zip(options, values, strict=True))
+            self.check_saved_embeddings(
+                self.model_class(self.small_config(**fields)), tmp_path / str(number), **fields
+            )
+
+    def check_saved_embeddings(self, model, folder, tie_word_embeddings: bool, share_embeddings: bool = True) -> None:
+        model.save_pretrained(folder)
+        loaded = AutoModelForSeq2SeqLM.from_pretrained(folder)
+        base = loaded.base_model
+        table = (base.get_input_embeddings() if share_embeddings else base.get_decoder_embeddings()).weight
+        assert (loaded.lm_head.weight is table) == tie_word_embeddings
+        assert (table is loaded.get_input_embeddings().weight) == share_embeddings
+        assert loaded.num_parameters() == model.num_parameters()
+        loaded.resize_token_embeddings(13)
+        inputs = {"input_ids": torch.tensor([[12, 2]]), **self.further_inputs([0])}
+        loaded(**inputs, labels=torch.tensor([[12, 2]])).loss.backward()
+        assert loaded.lm_head.out_features == 13 and (loaded.lm_head.weight is table) <= tie_word_embeddings
 
     def test_bfloat16(self, variant, tmp_path):
         model, batch = self.small_model(variant), self.batch()
@@ -438,7 +260,8 @@ class Seq2SeqMixin:
         gradients = []
         for enable in (False, True):
             if enable:
-                model.gradient_checkpointing_enable()
+                with self.supports("gradient_checkpointing"):
+                    model.gradient_checkpointing_enable()
             model.zero_grad()
             torch.manual_seed(1)
             model(**batch).loss.backward()
@@ -463,11 +286,8 @@ class Seq2SeqMixin:
         labels = batch.pop("labels")
         batch |= {"decoder_input_ids": labels.clamp(min=0), "decoder_attention_mask": (labels != -100).long()}
         batch["decoder_input_ids"][:, 0] = 1
-        if self.not_exportable is None:
+        with self.supports("export"):
             export_and_compare(model, batch, use_cache=False)
-        else:
-            with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
-                export_and_compare(model, batch, use_cache=False)
 
     def test_ids_outside_the_vocabulary_are_named(self):
         model, batch = self.small_model(), self.batch()
@@ -477,62 +297,9 @@ class Seq2SeqMixin:
             with pytest.raises(ValueError, match=f"`{name}` holds the id 10, but the vocabulary has 10"):
                 model(**bad)
 
-    def test_assisted_decoding_is_refused(self):
-        model = self.small_model()
-        with pytest.raises(RuntimeError, match="requires a cache"):
-            model.generate(**self.alone(0), assistant_model=self.small_model(), max_new_tokens=4, do_sample=False)
-
-    def test_generation_config_is_kept(self, tmp_path):
-        model = self.small_model()
-        model.generation_config = GenerationConfig(num_beams=4, max_new_tokens=7, decoder_start_token_id=1)
-        model.save_pretrained(tmp_path)
-        loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
-        assert loaded.generation_config.num_beams == 4 and loaded.generation_config.max_new_tokens == 7
-
-    def test_a_batch_of_a_thousand_and_of_one(self):
-        model = self.small_model()
-        tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10)
-        texts = [" ".join("abcdef"[: 1 + i % 6]) for i in range(1000)]
-        further = self.further_inputs([0])
-        inputs = tokenizer(texts, return_tensors="pt", padding=True)
-        inputs |= {name: tensor.expand(len(texts), -1) for name, tensor in further.items()}
-        many = model.generate(**inputs, max_new_tokens=4, num_beams=2)
-        for row in (0, 1, 999):
-            inputs = tokenizer([texts[row]], return_tensors="pt")
-            one = model.generate(**inputs, **further, max_new_tokens=4, num_beams=2)
-            assert torch.equal(many[row, : one.shape[1]], one[0])
-
     def test_tokenizer_travels_with_the_model(self, tmp_path):
         tokenizer = train_word_tokenizer(["a b c d e f"], vocab_size=10)
         self.small_model().save_pretrained(tmp_path)
         tokenizer.save_pretrained(tmp_path)
         loaded = AutoTokenizer.from_pretrained(tmp_path)
         assert loaded("a b c").input_ids == tokenizer("a b c").input_ids
-
-
-def words_of(sequences: torch.Tensor, eos_token_id: int = 2) -> list[list[int]]:
-    """What each row generated: behind the start token, up to its first end mark."""
-    rows = [ids[1:].tolist() for ids in sequences]
-    return [ids[: ids.index(eos_token_id) + 1] if eos_token_id in ids else ids for ids in rows]
-
-
-def log_probability(model, inputs: dict[str, torch.Tensor], words: list[int]) -> torch.Tensor:
-    """Sum of the log-probabilities of `words`, by one teacher-forced pass over one row."""
-    with torch.no_grad():
-        logits = model(**inputs, decoder_input_ids=torch.tensor([[1, *words[:-1]]])).logits[0]
-    return logits.log_softmax(-1)[range(len(words)), words].sum()
-
-
-def exhaustive_search(
-    model, inputs: dict[str, torch.Tensor], length: int, length_penalty: float
-) -> list[tuple[float, list[int]]]:
-    """All sequences of at most `length` words that end in </s> or are as long as allowed, best first."""
-    vocab, eos = range(model.config.vocab_size), model.config.eos_token_id
-    found = []
-    for size in range(1, length + 1):
-        for words in itertools.product(vocab, repeat=size):
-            if eos in words[:-1] or (words[-1] != eos and size < length):
-                continue
-            total = log_probability(model, inputs, list(words)).item()
-            found.append((total / size**length_penalty, list(words)))
-    return sorted(found, reverse=True)

@@ -13,7 +13,9 @@ from hf_paraphrase.models.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import architecture_of
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package
-from tests.models.modeling_mixin import check_double_precision, empty_rows, export_and_compare, pad
+from tests.models.modeling_mixin import check_double_precision, export_and_compare
+from tests.models.opt_outs import OptOuts
+from tests.models.small_batches import empty_rows, pad
 from tests.models.tiny import save
 
 TASK = "text-classification"
@@ -45,7 +47,7 @@ def one_sequence(side: str = "right") -> dict[str, torch.Tensor]:
     }
 
 
-class SentencePairMixin:
+class SentencePairMixin(OptOuts):
     """Subclasses give `config_class`, `model_class` and `small_config(**overrides)` with 10 words."""
 
     # Option sets in which every generic check runs.
@@ -97,7 +99,21 @@ class SentencePairMixin:
         assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
     def test_exported_forward_equals_plain(self, variant):
-        export_and_compare(self.small_model(variant), two_sequences())
+        with self.supports("export"):
+            export_and_compare(self.small_model(variant), two_sequences())
+
+    def test_gradient_checkpointing_gives_the_same_gradients(self, variant):
+        model, gradients = self.small_model(variant).train(), []
+        for enable in (False, True):
+            if enable:
+                with self.supports("gradient_checkpointing"):
+                    model.gradient_checkpointing_enable()
+            model.zero_grad()
+            torch.manual_seed(1)
+            model(**two_sequences(), labels=torch.tensor(LABELS)).loss.backward()
+            gradients.append({name: p.grad.clone() for name, p in model.named_parameters()})
+        for name, gradient in gradients[0].items():
+            torch.testing.assert_close(gradients[1][name], gradient, msg=name)
 
     def test_both_sentences_and_their_order_count(self, variant):
         model, batch = self.small_model(variant), two_sequences()

@@ -15,7 +15,7 @@ from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForCondition
 from hf_paraphrase.models.submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
 from . import naive_decoding as naive
-from .modeling_mixin import pad
+from .small_batches import pad
 from .test_pipeline_pairs import tiny_fset
 from .tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_gpt2, tiny_model
 

@@ -34,3 +34,8 @@ def test_a_helper_of_one_family_alone_bears_its_name(helper):
     users = [family for family in FAMILIES if helper in SIBLINGS[family]]
     named = [family for family in FAMILIES if helper.startswith(f"{family}_")]
     assert named == (users if len(users) == 1 else [])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_s_module_fits_into_five_hundred_lines(family):
+    assert len(MODULES[f"modeling_{family}"].splitlines()) <= 500

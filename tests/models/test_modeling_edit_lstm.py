@@ -24,6 +24,7 @@ OUTSIDE_LABELS = [[12, 6, 10, 2], [10, 9, 2], [2]]
 
 
 class TestEditLstm(Seq2SeqMixin):
+    opt_outs = {"inputs_embeds": "words are compared with those of the retrieved pair"}
     config_class = EditLstmConfig
     base_class = EditLstmModel
     model_class = EditLstmForConditionalGeneration

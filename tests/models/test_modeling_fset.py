@@ -28,7 +28,10 @@ class TestFset(Seq2SeqMixin):
         "no micro edits": {"use_micro_edits": False},
         "untied": {"tie_word_embeddings": False, "edit_vector_size": 3, "intermediate_size": 5},
     }
-    shares_embeddings = (True,)
+    opt_outs = {
+        "inputs_embeds": "the edits are read off words",
+        "separate_embeddings": "source, target and retrieved pair have one table of words",
+    }
 
     def small_config(self, **overrides):
         sizes = {"vocab_size": 10, "hidden_size": 8, "num_layers": 2, "num_heads": 4, "provider_layers": 2}
@@ -175,3 +178,45 @@ def test_missing_inputs_are_named():
         model(encoder_outputs=BaseModelOutput(torch.zeros(1, 2, 8)), decoder_input_ids=ids)
     with pytest.raises(ValueError, match="`retrieved_source_ids` holds the id 10"):
         model(ids, retrieved_source_ids=ids + 7, retrieved_target_ids=ids, labels=ids)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_layers_are_captured_without_those_of_the_edit_provider(attention):
+    mixin = TestFset()
+    model, batch = mixin.small_model(), mixin.batch("left")
+    model.set_attn_implementation(attention)
+    kept = []
+    for stack in (model.model.encoder.layers, model.model.decoder.layers):
+        stack[0].register_forward_pre_hook(lambda layer, args: kept.append(args[0]))
+        for layer in stack:
+            layer.register_forward_hook(lambda layer, args, output: kept.append(output))
+    outputs = model(**batch, output_hidden_states=True, output_attentions=True)
+    states = outputs.encoder_hidden_states + outputs.decoder_hidden_states
+    assert len(states) == len(kept) == 6 and all(map(torch.equal, states, kept))
+    # The decoder sees nothing at padding; the layers' own output is what was captured.
+    padding = batch["attention_mask"] == 0
+    assert not outputs.encoder_last_hidden_state[padding].any()
+    assert outputs.encoder_hidden_states[-1][padding].any()
+    lengths = [batch[name].shape[1] for name in ("input_ids", "labels", "retrieved_source_ids")]
+    source, target, retrieved = lengths
+    for name, shape in {
+        "encoder_attentions": (source, source),
+        "decoder_attentions": (target, target),
+        "cross_attentions": (target, source),
+        "retrieved_attentions": (target, retrieved),
+    }.items():
+        weights = getattr(outputs, name)
+        assert [tuple(layer.shape) for layer in weights] == [(3, 4, *shape)] * 2
+        torch.testing.assert_close(torch.stack(weights).sum(-1), torch.ones(2, 3, 4, shape[0]))
+
+
+def test_capture_can_be_asked_for_as_in_transformers_own_models():
+    mixin = TestFset()
+    model, batch = mixin.small_model(), mixin.batch()
+    everything = model(**batch, output_hidden_states=True)
+    some = model(**batch, output_hidden_states=[1])
+    assert [states is None for states in some.decoder_hidden_states] == [True, False, True]
+    assert torch.equal(some.decoder_hidden_states[1], everything.decoder_hidden_states[1])
+    model.config.output_hidden_states = True
+    assert len(model(**batch).encoder_hidden_states) == 3
+    assert model(**batch, output_hidden_states=False).encoder_hidden_states is None

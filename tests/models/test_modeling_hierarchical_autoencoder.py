@@ -17,7 +17,10 @@ DOCUMENTS = [[5, 6, 4, 7, 4, 8, 9, 5, 4, 2], [6, 7, 4, 2], [2], [9, 4, 8, 7]]
 
 
 class TestHierarchicalAutoencoder(Seq2SeqMixin):
-    not_exportable = "sentences are found by their marks, so that their number depends on the words"
+    opt_outs = {
+        "export": "sentences are found by their marks, so that their number depends on the words",
+        "inputs_embeds": "the marks of sentences are words",
+    }
     config_class = HierarchicalAutoencoderConfig
     base_class = HierarchicalAutoencoderModel
     model_class = HierarchicalAutoencoderForConditionalGeneration

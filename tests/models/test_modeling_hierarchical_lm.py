@@ -16,7 +16,12 @@ STREAMS = [([5, 6, 4, 7, 4, 2], [6, 4, 5, 7, 8, 4, 4, 9, 4, 2]), ([9, 4, 7, 8, 9
 
 
 class TestHierarchicalLm(Seq2SeqMixin):
-    not_exportable = "words are found by their marks, so that their number depends on the characters"
+    opt_outs = {
+        "export": "words are found by their marks, so that their number depends on the characters",
+        "inputs_embeds": "the marks of words are characters",
+        "separate_embeddings": "source and target always share one table of symbols",
+        "tied_embeddings": "the output layer is never tied to the table of symbols",
+    }
     config_class = HierarchicalLmConfig
     base_class = HierarchicalLmModel
     model_class = HierarchicalLmForConditionalGeneration
@@ -28,8 +33,6 @@ class TestHierarchicalLm(Seq2SeqMixin):
         "mlp": {"word_decoder": "mlp", "sentence_encoder": "gru", "num_layers": 1},
         "wdn": {"word_decoder": "mlp", "sentence_projection": True, "output_projection": True},
     }
-    # Source and target always share one table of symbols, and the output layer is never tied to it.
-    test_tied_and_shared_embeddings_survive_saving = None
 
     def small_config(self, **overrides):
         sizes = {

@@ -302,6 +302,15 @@ def test_transformers_4_s_arguments_ask_for_diverse_beam_search(pipe, monkeypatc
     assert pipe(TEXTS[1], **options) == expected
 
 
+def test_beams_are_counted_from_all_that_is_asked_for(folder, monkeypatch):
+    pipe = pipeline(TASK, model=folder, device="cpu", num_beams=5, **SHORT)
+    calls = spy_on_generate(pipe, monkeypatch)
+    assert pipe("the cat", num_candidates=3, select="jaccard")
+    assert pipe("the cat", num_candidates=6)
+    assert [(call["num_beams"], call["num_return_sequences"]) for call in calls] == [(5, 3), (6, 6)]
+    assert len(pipeline(TASK, model=folder, device="cpu", **SHORT)("the cat", num_return_sequences=6)) == 6
+
+
 def test_a_decoding_for_every_call(folder):
     pipe = pipeline(TASK, model=folder, device="cpu", decoding="dips", **SHORT)
     plain = pipeline(TASK, model=folder, device="cpu", **SHORT)

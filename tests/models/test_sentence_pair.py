@@ -7,7 +7,7 @@ from huggingface_hub.errors import StrictDataclassClassValidationError
 from hf_paraphrase.models.configuration_sentence_pair import SentencePairConfig
 from hf_paraphrase.models.sentence_pair import matching_loss, max_margin_loss, ranked_pairs, split_pair
 from hf_paraphrase.tokenization import train_word_tokenizer
-from tests.models.modeling_mixin import pad
+from tests.models.small_batches import pad
 
 FIRST, SECOND = [[5, 6, 7, 2], [2], [8, 2]], [[9, 2], [4, 5, 6, 7, 8, 2], [2]]
 

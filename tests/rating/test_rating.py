@@ -3,8 +3,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import runpy
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,17 +14,16 @@ from hf_paraphrase.rating import (
     format_rating_results,
     make_rating_forms,
     read_answers,
-    read_outputs,
     summarise_answers,
 )
 from hf_paraphrase.rating.forms import SourceOutputs
+from tests.cli.runner import run
 
 SOURCES = [f"how do i <cook> number {number} & </script> ?" for number in range(8)]
 SYSTEMS = {
     name: [SourceOutputs(source, tuple(f"{word} {k} {source}" for k in range(4))) for source in SOURCES]
     for name, word in (("FSET", "first"), ("RaE", "second"), ("DiPS", "third"))
 }
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 class Page(HTMLParser):
@@ -115,7 +112,7 @@ def test_equal_outputs_are_not_shown_but_count_as_ties(tmp_path: Path, capsys: p
         lines = (json.dumps({"source": row.source, "predictions": row.outputs}) for row in rows)
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     systems = [f"--system={name}={tmp_path / name}.jsonl" for name in ("ours", "theirs")]
-    run_script("make_rating_forms", *systems, "--num-sources", "5", "--output-dir", str(tmp_path))
+    run("rating", "make", *systems, "--num-sources", "5", "--output-dir", str(tmp_path))
     assert "\n2 pairs of equal outputs are not asked about: they count as ties\n" in capsys.readouterr().out
     form = Page(tmp_path / "preference.html").form
     assert {question["source"] for question in form["questions"]} == {"s2", "s3", "s4"}
@@ -175,38 +172,9 @@ def test_round_trip(tmp_path: Path, paths: dict[str, Path], capsys: pytest.Captu
     assert text.splitlines()[1].split() == ["FSET", "5.00", "-", f"{table['FSET']['coherency']:.2f}", "1.000", "10"]
     assert "FSET 100.0%, tie 0.0%, DiPS 0.0%; kappa" in text
     arguments = [str(paths["key"]), *map(str, files), "--output", str(tmp_path / "results.json")]
-    assert run_script("read_rating_forms", *arguments) == 0
+    assert run("rating", "read", *arguments) == 0
     assert capsys.readouterr().out == f"{text}\n"
     assert json.loads((tmp_path / "results.json").read_text()) == results
-
-
-def run_script(name: str, *arguments: str) -> int:
-    argv, sys.argv = sys.argv, [name, *arguments]
-    try:
-        runpy.run_path(str(SCRIPTS / f"{name}.py"), run_name="__main__")
-    except SystemExit as exit_info:
-        return exit_info.code
-    finally:
-        sys.argv = argv
-
-
-def test_forms_from_files(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    rows = [
-        {"source": "a b", "references": ["c"], "prediction": "d", "predictions": ["d", "e"]},
-        {"source": "f", "references": ["g"], "prediction": "h"},
-    ]
-    for name in ("one", "other"):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_outputs(tmp_path / "one.jsonl") == [("a b", ("d", "e")), ("f", ("h",))]
-    options = ["--num-sources", "2", "--output-dir", str(tmp_path / "forms")]
-    systems = [f"--system={name}={tmp_path / name}.jsonl" for name in ("one", "other")]
-    assert run_script("make_rating_forms", *systems, *options) == 0
-    assert capsys.readouterr().out.startswith(f"ratings: {tmp_path / 'forms' / 'ratings.html'}\n")
-    assert run_script("make_rating_forms", systems[0], systems[0], *options) == 2
-    assert "each name once" in capsys.readouterr().err
-    (tmp_path / "one.jsonl").write_text('{"source": "a b"}\n')
-    assert run_script("make_rating_forms", *systems, *options) == 2
-    assert "one.jsonl, line 1: this must be a JSON object with `source`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

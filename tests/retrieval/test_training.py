@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import runpy
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 
-import hf_paraphrase.datasets
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import training
@@ -64,17 +62,6 @@ def test_the_same_seed_gives_the_same_weights(pairs, tmp_path):
         train_encoder(pairs, tmp_path / "encoder", **options)
         weights.append(AutoModelEncoder(tmp_path / "encoder", device="cpu").model.embeddings.word_embeddings.weight)
     assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
-
-
-def test_the_script_trains_and_says_how_well(pairs, tmp_path, monkeypatch, capsys):
-    pytest.importorskip("sentence_transformers", reason="needs the extra `retrieval`")
-    splits = DatasetDict(train=pairs, validation=pairs.select(range(6)))
-    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *args, **kwargs: splits)
-    script = Path(__file__).resolve().parents[2] / "scripts" / "train_retriever.py"
-    options = {"hidden_size": 8, "num_layers": 0, "num_train_epochs": 1, "train_batch_size": 8}
-    runpy.run_path(str(script))["main"](tmp_path / "encoder", **options)
-    assert "% of 6 sources find their own target first" in capsys.readouterr().out
-    assert len(ParaphraseRetriever.from_pairs(pairs, encoder=tmp_path / "encoder", device="cpu")) == len(pairs)
 
 
 def test_what_is_missing_is_named(pairs, tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def run(tmp_path_factory):
 def test_documents_are_source_and_target():
     task, rows = AutoencodeTask(make_training(max_source_length=6)), make_documents()
     tokenizer = task.make_tokenizer(rows["train"], 20)
-    encoded = task.encode(rows, tokenizer)["train"]
+    encoded = task.encode(rows, tokenizer).splits["train"]
     batch = task.make_collator(tokenizer)(task.features(encoded, [0, 1, 2], 0))
     mask = batch["attention_mask"].bool()
     assert torch.equal(batch["input_ids"][mask], batch["labels"][mask]) and (batch["labels"][~mask] == -100).all()
@@ -73,7 +73,7 @@ def test_documents_without_words_are_left_out(caplog):
     task, rows = AutoencodeTask(make_training()), make_documents()
     tokenizer = task.make_tokenizer(rows["train"], 20)
     empty = Dataset.from_dict({"sentences": [[], ["room"]]})
-    assert len(task.encode(DatasetDict(train=empty), tokenizer)["train"]) == 1
+    assert len(task.encode(DatasetDict(train=empty), tokenizer).splits["train"]) == 1
     assert "left out 1 of 2 documents" in caplog.text
     with pytest.raises(InputError, match="none of the 1 documents has words"):
         task.encode(DatasetDict(train=empty.select([0])), tokenizer)

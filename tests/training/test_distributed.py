@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
+from accelerate.commands.launch import launch_command_parser
+from accelerate.utils import prepare_simple_launcher_cmd_env
 
-from hf_paraphrase.training.launch import start_processes
-from hf_paraphrase.training.loop import train
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.training import loop
+from hf_paraphrase.training.loop import WORLD_SIZES, train
 
 from .tiny_runs import last_weights, make_pairs, make_recipe
 
@@ -28,17 +30,15 @@ def test_two_processes_train_as_one(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\n"
-        "from hf_paraphrase.training.launch import start_processes\n"
-        "start_processes()\n"
         "from datasets import load_from_disk\n"
         "from hf_paraphrase.training.loop import train\n"
         "from tests.training.test_distributed import FIELDS, make_recipe\n"
         "train(make_recipe(**FIELDS), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
     )
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     run = subprocess.run(
         [*launch, str(script), str(tmp_path / "pairs"), str(tmp_path / "two")],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -58,33 +58,39 @@ def test_two_processes_train_as_one(tmp_path):
         torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["/bin/python3", "/bin/accelerate", "launch", "--cpu", "--num_processes", "3", "train.py", "--seed", "4"],
-        ["python", "/bin/accelerate-launch", "--num-processes=3", "--cpu", "train.py"],
-        ["python", "-m", "accelerate.commands.launch", "--num_processes", "3", "-m", "package.train"],
-    ],
-)
-def test_number_of_processes_is_read_from_the_launcher(command, monkeypatch):
-    started = []
-    for name in ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"):
+def launched_by_accelerate(monkeypatch, number: int) -> None:
+    """Set the variables that `accelerate launch --cpu --num_processes NUMBER` gives to its only process."""
+    fields = (
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "--num_machines",
+        "1",
+        "--num_cpu_threads_per_process",
+    )
+    options = launch_command_parser().parse_args(["--cpu", "--num_processes", str(number), *fields, "1", "train.py"])
+    for name in WORLD_SIZES | {"MASTER_PORT"}:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("MASTER_PORT", "29500")
-    monkeypatch.setattr(psutil.Process, "cmdline", lambda self: command)
-    monkeypatch.setattr(os, "execv", lambda path, arguments: started.append(arguments))
-    monkeypatch.setattr(sys, "argv", ["train.py", "--seed", "4"])
-    start_processes()
-    (arguments,) = started
-    assert arguments[-4:] == ["3", "train.py", "--seed", "4"]
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    start_processes()
-    assert len(started) == 1
+    _, variables = prepare_simple_launcher_cmd_env(options)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
-def test_an_unknown_launcher_is_told_what_to_do(monkeypatch, caplog):
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    monkeypatch.setenv("MASTER_PORT", "29500")
-    monkeypatch.setattr(psutil.Process, "cmdline", lambda self: ["bash"])
-    start_processes()
-    assert "torchrun --nproc-per-node N" in caplog.text
+def test_a_process_that_the_launcher_left_alone_says_how_to_start_several(tmp_path, monkeypatch):
+    launched_by_accelerate(monkeypatch, 2)
+    with pytest.raises(InputError, match="torchrun --standalone --nproc-per-node N -m hf_paraphrase train"):
+        train(make_recipe(), tmp_path / "run", dataset=make_pairs())
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_process_is_what_was_asked_for(tmp_path, monkeypatch):
+    launched_by_accelerate(monkeypatch, 1)
+    assert train(make_recipe(max_steps=1), tmp_path, dataset=make_pairs())["processes"] == 1
+
+
+@pytest.mark.parametrize("name", sorted(WORLD_SIZES))
+def test_processes_that_mpi_or_torch_started_are_not_alone(name, monkeypatch):
+    launched_by_accelerate(monkeypatch, 2)
+    monkeypatch.setenv(name, "2")
+    loop._check_launcher()

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from .autoencode import AutoencodeTask
-from .base import Task
+from .base import Task, TaskData
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = ["TASKS", "AutoencodeTask", "EditTask", "LanguageModelTask", "MatchTask", "ParaphraseTask", "Task"]
+__all__ = [
+    "TASKS",
+    "AutoencodeTask",
+    "EditTask",
+    "LanguageModelTask",
+    "MatchTask",
+    "ParaphraseTask",
+    "Task",
+    "TaskData",
+]
 
 TASKS: dict[str, type[Task]] = {
     "autoencode": AutoencodeTask,

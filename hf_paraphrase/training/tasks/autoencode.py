@@ -2,46 +2,40 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from datasets import Dataset, DatasetDict
-from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
-from ..batching import PairCollator
 from ..data import token_counts
-from ..objectives import cross_entropy_sums
-from .base import Task
+from .base import Seq2SeqTask, TaskData
 
 __all__ = ["AutoencodeTask"]
 
 logger = logging.getLogger(__name__)
 
 
-class AutoencodeTask(Task):
+class AutoencodeTask(Seq2SeqTask):
     """Write a document again from its vector: token cross-entropy, for any sequence-to-sequence model.
 
     Documents are lists of sentences. As one flat stream of words they are source and target both; longer ones than
     `max_source_length` are cut.
     """
 
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("sentences",)
     train_tokenizer = staticmethod(train_document_tokenizer)
 
     def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
         return rows["sentences"]
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         limit = self.training.max_source_length
-        return DatasetDict(
-            {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
-        )
+        splits = {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
+        return TaskData(DatasetDict(splits), tokenizer)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return (token_counts(encoded, "input_ids"),) * 2
@@ -51,14 +45,6 @@ class AutoencodeTask(Task):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]
-
-    def make_collator(
-        self, tokenizer: PreTrainedTokenizerBase
-    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
-        return PairCollator(tokenizer.pad_token_id)
-
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 
 def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,25 +12,49 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from ...datasets import load_dataset
 from ...errors import InputError
 from ...tokenization import train_word_tokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches
+from ..batching import LengthBatches, PairCollator
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 
-__all__ = ["Task", "load_tokenizer"]
+__all__ = ["Seq2SeqTask", "Task", "TaskData", "load_tokenizer"]
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """What a task found out from a corpus: `Task.encode` returns it, and whatever needs it is handed it.
+
+    Args:
+        splits: `train` and `validation`, and what else a task validates on, as columns of integers and of (nested)
+            lists of integers.
+        tokenizer: What encoded them.
+    """
+
+    splits: DatasetDict
+    tokenizer: PreTrainedTokenizerBase
 
 
 class Task(ABC):
     """What a model learns: the way from the rows of a corpus to the loss of a batch.
 
-    The training loop knows nothing else about what it trains. Whatever examples a task draws at random have to follow
-    from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one on several processes,
-    draws the same. What a loss draws, such as dropout, comes from torch's generators, whose state checkpoints keep.
+    The training loop knows nothing else about what it trains. A task holds the recipe's fields, and nothing that it
+    finds out on the way: that is returned, as `TaskData`, and handed to what needs it. Whatever examples a task draws
+    at random have to follow from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one
+    on several processes, draws the same. What a loss draws, such as dropout, comes from torch's generators, whose
+    state checkpoints keep.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
@@ -70,13 +96,18 @@ class Task(ABC):
         name = self.training.dataset
         if split not in dataset:
             raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}")
-        for column in self.columns:
+        columns = self.columns_of(dataset[split])
+        for column in columns:
             if column not in dataset[split].column_names:
                 raise InputError(f"split {split} of dataset {name} lacks the column {column}")
-        rows = dataset[split].select_columns(list(self.columns))
+        rows = dataset[split].select_columns(list(columns))
         if not len(rows):
             raise InputError(f"split {split} of dataset {name} is empty")
         return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+    def columns_of(self, rows: Dataset) -> tuple[str, ...]:
+        """The columns of a split that the task reads."""
+        return self.columns
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
         """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one of words.
@@ -96,8 +127,12 @@ class Task(ABC):
         tokenizer.model_max_length = self.training.max_source_length
         return tokenizer
 
-    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         """Make the model to train, newly initialised or with the weights of `pretrained`.
+
+        Args:
+            config: The recipe's.
+            data: What the model is to learn from.
 
         Raises:
             InputError: If models of this type do not learn this task, or `pretrained` is not such a model.
@@ -125,18 +160,15 @@ class Task(ABC):
         """The texts of a split, for a tokenizer to learn its words from."""
 
     @abstractmethod
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
-        """Tokenise both splits once, for all epochs; rows that cannot be used are dropped, with a warning.
-
-        Returns:
-            Columns of integers and of (nested) lists of integers.
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+        """Tokenise all splits once, for all epochs; rows that cannot be used are dropped, with a warning.
 
         Raises:
             InputError: If no row is left.
         """
 
-    def save_assets(self, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
-        """Write into the run's folder what its model needs beside weights and tokenizer; called after `encode`."""
+    def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
+        """Write into the run's folder what its model needs beside weights and tokenizer."""
 
     @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +206,9 @@ class Task(ABC):
         """What makes the tensors of a batch, as the model's forward takes them, of examples."""
 
     @abstractmethod
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """What a batch costs a model, summed over its units.
 
         Sums, because a step may consist of several batches on several processes: only the count of the whole step
@@ -187,22 +221,44 @@ class Task(ABC):
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        """Score a model on the validation split; arguments as those of `mean_loss`.
+        """Score a model on the validation split; arguments as those of `mean_loss`, and what it learns from.
 
         Returns:
             `loss`, and a task's own metrics beside it; or None if validating was given up.
         """
-        loss = mean_loss(model, self.loss_sums, shares, counts, accelerator, stop)
+        loss = mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
         return None if loss is None else {"loss": loss}
 
     def cost(self, scores: dict[str, float]) -> float:
         """What the best checkpoint has least of, from the scores of a validation: the loss."""
         return scores["loss"]
+
+
+class Seq2SeqTask(Task):
+    """Write a target from its source, by token cross-entropy, for any sequence-to-sequence model."""
+
+    auto_class = AutoModelForSeq2SeqLM
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "labels")
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        return PairCollator(tokenizer.pad_token_id)
+
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # Validation reports the likelihood alone.
+        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

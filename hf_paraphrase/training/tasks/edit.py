@@ -21,6 +21,7 @@ from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import PairCollator, pad_rows, share_batches
 from ..validation import mean_loss
+from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 
 __all__ = ["EditConfig", "EditTask"]
@@ -31,6 +32,13 @@ logger = logging.getLogger(__name__)
 CANDIDATES_A_NEIGHBOR = 8
 # Rows of the validation split that tell whether the pair is used; they are scored three times.
 COMPARED_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class EditData(TaskData):
+    """As `TaskData`, with the memory of the train split's pairs."""
+
+    retriever: ParaphraseRetriever
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +92,8 @@ class EditTask(ParaphraseTask):
     config_class = EditConfig
     training: EditConfig
 
-    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
-        model = super().make_model(config)
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        model = super().make_model(config, data)
         architecture = architecture_of(config)
         if not architecture.reads_pairs:
             raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
@@ -97,33 +105,30 @@ class EditTask(ParaphraseTask):
             )
         return model
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> EditData:
         rows = DatasetDict({split: _with_text(pairs) for split, pairs in rows.items()})
-        self.retriever = ParaphraseRetriever.from_pairs(rows["train"], encoder=self.training.retriever_encoder)
+        retriever = ParaphraseRetriever.from_pairs(rows["train"], encoder=self.training.retriever_encoder)
         limits = self.training.max_source_length, self.training.max_target_length
         nested = {
             "retrieved_source_ids": ("retrieved_sources", limits[0]),
             "retrieved_target_ids": ("retrieved_targets", limits[1]),
         }
-        if self.training.copy_unknown_words:
-            tokenizer = OpenTokenizer(tokenizer, len(tokenizer))
-        self.encoded = DatasetDict(
-            {
-                split: encode_pairs(self._add_neighbors(pairs), tokenizer, *limits, nested)
-                for split, pairs in rows.items()
-            }
-        )
-        return self.encoded
+        reader = OpenTokenizer(tokenizer, len(tokenizer)) if self.training.copy_unknown_words else tokenizer
+        splits = {
+            split: encode_pairs(self._add_neighbors(pairs, retriever), reader, *limits, nested)
+            for split, pairs in rows.items()
+        }
+        return EditData(DatasetDict(splits), tokenizer, retriever)
 
-    def _add_neighbors(self, pairs: Dataset) -> Dataset:
+    def _add_neighbors(self, pairs: Dataset, retriever: ParaphraseRetriever) -> Dataset:
         k = self.training.num_neighbors
         if not self.training.exclude_shared_sentences:
-            return self.retriever.neighbors(pairs, k)
-        candidates = self.retriever.neighbors(pairs, k * CANDIDATES_A_NEIGHBOR)
+            return retriever.neighbors(pairs, k)
+        candidates = retriever.neighbors(pairs, k * CANDIDATES_A_NEIGHBOR)
         return candidates.map(_drop_shared, fn_kwargs={"k": k}, desc="Leaving out shared sentences")
 
-    def save_assets(self, output_dir: Path) -> None:
-        self.retriever.save_pretrained(output_dir / "retriever")
+    def save_assets(self, data: EditData, output_dir: Path) -> None:
+        data.retriever.save_pretrained(output_dir / "retriever")
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
@@ -146,45 +151,44 @@ class EditTask(ParaphraseTask):
         return _given(example, example)
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
-        super().make_collator(tokenizer)
-        copies = self.training.copy_unknown_words
-        self.collator = CopyCollator(tokenizer) if copies else EditCollator(tokenizer.pad_token_id)
-        return self.collator
+        return CopyCollator(tokenizer) if self.training.copy_unknown_words else EditCollator(tokenizer.pad_token_id)
 
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        scores = super().validate(model, shares, counts, accelerator, stop)
+        scores = super().validate(model, data, shares, counts, accelerator, stop)
         if scores is None:
             return None
-        rows = self.encoded["validation"]
+        rows = data.splits["validation"]
         rows = rows.select(range(min(COMPARED_ROWS, len(rows))))
-        batches = self.make_batches(rows).in_order()
-        for name, examples in self._pairs_compared(rows).items():
-            shares = share_batches(batches, partial(self._collate, examples), accelerator)
-            loss = mean_loss(model, self.loss_sums, shares, counts, accelerator, stop)
+        batches, collate = self.make_batches(rows).in_order(), self.make_collator(data.tokenizer)
+
+        def loss_of(examples: Sequence[dict[str, Any]]) -> float | None:
+            shares = share_batches(batches, lambda rows: collate([examples[row] for row in rows]), accelerator)
+            return mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
+
+        for name, examples in self._pairs_compared(rows, data.splits["train"]).items():
+            loss = loss_of(examples)
             if loss is None:
                 return None
             scores[f"loss_{name}_pair"] = loss
         return scores
 
-    def _pairs_compared(self, rows: Dataset) -> dict[str, list[dict[str, Any]]]:
+    def _pairs_compared(self, rows: Dataset, train: Dataset) -> dict[str, list[dict[str, Any]]]:
         """Rows of the validation split, each with its nearest pair, a random one of the train split and itself."""
-        train, examples = self.encoded["train"], self.features(rows, range(len(rows)), None)
+        examples = self.features(rows, range(len(rows)), None)
         others = np.random.default_rng((self.training.seed, 0, 2)).integers(len(train), size=len(rows)).tolist()
         return {
             "nearest": examples,
             "random": [_given(row, pair) for row, pair in zip(examples, train.__getitems__(others), strict=True)],
             "own": [_given(row, row) for row in examples],
         }
-
-    def _collate(self, examples: Sequence[dict[str, Any]], rows: Sequence[int]) -> dict[str, torch.Tensor]:
-        return self.collator([examples[row] for row in rows])
 
 
 class EditCollator(PairCollator):

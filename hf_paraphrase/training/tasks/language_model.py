@@ -12,18 +12,16 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, Features, List, Value
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches, PairCollator, share_batches
-from ..data import token_counts
-from ..objectives import cross_entropy_sums
+from ..batching import LengthBatches, share_batches
 from ..shuffling import ShuffledDocuments
-from .base import Task, load_tokenizer
+from .base import Seq2SeqTask, TaskData, load_tokenizer
 
 __all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
 
@@ -67,7 +65,7 @@ class LanguageModelConfig(TrainingConfig):
             raise InputError("`trained_parts` leaves the other parts as they are in `pretrained`: name a checkpoint")
 
 
-class LanguageModelTask(Task):
+class LanguageModelTask(Seq2SeqTask):
     """Predict what follows a sentence in its document, or the sentence itself (Traynor 2018, chapters 3 and 4).
 
     Rows of the corpus are documents, lists of sentences. The loss is in nits per character; STOP and END count as
@@ -75,11 +73,8 @@ class LanguageModelTask(Task):
     """
 
     config_class = LanguageModelConfig
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("sentences",)
     training: LanguageModelConfig
-    # The second set to validate on, encoded.
-    general: Dataset | None = None
 
     def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
         training = self.training
@@ -109,16 +104,15 @@ class LanguageModelTask(Task):
     def texts(self, rows: Dataset) -> Iterable[str]:
         return chain.from_iterable(document["sentences"] for document in rows)
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         limits = {"train": self.training.max_train_samples}
-        encoded = {
+        splits = {
             split: encode_documents(
                 documents, tokenizer, self.training.objective, limits.get(split, self.training.max_eval_samples)
             )
             for split, documents in rows.items()
         }
-        self.general = encoded.pop("general", None)
-        return DatasetDict(encoded)
+        return TaskData(DatasetDict(splits), tokenizer)
 
     def prepare_model(self, model: PreTrainedModel) -> None:
         if self.training.trained_parts is None:
@@ -129,12 +123,6 @@ class LanguageModelTask(Task):
                 model.get_submodule(name).requires_grad_(True)
             except AttributeError as error:
                 raise InputError(f"`trained_parts`: the model has no part {name}") from error
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
 
     def make_batches(self, encoded: Dataset) -> ShuffledDocuments:
         training = self.training
@@ -147,33 +135,24 @@ class LanguageModelTask(Task):
             training.seed,
         )
 
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
-        self.collator = PairCollator(tokenizer.pad_token_id)
-        return self.collator
-
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
-
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        scores = super().validate(model, shares, counts, accelerator, stop)
-        if scores is None or self.general is None:
+        scores = super().validate(model, data, shares, counts, accelerator, stop)
+        general = data.splits.get("general")
+        if scores is None or general is None:
             return scores
-        batches = LengthBatches(*self.lengths(self.general), max_rows=self.training.train_batch_size).in_order()
-        general = super().validate(
-            model,
-            share_batches(batches, lambda rows: self.collator(self.general.__getitems__(rows)), accelerator),
-            self.counts(self.general),
-            accelerator,
-            stop,
-        )
-        return None if general is None else {**scores, "general_loss": general["loss"]}
+        batches = LengthBatches(*self.lengths(general), max_rows=self.training.train_batch_size).in_order()
+        collate = self.make_collator(data.tokenizer)
+        shares = share_batches(batches, lambda rows: collate(general.__getitems__(rows)), accelerator)
+        general_scores = super().validate(model, data, shares, self.counts(general), accelerator, stop)
+        return None if general_scores is None else {**scores, "general_loss": general_scores["loss"]}
 
 
 def encode_documents(

@@ -33,7 +33,7 @@ from ..batching import pad_rows
 from ..data import token_counts
 from ..embeddings import start_from_word_vectors
 from ..validation import mean_loss
-from .base import Task
+from .base import Task, TaskData
 
 __all__ = ["MatchCollator", "MatchConfig", "MatchTask", "encode_texts", "score_labels", "score_rankings"]
 
@@ -88,20 +88,20 @@ class MatchTask(Task):
     config_class = MatchConfig
     auto_class = AutoModelForSequenceClassification
     train_tokenizer = staticmethod(partial(train_word_tokenizer, sentence_pairs=True))
-    # Filled in from the corpus.
-    label_names: list[str] | None = None
+
+    def columns_of(self, rows: Dataset) -> tuple[str, ...]:
+        if "candidates" in rows.column_names:
+            return ("query", "candidates", "relevance" if "relevance" in rows.column_names else "label")
+        return ("sentence1", "sentence2", "label")
 
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
-        there = dataset[split].column_names if split in dataset else ()
-        if "candidates" in there:
-            self.columns = ("query", "candidates", "relevance" if "relevance" in there else "label")
-            return super()._select(dataset, split, limit)
-        self.columns = ("sentence1", "sentence2", "label")
         rows = super()._select(dataset, split, limit)
-        if not isinstance(rows.features["label"], ClassLabel):
+        if "query" in rows.column_names:
+            return rows
+        label = rows.features["label"]
+        if not isinstance(label, ClassLabel):
             raise InputError(f"split {split} of dataset {self.training.dataset}: label must be a ClassLabel")
-        self.label_names = rows.features["label"].names
-        found = [self.label_names[label] for label in rows.unique("label")]
+        found = [label.names[number] for number in rows.unique("label")]
         if split == "train" and len(found) == 1:
             raise InputError(f"every pair that {self.training.dataset} has to train on is labelled {found[0]}")
         return rows
@@ -124,30 +124,33 @@ class MatchTask(Task):
         tokenizer.model_max_length = self.training.max_source_length + self.training.max_target_length
         return tokenizer
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
-        self.tokenizer = tokenizer
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         # A tokenizer remembers how it was last called. Handed a fresh copy, map finds its cached result again.
         options = {
             "tokenizer": copy.deepcopy(tokenizer),
             "limits": (self.training.max_source_length, self.training.max_target_length),
         }
-        encode = _encode_pairs if self.label_names else _encode_queries
-        columns = rows["train"].column_names
-        return rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
+        encode = _encode_queries
+        if "query" not in rows["train"].column_names:
+            # The labels are taken as they are, and with them their names.
+            encode, rows = _encode_pairs, rows.rename_column("label", "labels")
+        columns = [name for name in rows["train"].column_names if name != "labels"]
+        splits = rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
+        return TaskData(splits, tokenizer)
 
-    def make_model(self, config: PreTrainedConfig) -> PreTrainedModel:
-        if self.label_names:
-            config.id2label = dict(enumerate(self.label_names))
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        if names := _label_names(data.splits["train"]):
+            config.id2label = dict(enumerate(names))
             config.label2id = {name: index for index, name in config.id2label.items()}
             config.problem_type = "single_label_classification"
         else:
             config.num_labels, config.problem_type = 1, "ranking"
-        config.pad_token_id = self.tokenizer.pad_token_id
+        config.pad_token_id = data.tokenizer.pad_token_id
         if isinstance(config, CoupledLstmConfig):
-            config.unk_token_id = self.tokenizer.unk_token_id
-        model = super().make_model(config)
+            config.unk_token_id = data.tokenizer.unk_token_id
+        model = super().make_model(config, data)
         if self.training.embeddings is not None:
-            start_from_word_vectors(model, self.tokenizer.get_vocab(), self.training.embeddings)
+            start_from_word_vectors(model, data.tokenizer.get_vocab(), self.training.embeddings)
         elif self.training.freeze_embeddings and self.training.pretrained is None:
             logger.warning("`freeze_embeddings` without `embeddings`: the words stay as they were drawn at random")
         return model
@@ -157,7 +160,7 @@ class MatchTask(Task):
             model.get_input_embeddings().requires_grad_(False)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        if self.label_names:
+        if _label_names(encoded):
             return token_counts(encoded, "input_ids"), token_counts(encoded, "pair_input_ids")
         longest = [max(map(len, candidates)) for candidates in encoded["pair_input_ids"]]
         return token_counts(encoded, "input_ids"), np.array(longest)
@@ -167,7 +170,7 @@ class MatchTask(Task):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         features = super().features(encoded, rows, epoch)
-        if self.label_names or self.training.num_negatives is None or epoch is None:
+        if _label_names(encoded) or self.training.num_negatives is None or epoch is None:
             return features
         return [self._draw(feature, row, epoch) for feature, row in zip(features, rows, strict=True)]
 
@@ -186,34 +189,27 @@ class MatchTask(Task):
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> MatchCollator:
         return MatchCollator(tokenizer.pad_token_id)
 
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        loss, _ = self._run(model, batch)
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, _ = _run(model, batch)
         return loss, loss.detach()
-
-    def _run(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The loss of a batch, summed over its pairs or queries, and the logits."""
-        if self.label_names:
-            outputs = model(**batch)
-            return outputs.loss * len(batch["labels"]), outputs.logits
-        inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "group_ids")}
-        logits = model(**inputs).logits
-        sizes = batch["group_ids"].bincount().tolist()
-        queries = zip(at_least_single(logits).squeeze(-1).split(sizes), batch["labels"].split(sizes), strict=True)
-        return torch.stack([max_margin_loss(scores, labels) for scores, labels in queries]).sum(), logits
 
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
         outputs: list[tuple[list, list]] = []
+        has_names = _label_names(data.splits["train"]) is not None
 
         def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-            loss, logits = self._run(model, batch)
-            if self.label_names:
+            loss, logits = _run(model, batch)
+            if has_names:
                 outputs.extend(zip(logits.float().tolist(), batch["labels"].tolist(), strict=True))
             else:
                 sizes = batch["group_ids"].bincount().tolist()
@@ -225,7 +221,7 @@ class MatchTask(Task):
         if loss is None:
             return None
         logits, labels = zip(*gather_object(outputs), strict=True)
-        scores = score_labels(logits, labels) if self.label_names else score_rankings(logits, labels)
+        scores = score_labels(logits, labels) if has_names else score_rankings(logits, labels)
         return {"loss": loss, **scores}
 
     def cost(self, scores: dict[str, float]) -> float:
@@ -233,6 +229,24 @@ class MatchTask(Task):
         if name not in scores:
             raise InputError(f"`metric_for_best_model: {name}` is not measured here; there are: {', '.join(scores)}")
         return scores["loss"] if name == "loss" else -scores[name]
+
+
+def _label_names(encoded: Dataset) -> list[str] | None:
+    """What the labels of encoded pairs are called; None of queries, whose candidates are right or wrong."""
+    labels = encoded.features["labels"]
+    return labels.names if isinstance(labels, ClassLabel) else None
+
+
+def _run(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of a batch, summed over its pairs or queries, and the logits."""
+    if "group_ids" not in batch:
+        outputs = model(**batch)
+        return outputs.loss * len(batch["labels"]), outputs.logits
+    inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "group_ids")}
+    logits = model(**inputs).logits
+    sizes = batch["group_ids"].bincount().tolist()
+    queries = zip(at_least_single(logits).squeeze(-1).split(sizes), batch["labels"].split(sizes), strict=True)
+    return torch.stack([max_margin_loss(scores, labels) for scores, labels in queries]).sum(), logits
 
 
 class MatchCollator:
@@ -303,7 +317,7 @@ def _encode_pairs(
     columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]
 ) -> dict[str, list]:
     first, second = encode_texts(tokenizer, columns["sentence1"], columns["sentence2"], limits)
-    return {"input_ids": first, "pair_input_ids": second, "labels": columns["label"]}
+    return {"input_ids": first, "pair_input_ids": second}
 
 
 def _encode_queries(

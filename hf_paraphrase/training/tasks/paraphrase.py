@@ -13,25 +13,22 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...models.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator
-from ..data import token_counts
-from ..objectives import cross_entropy_sums
 from ..rewards import load_reward
 from ..self_critical import SelfCritical
 from ..validation import mean_loss
-from .base import Task
+from .base import Seq2SeqTask, TaskData
 
 __all__ = ["ParaphraseTask", "encode_pairs"]
 
 logger = logging.getLogger(__name__)
 
 
-class ParaphraseTask(Task):
+class ParaphraseTask(Seq2SeqTask):
     """Write a target from its source, for any sequence-to-sequence model: by token cross-entropy, or by a reward.
 
     With `objective: rbm` (Li et al. 2018) validation measures the mean reward of greedy outputs too, and the best
@@ -39,7 +36,6 @@ class ParaphraseTask(Task):
     """
 
     config_class = ParaphraseConfig
-    auto_class = AutoModelForSeq2SeqLM
     columns = ("source", "target")
     training: ParaphraseConfig
 
@@ -47,51 +43,42 @@ class ParaphraseTask(Task):
         super().__init__(training)
         # Loaded now: a wrong name should not show after the data are encoded.
         self.reward = load_reward(training.reward) if training.objective == "rbm" else None
-        self.self_critical: SelfCritical | None = None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         lengths = (self.training.max_source_length, self.training.max_target_length)
-        return DatasetDict({split: encode_pairs(pairs, tokenizer, *lengths) for split, pairs in rows.items()})
+        splits = {split: encode_pairs(pairs, tokenizer, *lengths) for split, pairs in rows.items()}
+        return TaskData(DatasetDict(splits), tokenizer)
 
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.reward is not None and model.training:
+            return self._policy_gradient(data).loss_sums(model, batch, self.training.label_smoothing_factor)
+        return super().loss_sums(model, batch, data)
 
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
-
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+    def _policy_gradient(self, data: TaskData) -> SelfCritical:
         training = self.training
-        if self.reward is not None:
-            self.self_critical = SelfCritical(
-                self.reward, tokenizer, training.max_target_length, training.cross_entropy_weight
-            )
-        return PairCollator(tokenizer.pad_token_id)
-
-    def loss_sums(self, model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        # Validation reports the likelihood alone.
-        label_smoothing = self.training.label_smoothing_factor if model.training else 0.0
-        if self.self_critical is not None and model.training:
-            return self.self_critical.loss_sums(model, batch, label_smoothing)
-        return cross_entropy_sums(model, batch, label_smoothing)
+        return SelfCritical(self.reward, data.tokenizer, training.max_target_length, training.cross_entropy_weight)
 
     def validate(
         self,
         model: nn.Module,
+        data: TaskData,
         shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
         counts: np.ndarray,
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        if self.self_critical is None:
-            return super().validate(model, shares, counts, accelerator, stop)
-        rewards: list[float] = []
+        if self.reward is None:
+            return super().validate(model, data, shares, counts, accelerator, stop)
+        policy_gradient, rewards = self._policy_gradient(data), []
 
         def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-            rewards.extend(self.self_critical.greedy_rewards(model, batch).tolist())
-            return self.loss_sums(model, batch)
+            rewards.extend(policy_gradient.greedy_rewards(model, batch).tolist())
+            return self.loss_sums(model, batch, data)
 
         loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
         return None if loss is None else {"loss": loss, "reward": float(np.mean(gather_object(rewards)))}

@@ -50,7 +50,7 @@ def texts_of(tokenizer, example) -> tuple[str, str]:
 def test_neighbours_are_the_nearest_other_pairs(tokenizer, caplog):
     task = task_of(num_neighbors=2)
     with caplog.at_level(logging.WARNING):
-        encoded = encode(task, tokenizer)
+        encoded = encode(task, tokenizer).splits
     assert "left out 1 of 6 pairs" in caplog.text
     assert len(encoded["train"]) == 5
     assert tokenizer.batch_decode(encoded["train"][0]["retrieved_target_ids"], skip_special_tokens=True) == [
@@ -63,13 +63,13 @@ def test_neighbours_are_the_nearest_other_pairs(tokenizer, caplog):
 
 def test_neighbours_with_a_sentence_of_the_example_can_be_left_out(tokenizer):
     task = task_of(num_neighbors=1, exclude_shared_sentences=True)
-    (example,) = task.features(encode(task, tokenizer)["train"], [0], 0)
+    (example,) = task.features(encode(task, tokenizer).splits["train"], [0], 0)
     assert texts_of(tokenizer, example) == ("a b d", "d b a")
 
 
 def test_an_example_without_neighbours_has_itself(tokenizer):
     task = task_of(num_neighbors=1, exclude_shared_sentences=True)
-    (example,) = task.features(encode(task, tokenizer, [("a b", "b a"), ("a b", "a")])["train"], [0], 0)
+    (example,) = task.features(encode(task, tokenizer, [("a b", "b a"), ("a b", "a")]).splits["train"], [0], 0)
     assert texts_of(tokenizer, example) == ("a b", "b a")
 
 
@@ -77,7 +77,7 @@ def test_an_example_without_neighbours_has_itself(tokenizer):
 def test_the_example_has_its_share_of_the_draws_and_the_neighbours_the_rest(tokenizer, k, share):
     """Equation 1 and appendix A.1; one neighbour leaves room for the example too."""
     task = task_of(num_neighbors=k, self_pair_share=share)
-    encoded = encode(task, tokenizer)["train"]
+    encoded = encode(task, tokenizer).splits["train"]
     epochs = 3000
     drawn = Counter(texts_of(tokenizer, task.features(encoded, [0], epoch)[0]) for epoch in range(epochs))
     assert len(drawn) == k + (share > 0)
@@ -88,13 +88,13 @@ def test_the_example_has_its_share_of_the_draws_and_the_neighbours_the_rest(toke
 
 def test_validation_takes_the_nearest_pair_whatever_the_share(tokenizer):
     task = task_of(num_neighbors=1, self_pair_share=0.99)
-    (example,) = task.features(encode(task, tokenizer)["validation"], [0], None)
+    (example,) = task.features(encode(task, tokenizer).splits["validation"], [0], None)
     assert texts_of(tokenizer, example) == ("a b c", "c b a")
 
 
 def test_draws_follow_from_seed_epoch_and_row_alone(tokenizer):
     tasks = [task_of(num_neighbors=4, self_pair_share=0.2, seed=seed) for seed in (1, 1, 2)]
-    encoded = encode(tasks[0], tokenizer)["train"]
+    encoded = encode(tasks[0], tokenizer).splits["train"]
 
     def draw(task, rows):
         return [task.features(encoded, rows, epoch) for epoch in range(20)]
@@ -107,7 +107,7 @@ def test_draws_follow_from_seed_epoch_and_row_alone(tokenizer):
 
 def test_batches_hold_the_pair_padded(tokenizer):
     task = task_of(num_neighbors=1)
-    encoded = encode(task, tokenizer)["train"]
+    encoded = encode(task, tokenizer).splits["train"]
     batch = task.make_collator(tokenizer)(task.features(encoded, [0, 3], 0))
     assert set(batch) == {
         *("input_ids", "attention_mask", "labels"),
@@ -120,7 +120,7 @@ def test_batches_hold_the_pair_padded(tokenizer):
 def test_words_outside_the_vocabulary_are_numbered_in_each_pair(tokenizer):
     task = task_of(num_neighbors=1, copy_unknown_words=True)
     rows = [("a basel", "b basel geneva lake"), ("x y", "y"), ("a zug basel", "zug geneva"), ("x z", "bern")]
-    encoded = encode(task, tokenizer, rows)["train"]
+    encoded = encode(task, tokenizer, rows).splits["train"]
     batch = task.make_collator(tokenizer)(task.features(encoded, [0, 3], 0))
     first = len(tokenizer)
     a, b, x, y = tokenizer("a b x y")["input_ids"][:4]
@@ -133,7 +133,7 @@ def test_words_outside_the_vocabulary_are_numbered_in_each_pair(tokenizer):
 
 def test_an_example_without_neighbours_copies_from_itself(tokenizer):
     task = task_of(num_neighbors=1, copy_unknown_words=True, exclude_shared_sentences=True)
-    encoded = encode(task, tokenizer, [("a basel", "bern a"), ("a basel", "b")])["train"]
+    encoded = encode(task, tokenizer, [("a basel", "bern a"), ("a basel", "b")]).splits["train"]
     batch = task.make_collator(tokenizer)(task.features(encoded, [0], 0))
     assert batch["retrieved_target_ids"].tolist() == batch["labels"].tolist()
     assert batch["retrieved_source_ids"][0, 1] == len(tokenizer) and batch["labels"][0, 0] == len(tokenizer) + 1
@@ -250,11 +250,11 @@ class PairReader(torch.nn.Module):
 def test_validation_says_whether_the_pair_is_used(tokenizer, monkeypatch):
     task = task_of(num_neighbors=2, self_pair_share=0.5, train_batch_size=2)
     rows = DatasetDict(train=dataset_of(ROWS), validation=dataset_of([("a b d", "d c"), ("x y", "a b c"), ("x", "z")]))
-    encoded = task.encode(rows, tokenizer)
-    task.make_collator(tokenizer)
-    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    data = task.encode(rows, tokenizer)
+    encoded = data.splits
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch, data: (None, model(**batch)))
     counts = task.counts(encoded["validation"])
-    scores = task.validate(PairReader(), batches_of(task, encoded["validation"]), counts, Accelerator(cpu=True), bool)
+    scores = task.validate(PairReader(), data, batches_of(task, data), counts, Accelerator(cpu=True), bool)
     nearest = task.features(encoded["validation"], [0, 1, 2], None)
     expected = sum(len(set(example["labels"]) - set(example["retrieved_target_ids"])) for example in nearest) / sum(
         counts
@@ -271,30 +271,31 @@ def test_validation_says_whether_the_pair_is_used(tokenizer, monkeypatch):
     assert task.cost(scores) == scores["loss"]
 
 
-def batches_of(task, rows):
-    yield task.collator(task.features(rows, range(len(rows)), None)), np.arange(len(rows))
+def batches_of(task, data):
+    rows = data.splits["validation"]
+    yield task.make_collator(data.tokenizer)(task.features(rows, range(len(rows)), None)), np.arange(len(rows))
 
 
 def test_a_comparison_of_pairs_that_is_stopped_gives_no_scores(tokenizer, monkeypatch):
     task = task_of(train_batch_size=1)
-    encoded = encode(task, tokenizer)
-    task.make_collator(tokenizer)
-    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    data = encode(task, tokenizer)
+    encoded = data.splits
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch, data: (None, model(**batch)))
     answers = iter([False, False, True])
     counts = task.counts(encoded["validation"])
-    shares = batches_of(task, encoded["validation"])
-    assert task.validate(PairReader(), shares, counts, Accelerator(cpu=True), lambda: next(answers)) is None
+    shares = batches_of(task, data)
+    assert task.validate(PairReader(), data, shares, counts, Accelerator(cpu=True), lambda: next(answers)) is None
 
 
 def test_the_first_rows_of_a_long_validation_split_are_compared(tokenizer, monkeypatch):
     monkeypatch.setattr(edit, "COMPARED_ROWS", 2)
     task = task_of(num_neighbors=1)
     rows = DatasetDict(train=dataset_of(ROWS), validation=dataset_of([("a", "a"), ("a", "a"), ("a b d", "x x")]))
-    encoded = task.encode(rows, tokenizer)
-    task.make_collator(tokenizer)
-    monkeypatch.setattr(task, "loss_sums", lambda model, batch: (None, model(**batch)))
+    data = task.encode(rows, tokenizer)
+    encoded = data.splits
+    monkeypatch.setattr(task, "loss_sums", lambda model, batch, data: (None, model(**batch)))
     counts = task.counts(encoded["validation"])
-    scores = task.validate(PairReader(), batches_of(task, encoded["validation"]), counts, Accelerator(cpu=True), bool)
+    scores = task.validate(PairReader(), data, batches_of(task, data), counts, Accelerator(cpu=True), bool)
     assert scores["loss_nearest_pair"] == 0 < scores["loss"]
 
 

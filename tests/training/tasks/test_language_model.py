@@ -95,7 +95,7 @@ def test_autoencoding_has_the_source_as_target():
 def test_limits_are_of_pairs_from_all_documents():
     task = LanguageModelTask(make_recipe(max_train_samples=6, max_eval_samples=3).training)
     rows = task.load(dataset=make_splits())
-    encoded = task.encode(rows, HierarchicalLmTokenizer())
+    encoded = task.encode(rows, HierarchicalLmTokenizer()).splits
     assert (len(encoded["train"]), len(encoded["validation"])) == (6, 3)
     # Of 8, 13, 4 and 11 pairs.
     assert list(encoded["train"]["document"]) == [0, 0, 1, 2, 3, 3]

@@ -16,6 +16,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.tasks import TaskData
 from hf_paraphrase.training.tasks.match import MatchConfig, MatchTask, encode_texts
 
 from ..tiny_runs import WORDS, assert_equal, last_weights, send_after
@@ -62,7 +63,7 @@ def make_recipe(**fields) -> Recipe:
     return Recipe("tiny", model, {}, training).override(fields)
 
 
-def make_task(dataset: DatasetDict, **fields) -> tuple[MatchTask, DatasetDict]:
+def make_task(dataset: DatasetDict, **fields) -> tuple[MatchTask, TaskData]:
     task = MatchTask(MatchConfig(dataset="d", **fields))
     rows = task.load(dataset=dataset)
     return task, task.encode(rows, task.make_tokenizer(rows["train"], 20))
@@ -112,8 +113,8 @@ def test_pairs_are_encoded_as_the_pipeline_does():
 
 @pytest.mark.parametrize("relevance", [True, False])
 def test_candidates_stand_in_consecutive_rows(relevance):
-    task, encoded = make_task(make_queries(relevance))
-    batch = task.make_collator(task.tokenizer)(task.features(encoded["train"], [0, 1, 2], epoch=0))
+    task, data = make_task(make_queries(relevance))
+    batch = task.make_collator(data.tokenizer)(task.features(data.splits["train"], [0, 1, 2], epoch=0))
     sizes = batch["group_ids"].bincount().tolist()
     assert len(sizes) == 3 and len(batch["labels"]) == len(batch["input_ids"]) == sum(sizes)
     assert [group.sum().item() for group in batch["labels"].split(sizes)] == [1.0, 1.0, 1.0]
@@ -122,36 +123,36 @@ def test_candidates_stand_in_consecutive_rows(relevance):
 
 
 def test_negatives_follow_from_seed_epoch_and_row():
-    task, encoded = make_task(make_queries(), num_negatives=1)
-    drawn = [task.features(encoded["train"], [row], epoch=0)[0] for row in (4, 5)]
-    assert task.features(encoded["train"], [4, 5], epoch=0) == drawn
+    task, data = make_task(make_queries(), num_negatives=1)
+    drawn = [task.features(data.splits["train"], [row], epoch=0)[0] for row in (4, 5)]
+    assert task.features(data.splits["train"], [4, 5], epoch=0) == drawn
     assert all(feature["labels"] == [1, 0] for feature in drawn)
-    epochs = [task.features(encoded["train"], range(40), epoch=epoch) for epoch in (0, 1)]
+    epochs = [task.features(data.splits["train"], range(40), epoch=epoch) for epoch in (0, 1)]
     assert epochs[0] != epochs[1]
-    everything = task.features(encoded["validation"], [0], epoch=None)[0]
-    assert everything == encoded["validation"][0]
+    everything = task.features(data.splits["validation"], [0], epoch=None)[0]
+    assert everything == data.splits["validation"][0]
 
 
 def test_validation_counts_each_query_alike():
-    task, encoded = make_task(make_queries())
-    model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4)).eval()
+    task, data = make_task(make_queries())
+    model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4), data).eval()
     rows = list(range(10))
-    collate = task.make_collator(task.tokenizer)
+    collate = task.make_collator(data.tokenizer)
 
     def share(size: int):
         for start in range(0, 10, size):
             part = rows[start : start + size]
-            yield collate(task.features(encoded["validation"], part, None)), np.array(part)
+            yield collate(task.features(data.splits["validation"], part, None)), np.array(part)
 
-    counts = task.counts(encoded["validation"])
-    scores = [task.validate(model, share(size), counts, Accelerator(cpu=True), lambda: False) for size in (1, 4)]
+    counts = task.counts(data.splits["validation"])
+    scores = [task.validate(model, data, share(size), counts, Accelerator(cpu=True), lambda: False) for size in (1, 4)]
     assert scores[0] == pytest.approx(scores[1])
     losses = []
     for batch, _ in share(1):
         group_ids, labels = batch.pop("group_ids"), batch.pop("labels")
         losses.append(matching_loss(model(**batch).logits, labels, "ranking", group_ids).item())
     assert scores[0]["loss"] == pytest.approx(np.mean(losses))
-    assert task.validate(model, share(4), counts, Accelerator(cpu=True), lambda: True) is None
+    assert task.validate(model, data, share(4), counts, Accelerator(cpu=True), lambda: True) is None
 
 
 def test_what_is_no_label_is_refused():
@@ -215,18 +216,18 @@ def test_embeddings_learn_unless_they_are_frozen(tmp_path):
 
 
 def test_frozen_embeddings_get_no_gradient():
-    task, encoded = make_task(make_pairs(), freeze_embeddings=True)
-    model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4))
+    task, data = make_task(make_pairs(), freeze_embeddings=True)
+    model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4), data)
     task.prepare_model(model)
-    batch = task.make_collator(task.tokenizer)(task.features(encoded["train"], [0, 1, 2], epoch=0))
-    task.loss_sums(model, batch)[0].backward()
+    batch = task.make_collator(data.tokenizer)(task.features(data.splits["train"], [0, 1, 2], epoch=0))
+    task.loss_sums(model, batch, data)[0].backward()
     without = {name for name, parameter in model.named_parameters() if parameter.grad is None}
     assert without == {"embed_tokens.weight"}
 
 
 def test_embeddings_frozen_at_random_are_a_mistake_that_is_said(caplog):
-    task, _ = make_task(make_pairs(), freeze_embeddings=True)
-    task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4))
+    task, data = make_task(make_pairs(), freeze_embeddings=True)
+    task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4), data)
     assert "`freeze_embeddings` without `embeddings`" in caplog.text
 
 
@@ -240,8 +241,8 @@ def test_the_model_learns_which_word_is_the_unknown_one(tmp_path):
     tokenizer = train_word_tokenizer(WORDS, 20, sentence_pairs=True)
     tokenizer.unk_token = "w1"
     tokenizer.save_pretrained(tmp_path)
-    task, _ = make_task(make_pairs(), tokenizer=str(tmp_path))
-    config = task.make_model(CoupledLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4)).config
+    task, data = make_task(make_pairs(), tokenizer=str(tmp_path))
+    config = task.make_model(CoupledLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4), data).config
     assert config.unk_token_id == tokenizer.convert_tokens_to_ids("w1") != 3
 
 
@@ -253,9 +254,9 @@ def test_a_tokenizer_without_types_is_refused(tmp_path):
 
 
 def test_models_that_do_not_match_are_refused():
-    task, _ = make_task(make_pairs())
+    task, data = make_task(make_pairs())
     with pytest.raises(InputError, match="residual_lstm` does not learn this task"):
-        task.make_model(ResidualLstmConfig())
+        task.make_model(ResidualLstmConfig(), data)
 
 
 def test_number_of_negatives_is_checked():

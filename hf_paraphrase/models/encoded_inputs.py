@@ -1,0 +1,55 @@
+"""Texts, and the pairs that they are edited by, as a model reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+
+from .outside_words import OpenTokenizer, copies_words
+
+__all__ = ["encode_inputs", "has_words"]
+
+
+def encode_inputs(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[tuple[str, str]] | None = None,
+    model: PreTrainedModel | None = None,
+    truncation: bool | str = False,
+) -> tuple[BatchEncoding, list[dict[int, str]]]:
+    """Encode a batch of texts.
+
+    Args:
+        tokenizer: Their tokenizer.
+        texts: The texts.
+        pairs: For each text the pair to edit it by.
+        model: What writes. If it copies words, those of a pair that are outside the vocabulary get ids of their own;
+            None to take all of them for unknown words.
+        truncation: Of texts and pairs, as the tokenizer takes it.
+
+    Returns:
+        What the model's forward takes, each `(texts, length)`, and for each text the words outside the vocabulary.
+    """
+    options = {"truncation": truncation, "verbose": False}
+    # One text alone needs no padding token, which not every tokenizer has.
+    inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
+    # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
+    inputs.pop("token_type_ids", None)
+    if pairs is None:
+        return inputs, [{} for _ in texts]
+    copies = model is not None and copies_words(model)
+    tokenizers = [OpenTokenizer(tokenizer, model.config.vocab_size) if copies else tokenizer for _ in texts]
+    encoded = [encode(list(pair), **options)["input_ids"] for encode, pair in zip(tokenizers, pairs, strict=True)]
+    for name, ids in zip(("retrieved_source", "retrieved_target"), zip(*encoded, strict=True), strict=True):
+        side = tokenizer.pad({"input_ids": list(ids)}, return_attention_mask=True, return_tensors="pt", verbose=False)
+        inputs |= {f"{name}_ids": side["input_ids"], f"{name}_mask": side["attention_mask"]}
+    return inputs, [encode.words if copies else {} for encode in tokenizers]
+
+
+def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether there is any token but those that frame and fill a text; an unknown word is a word."""
+    names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
+    frame = {getattr(tokenizer, name) for name in names}
+    return not frame.issuperset(input_ids.flatten().tolist())

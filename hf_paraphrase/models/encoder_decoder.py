@@ -1,0 +1,59 @@
+"""What all encoder-decoders here share: their embeddings, how they take encoder outputs, and what they return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+
+__all__ = ["EncoderDecoder"]
+
+
+class EncoderDecoder:
+    """Mixin, before `PreTrainedModel`, for models of an `encoder`, which has the embeddings, and a `decoder`."""
+
+    # What the encoder returns, why no other's outputs will do, and what forward returns.
+    encoder_output_class: type[BaseModelOutput]
+    encoder_output_reason: str
+    output_class: type[Seq2SeqModelOutput] = Seq2SeqModelOutput
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embed_tokens = value
+
+    def encode(self, encoder_outputs: BaseModelOutput | None, **inputs: Any) -> BaseModelOutput:
+        """Run the encoder over its inputs, unless what it returned is given.
+
+        Raises:
+            ValueError: The outputs are another encoder's.
+        """
+        if encoder_outputs is None:
+            return self.encoder(**inputs, return_dict=True)
+        if not isinstance(encoder_outputs, self.encoder_output_class):
+            raise ValueError(
+                f"`encoder_outputs` must be what this model's encoder returned: {self.encoder_output_reason}"
+            )
+        return encoder_outputs
+
+    def join_outputs(
+        self, encoder: BaseModelOutput, decoder: BaseModelOutputWithPastAndCrossAttentions, **others: Any
+    ) -> Seq2SeqModelOutput:
+        """Make the model's output of the encoder's and the decoder's, with other fields of a family's own."""
+        return self.output_class(
+            last_hidden_state=decoder.last_hidden_state,
+            past_key_values=decoder.past_key_values,
+            decoder_hidden_states=decoder.hidden_states,
+            decoder_attentions=decoder.attentions,
+            cross_attentions=decoder.cross_attentions,
+            encoder_last_hidden_state=encoder.last_hidden_state,
+            encoder_hidden_states=encoder.hidden_states,
+            encoder_attentions=encoder.attentions,
+            **others,
+        )

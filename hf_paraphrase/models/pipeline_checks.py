@@ -1,0 +1,62 @@
+"""What the text2text pipeline makes sure of before it runs a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+__all__ = ["check_each_text", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
+
+logger = logging.get_logger(__name__)
+
+
+def warn_of_length(length: int, model: PreTrainedModel) -> None:
+    """Warn of a text that has more tokens than the model has positions; others a model reads at any length."""
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and length > limit:
+        logger.warning(
+            f"a text has {length} tokens, but {type(model).__name__} has positions for {limit}: if reading it fails, "
+            "`truncation=True` cuts it"
+        )
+
+
+def check_each_text(texts: list[Any]) -> None:
+    """Raise ValueError unless all are strings."""
+    for index, text in enumerate(texts):
+        check_text(text, f"input {index} of the list")
+
+
+def check_text(text: Any, name: str) -> None:
+    """Raise ValueError unless `text` is a string."""
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{name} is of type {type(text).__name__}, not a string; pass a string, a list of strings, "
+            "a `KeyDataset(dataset, column)` or a generator of strings"
+        )
+
+
+def check_model(model: PreTrainedModel) -> None:
+    """Raise ValueError unless the model is an encoder-decoder that can generate."""
+    if not (model.config.is_encoder_decoder and model.can_generate()):
+        raise ValueError(
+            f"text2text-generation needs an encoder-decoder model such as T5 or BART, but {type(model).__name__} is "
+            'none; for a decoder-only model use `pipeline("text-generation")`'
+        )
+
+
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase | None, model: PreTrainedModel) -> None:
+    """Raise ValueError where there is no tokenizer, or one that `AutoTokenizer` made up for a folder without any."""
+    fix = "save the one that the model was trained with there (`tokenizer.save_pretrained`), or pass `tokenizer=`"
+    if tokenizer is None:
+        raise ValueError(
+            f"no tokenizer could be loaded from '{model.name_or_path}': {fix}. "
+            "If there is one, `AutoTokenizer.from_pretrained` tells why it does not load"
+        )
+    # For an architecture that it knows, transformers 5 makes one with special tokens alone: every word is unknown.
+    folder = Path(tokenizer.name_or_path or "not loaded from a folder")
+    files = {"tokenizer_config.json", *tokenizer.vocab_files_names.values()}
+    if folder.is_dir() and not any((folder / name).is_file() for name in files):
+        raise ValueError(f"'{folder}' has no tokenizer: {fix}")

@@ -1,0 +1,143 @@
+"""A table made again, as Markdown, as JSON and as a picture of how its systems learnt."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..evaluation.results import Entry, Score
+from ..files import write_text
+from ..papers.table import Table
+from ..training.curves import plot_learning_curves
+from .reproduce import MeasuredRow, MeasuredTable, Verdict
+
+__all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
+
+
+def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
+    """Write `NAME.md`, `NAME.json` and, where matplotlib is installed, `NAME.png`; return the text of the first.
+
+    Args:
+        table: The table.
+        measured: What `reproduce` returned.
+        command: The one that made it.
+        directory: Where the files go.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    text = format_reproduction(table, measured, command)
+    record = {"table": table.name, "title": table.title, "command": command, "measured": list(map(_as_json, measured))}
+    write_text(directory / f"{table.name}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_text(directory / f"{table.name}.md", text)
+    if importlib.util.find_spec("matplotlib"):
+        first = {row.system: row.runs[0].summary for row in measured[0].rows}
+        plot_learning_curves(first, directory / f"{table.name}.png")
+    return text
+
+
+def format_reproduction(table: Table, measured: list[MeasuredTable], command: str) -> str:
+    """The table as Markdown: for each measurement its rows and its verdicts, then how all of it came about."""
+    data, environment = measured[0].results.data, measured[0].results.environment
+    seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
+    name = " ".join(part for part in (data.path, data.name) if part)
+    drawn = f", drawn by seed {data.sample_seed}" if data.sample_seed else ""
+    lines = [f"# {table.title}", ""]
+    for one in measured:
+        lines += (
+            [f"## {one.measurement.name[:1].upper()}{one.measurement.name[1:]}", ""] if one.measurement.name else []
+        )
+        lines += [*_format_rows(one), ""]
+        lines += [f"- {format_verdict(verdict)}" for verdict in one.verdicts] + [""] * bool(one.verdicts)
+    signatures = {score.metric: score.signature for row in measured[0].rows for score in row.scores}
+    return "\n".join(
+        [
+            *lines,
+            f"{name}, split {data.split}, {data.rows:,} rows{drawn}. Seeds of trainings: {_join(map(str, seeds))}. "
+            "Scores are means over them. ± is half of the 95% interval, over test rows and "
+            "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
+            "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
+            "randomisation, two-sided. Core-minutes: processor time of a training, validations included.",
+            "",
+            f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
+            f"{str(environment['commit'])[:10]}, {environment['date'][:10]}, by:",
+            "",
+            f"    {command}",
+            "",
+            *(f"- {metric}: `{signature}`" for metric, signature in signatures.items() if signature),
+            "",
+        ]
+    )
+
+
+def format_verdict(verdict: Verdict) -> str:
+    """A claim with what was measured: `A > B in bleu_4: 31.2 ± 0.8 against 30.1 ± 0.8, …: holds`."""
+    digits = 1 if verdict.better.score >= 2 else 3
+    difference, low, high = (f"{value:.{digits}f}" for value in (verdict.difference, verdict.low, verdict.high))
+    return (
+        f"claimed: {verdict.claim}; here: {_format_score(verdict.better)} against {_format_score(verdict.worse)}, "
+        f"better by {difference} ({low} to {high}), p = {verdict.p_value:.2g}: **{verdict.outcome}**"
+    )
+
+
+def _format_rows(measured: MeasuredTable) -> list[str]:
+    metrics = [score.metric for score in measured.rows[0].scores]
+    heads = ["system", *metrics, "parameters", "steps", "core-minutes"]
+    cells = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    cells += [_cells(row, metrics) for row in measured.rows]
+    cells += [_other_cells(entry, metrics) for entry in measured.others]
+    return ["| " + " | ".join(row) + " |" for row in cells]
+
+
+def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
+    summaries = [run.summary for run in row.runs]
+    return [
+        row.system,
+        *(_format_score(row.find(metric)) for metric in metrics),
+        f"{summaries[0]['num_parameters']:,}",
+        _join(f"{summary['steps']:,}" for summary in summaries),
+        _join(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
+    ]
+
+
+def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
+    scores = [entry.find(metric) for metric in metrics]
+    return [entry.label(), *("-" if score is None else _format_score(score) for score in scores), "-", "-", "-"]
+
+
+def _format_score(score: Score) -> str:
+    digits = 1 if score.score >= 2 else 3
+    interval = "" if score.low is None else f" ± {(score.high - score.low) / 2:.{digits}f}"
+    return f"{score.score:.{digits}f}{interval}"
+
+
+def _join(values: Any) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _as_json(measured: MeasuredTable) -> dict[str, Any]:
+    return {
+        "measurement": measured.measurement.name,
+        "rows": [
+            {
+                "system": row.system,
+                "scores": [asdict(score) for score in row.scores],
+                "runs": [
+                    {
+                        "seed": run.seed,
+                        "recipe": asdict(run.recipe),
+                        **{name: run.summary[name] for name in ("num_parameters", "steps", "epochs", "cpu_seconds")},
+                        "environment": run.summary["environment"],
+                        "scores": [asdict(score) for score in entry.scores],
+                    }
+                    for run, entry in zip(row.runs, row.entries, strict=True)
+                ],
+            }
+            for row in measured.rows
+        ],
+        "verdicts": [
+            {"claim": str(verdict.claim), "outcome": verdict.outcome, **asdict(verdict)}
+            for verdict in measured.verdicts
+        ],
+    }

@@ -1,0 +1,248 @@
+"""A table of a paper made again: its systems trained and evaluated, its claims tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, DatasetDict
+from transformers import AutoTokenizer
+
+from ..datasets import load_dataset
+from ..evaluation.comparison import evaluate_once
+from ..evaluation.documents import evaluate_autoencoder, read_document_statistics
+from ..evaluation.language_models import evaluate_language_model, read_language_model_statistics
+from ..evaluation.matches import evaluate_matcher, read_match_statistics
+from ..evaluation.paraphrases import evaluate_paraphraser
+from ..evaluation.results import Entry, Results, Score
+from ..evaluation.scoring import Scoring
+from ..generation.engine import load_paraphraser
+from ..metrics.score_files import read_scored_texts
+from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
+from ..metrics.sufficient_statistics import SufficientStatistics
+from ..papers.table import Claim, Measurement, Table
+from .trainings import Run, list_runs, train_all
+
+__all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "reproduce"]
+
+SPLIT = "test"
+SAMPLE_SEED = 1
+SEED = 12345
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim.
+
+    Attributes:
+        claim: The claim.
+        better: Score of the system that is claimed to be better, with its interval.
+        worse: Of the other.
+        difference: By how much the first is better; negative where it is worse.
+        low: Lower bound of its 95% interval, over test rows and trainings together.
+        high: Upper bound.
+        p_value: That a difference as large comes about by chance.
+    """
+
+    claim: Claim
+    better: Score
+    worse: Score
+    difference: float
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def outcome(self) -> str:
+        """`holds`, `does not hold`, or `open` where the interval has both."""
+        if self.low > -self.claim.margin:
+            return "holds"
+        return "does not hold" if self.high < -self.claim.margin else "open"
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A system of the table.
+
+    Attributes:
+        system: Its name.
+        scores: Means over its trainings; intervals are over test rows and trainings together.
+        entries: Of each training, what its evaluation says.
+        runs: The trainings.
+    """
+
+    system: str
+    scores: tuple[Score, ...]
+    entries: tuple[Entry, ...]
+    runs: tuple[Run, ...]
+
+    def find(self, metric: str) -> Score:
+        """The score of a name."""
+        return next(score for score in self.scores if score.metric == metric)
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """One measurement of all systems.
+
+    Attributes:
+        measurement: How they were scored.
+        rows: The systems.
+        others: Baselines, and what the paper reports.
+        verdicts: On the claims.
+        results: The record of the first evaluation, for the data and the environment.
+    """
+
+    measurement: Measurement
+    rows: tuple[MeasuredRow, ...]
+    others: tuple[Entry, ...]
+    verdicts: tuple[Verdict, ...]
+    results: Results
+
+
+def reproduce(
+    table: Table,
+    settings: str,
+    output_dir: Path,
+    *,
+    data_dir: Path | None = None,
+    minutes: float | None = None,
+    seeds: tuple[int, ...] | None = None,
+    jobs: int = 1,
+    n_samples: int = 1000,
+    n_trials: int = 10_000,
+) -> list[MeasuredTable]:
+    """Train what is missing, evaluate it, and test the claims; all of it goes on where an earlier call was stopped.
+
+    Args:
+        table: The table.
+        settings: Their name.
+        output_dir: Each system has a folder in it, each training a folder in that.
+        data_dir: Folder with the corpus's published files.
+        minutes: Processor minutes of each training, in place of those of the settings.
+        seeds: Of the trainings, in place of those of the settings.
+        jobs: How many trainings at a time.
+        n_samples: Resampled test sets for the intervals.
+        n_trials: Shuffles for the p-values.
+
+    Raises:
+        InputError: There are no such settings, a training failed, or a folder has runs of another kind.
+    """
+    chosen = table.choose(settings)
+    runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
+    train_all(runs, minutes or chosen.minutes, data_dir, jobs)
+    training = runs[0].recipe.training
+    corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
+    scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
+    return [_measure(table, measurement, runs, corpus, scoring) for measurement in table.measurements]
+
+
+def _measure(
+    table: Table, measurement: Measurement, runs: list[Run], corpus: DatasetDict, scoring: Scoring
+) -> MeasuredTable:
+    evaluated = {run.folder: _evaluate(table, measurement, run, corpus) for run in runs}
+    rows, statistics = [], {}
+    for system in dict.fromkeys(run.system for run in runs):
+        own = [run for run in runs if run.system == system]
+        found = [evaluated[run.folder][1] for run in own]
+        statistics[system] = {name: [one[name] for one in found] for name in found[0]}
+        scores = tuple(_score(several, scoring) for several in statistics[system].values())
+        entries = tuple(evaluated[run.folder][0].of("model")[0] for run in own)
+        rows.append(MeasuredRow(system, scores, entries, tuple(own)))
+    by_name = {row.system: row for row in rows}
+    verdicts = tuple(_judge(claim, by_name, statistics, scoring) for claim in measurement.claims)
+    results = [evaluated[run.folder][0] for run in runs]
+    others = {entry.system: entry for one in results for role in ("baseline", "paper") for entry in one.of(role)}
+    return MeasuredTable(measurement, tuple(rows), tuple(others.values()), verdicts, results[0])
+
+
+def _score(runs: list[SufficientStatistics], scoring: Scoring) -> Score:
+    found = bootstrap(runs, n_samples=scoring.n_samples, seed=scoring.seed, resample_runs=True)
+    return Score(runs[0].name, found.score, found.low, found.high, runs[0].signature)
+
+
+def _judge(
+    claim: Claim,
+    rows: Mapping[str, MeasuredRow],
+    statistics: Mapping[str, Mapping[str, list[SufficientStatistics]]],
+    scoring: Scoring,
+) -> Verdict:
+    better, worse = (statistics[name][claim.metric] for name in (claim.better, claim.worse))
+    difference, low, high = bootstrap_difference(better, worse, n_samples=scoring.n_samples, seed=scoring.seed)
+    if not better[0].higher_is_better:
+        difference, low, high = -difference, -high, -low
+    p_value = approximate_randomisation(better, worse, n_trials=scoring.n_trials, seed=scoring.seed)
+    found = (rows[name].find(claim.metric) for name in (claim.better, claim.worse))
+    return Verdict(claim, *found, difference, low, high, p_value)
+
+
+def _evaluate(
+    table: Table, measurement: Measurement, run: Run, corpus: DatasetDict
+) -> tuple[Results, dict[str, SufficientStatistics]]:
+    """Evaluate a trained system, or read what an earlier call found; with the statistics of all its scores."""
+    training = run.recipe.training
+    options = {**measurement.options, **measurement.row_options.get(run.system, {})}
+    data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
+    data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
+    folder = run.folder / "-".join(["evaluation", *measurement.name.split()])
+    evaluate, read = EVALUATORS[training.task]
+    shared = {"output_dir": folder, "split": SPLIT, "data": data}
+    settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
+    make = partial(evaluate, table, run, corpus, {**options, **shared})
+    results = evaluate_once(folder, SPLIT, settings, make)
+    return results, read(table, run, folder / results.of("model")[0].outputs)
+
+
+def _take(rows: Dataset, limit: int | None) -> Dataset:
+    return rows.shuffle(seed=SAMPLE_SEED).select(range(min(limit, len(rows)))) if limit else rows
+
+
+def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+    options = {**options, "num_beams": [options.get("num_beams", 5)]}
+    rows = _take(corpus[SPLIT], table.max_samples)
+    return evaluate_paraphraser(run.folder, None, rows, metrics=table.metrics, **options)
+
+
+def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
+    ignored = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True})
+    return Scoring(table.metrics, ignored).collect(read_scored_texts([file]))
+
+
+def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+    rows = _take(corpus[SPLIT], table.max_samples)
+    return evaluate_matcher(run.folder, None, rows, corpus.get("validation"), **options)
+
+
+def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+    rows = _take(corpus[SPLIT], table.max_samples)
+    return evaluate_autoencoder(*load_paraphraser(run.folder), rows, seed=SEED, **options)
+
+
+def _read_documents(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
+    return read_document_statistics(file, AutoTokenizer.from_pretrained(run.folder).unk_token, SEED)
+
+
+def _evaluate_language_model(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+    objective = run.recipe.training.objective
+    return evaluate_language_model(
+        *load_paraphraser(run.folder),
+        corpus[SPLIT],
+        objective=objective,
+        max_samples=table.max_samples,
+        **options,
+    )
+
+
+Evaluate = Callable[[Table, Run, DatasetDict, dict[str, Any]], Results]
+Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
+# How the systems of a task are evaluated, and the statistics of their scores read from the outputs.
+EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
+    "paraphrase": (_evaluate_paraphraser, _read_paraphrases),
+    "edit": (_evaluate_paraphraser, _read_paraphrases),
+    "match": (_evaluate_matcher, lambda table, run, file: read_match_statistics(file)),
+    "autoencode": (_evaluate_autoencoder, _read_documents),
+    "language_model": (_evaluate_language_model, lambda table, run, file: read_language_model_statistics(file)),
+}

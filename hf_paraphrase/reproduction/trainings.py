@@ -1,0 +1,136 @@
+"""The trainings of a table: one process each, equal in processor time, resumed where they were stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from ..errors import InputError
+from ..papers.table import Settings
+from ..training.recipe import Recipe, load_recipe
+
+__all__ = ["Run", "list_runs", "train_all"]
+
+SUMMARY_FILE = "training_summary.json"
+# Steps by which the speed of a training is measured; the first ones, which also allocate memory, weigh little then.
+PROBED_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of one system.
+
+    Args:
+        system: The row of the table.
+        seed: Of the training.
+        recipe: What is trained, with that seed.
+        folder: Where the run goes.
+    """
+
+    system: str
+    seed: int
+    recipe: Recipe
+    folder: Path
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """What the training says of itself; None before it has ended."""
+        file = self.folder / SUMMARY_FILE
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
+def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> list[Run]:
+    """The runs of all systems, in the order of the table; a folder for each, `SYSTEM/seed-N`."""
+    runs = []
+    for seed in seeds:
+        for name, trained in settings.systems.items():
+            recipe = load_recipe(trained.recipe).override({**trained.fields, "seed": seed, "disable_tqdm": True})
+            runs.append(Run(name, seed, recipe, output_dir / _slug(name) / f"seed-{seed}"))
+    return runs
+
+
+def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, jobs: int) -> None:
+    """Train what has not ended yet, and go on with what was interrupted.
+
+    The time that the steps of a run take is measured first, by a few of them, so that its schedule ends with its
+    budget: a run that is stopped by the clock would end at a high learning rate.
+
+    Args:
+        runs: The runs.
+        minutes: Processor minutes of each; None for the steps of the recipes.
+        data_dir: Folder with the corpus's published files.
+        jobs: How many run at a time; the cores of the machine are shared out among them.
+
+    Raises:
+        InputError: A training failed; the message has the end of what it said, and where the rest is.
+    """
+    missing = [run for run in runs if run.summary is None]
+    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
+        waiting = [
+            pool.submit(_train, run, minutes, data_dir, max(1, (os.cpu_count() or 1) // jobs)) for run in missing
+        ]
+        try:
+            for done in as_completed(waiting):
+                done.result()
+                bar.update()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _train(run: Run, minutes: float | None, data_dir: Path | None, threads: int) -> None:
+    if not _has_begun(run.folder):
+        recipe = run.recipe
+        if minutes is not None:
+            recipe = recipe.override({"max_steps": _steps_within(run, minutes, data_dir, threads)})
+        recipe.save(run.folder.with_name(f"{run.folder.name}-recipe"))
+    _call_train(run.folder.with_name(f"{run.folder.name}-recipe"), run.folder, data_dir, threads)
+
+
+def _has_begun(folder: Path) -> bool:
+    return any(folder.glob("checkpoints/last-*"))
+
+
+def _steps_within(run: Run, minutes: float, data_dir: Path | None, threads: int) -> int:
+    """How many steps, with the validations between them, take so many processor minutes."""
+    folder = run.folder.with_name(f"{run.folder.name}-probe")
+    summary_file = folder / SUMMARY_FILE
+    if not summary_file.is_file():
+        probe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
+        probe.save(folder.with_name(f"{folder.name}-recipe"))
+        _call_train(folder.with_name(f"{folder.name}-recipe"), folder, data_dir, threads)
+    summary = json.loads(summary_file.read_text(encoding="utf-8"))
+    step = summary["train_cpu_seconds"] / summary["steps"]
+    validation = summary["cpu_seconds"] - summary["train_cpu_seconds"]
+    training = run.recipe.training
+    interval = training.eval_steps or math.inf
+    return max(1, int(60 * minutes / (step + validation / interval)))
+
+
+def _call_train(recipe: Path, folder: Path, data_dir: Path | None, threads: int) -> None:
+    """Run `hf-paraphrase train` in a process of its own, which a signal to this one reaches too."""
+    command = [sys.executable, "-m", "hf_paraphrase", "train", "--recipe", str(recipe), "--output-dir", str(folder)]
+    command += ["--data-dir", str(data_dir)] if data_dir else []
+    command += ["--resume"] if _has_begun(folder) else ["--overwrite"]
+    log = folder.with_name(f"{folder.name}.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8") as file:
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
+    if code:
+        said = log.read_text(encoding="utf-8").splitlines()
+        raise InputError(f"the training of {folder} ended with {code}: {said[-1] if said else 'no word'}; see {log}")
+
+
+def _slug(name: str) -> str:
+    return "-".join("".join(letter if letter.isalnum() else " " for letter in name.lower()).split())

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_paraphrase.evaluation.results import Results
+from tests.models.tiny import save, tiny_bart, tiny_t5
+
+from .runner import run
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "compare.py"
+
+
+@pytest.mark.parametrize("by_script", [False, True])
+def test_one_command_writes_it_all(by_script, tmp_path, capsys, monkeypatch):
+    systems = [
+        f"bart={save(tiny_bart(), tmp_path / 'bart')},max_new_tokens=5",
+        f"a t5={save(tiny_t5(), tmp_path / 't5')},max_new_tokens=4,num_beams=4",
+    ]
+    out = tmp_path / "out"
+    options = [
+        "--dataset",
+        "synthetic_questions",
+        "--output_dir",
+        str(out),
+        "--max-samples",
+        "4",
+        "--sample-seed",
+        "1",
+    ]
+    options += ["--num-candidates", "2", "--num-beams", "2", "--meteor-stages", "exact", "--n-samples=20"]
+    options += ["--n-trials", "20"]
+    if by_script:
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *systems, *options])
+        with pytest.raises(SystemExit, match="0"):
+            runpy.run_path(str(SCRIPT), run_name="__main__")
+    else:
+        assert run("compare", *systems, *options) == 0
+    table = (out / "comparison.md").read_text()
+    assert capsys.readouterr().out == table
+    # As it was given, so that it can be given again.
+    assert f"    hf-paraphrase compare {systems[0]} '{systems[1]}' --dataset synthetic_questions --output_dir" in table
+    assert "--n-samples=20 --n-trials 20\n" in table
+    results = Results.load(out / "comparison.json")
+    assert results.data.rows == 4 and results.data.sample_seed == 1
+    # Kazemnejad et al. 2020 keep the output most like the source; that is asked for, not done unasked.
+    assert [entry.decoding.select for entry in results.of("model")] == ["score", "score"]
+    assert results.environment["n_trials"] == 20
+    assert [entry.decoding.num_beams for entry in results.of("model")] == [2, 4]
+    assert set(results.environment) >= {"seed", "device", "commit", "date"}
+    assert (out / "comparison.csv").is_file()
+    assert (out / "comparison.png").stat().st_size > 5000
+
+
+def test_only_language_models_are_compared_as_such(tmp_path, capsys):
+    recipes = ("sarah-lm-gutenberg-small", "residual-lstm-synthetic")
+    assert run("compare-language-models", *recipes, "--output-dir", tmp_path) == 2
+    assert capsys.readouterr().err == (
+        "error: recipe residual-lstm-synthetic is of `task: paraphrase`, not `language_model`\n"
+    )
+
+
+def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert run("compare-language-models", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
+    assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from datasets import Dataset, DatasetDict
+
+import hf_paraphrase.datasets
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.results import Data, Results
+from tests.models.tiny import save, tiny_bart, tiny_matcher
+
+from .runner import run
+
+
+def test_a_split_that_is_not_there(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    for command in ("evaluate", "evaluate-matcher"):
+        assert run(command, checkpoint, "--dataset", "synthetic_questions", "--split", "tset") == 2
+        assert "no split" in capsys.readouterr().err
+
+
+def test_evaluate(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    asked = {}
+
+    def load_dataset(path, **kwargs):
+        asked.update(kwargs, path=path)
+        return Dataset.from_dict({"source": ["how do i cook ?"] * 3, "references": [["can you cook ?"]] * 3})
+
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", load_dataset)
+    options = ["--dataset-kwargs", "max_words=15", "--dataset-kwargs", "name_of=it", "--max-samples", "2"]
+    options += [
+        "--num-beams",
+        "1",
+        "--num-beams",
+        "2",
+        "--output-dir",
+        tmp_path / "evaluation",
+        "--max_new_tokens",
+        "4",
+    ]
+    assert run("evaluate", checkpoint, "--dataset", "mscoco", "--data-dir", tmp_path, *options) == 0
+    assert asked == {
+        "path": "mscoco",
+        "name": None,
+        "data_dir": tmp_path,
+        "split": "test",
+        "max_words": 15,
+        "name_of": "it",
+    }
+    results = Results.load(tmp_path / "evaluation" / "results-test.json")
+    assert [entry.decoding.generate_kwargs["max_new_tokens"] for entry in results.of("model")] == [4, 4]
+    assert results.data == Data("mscoco", None, {"max_words": 15, "name_of": "it"}, 2, None, "test", 2)
+    table = capsys.readouterr().out
+    assert "beam 1" in table
+    assert "the source, copied" in table
+
+
+def test_evaluate_knows_what_a_run_was_trained_on(
+    checkpoint: Path, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load_dataset(path, **kwargs):
+        asked.append((path, kwargs))
+        raise InputError("enough")
+
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", load_dataset)
+    folder = tmp_path / "run"
+    shutil.copytree(checkpoint, folder)
+    shutil.copytree(recipe, folder / "recipe")
+    with (folder / "recipe" / "training.yaml").open("a") as file:
+        file.write("dataset_name: plain\ndata_dir: here\ndataset_kwargs: {seed: 3, size: 9}\n")
+    assert run("evaluate", folder, "--dataset-kwargs", "seed=4") == 2
+    plain = {"name": "plain", "data_dir": "here", "split": "test", "seed": 4, "size": 9}
+    assert asked == [("synthetic_questions", plain)]
+
+
+def test_evaluate_refuses_bad_input(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run("evaluate", checkpoint, "--dataset", "mscoco", "--dataset-kwargs", "max_words") == 2
+    assert capsys.readouterr().err == "error: --dataset-kwargs takes KEY=VALUE, got 'max_words'\n"
+    assert run("evaluate", checkpoint) == 2
+    assert capsys.readouterr().err.startswith("error: --dataset is missing")
+    assert run("evaluate", checkpoint, "--dataset", "no_such_corpus") == 2
+    assert "no_such_corpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--allow-own-pair"]])
+def test_own_pairs_are_allowed_on_request_alone(
+    options: list[str], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def evaluate(*args: object, allow_own_pair: bool, **kwargs: object) -> None:
+        asked.append(allow_own_pair)
+        raise InputError("enough")
+
+    monkeypatch.setattr("hf_paraphrase.evaluation.paraphrases.evaluate_paraphraser", evaluate)
+    assert run("evaluate", checkpoint, "--dataset", "synthetic_questions", "--max-samples", "2", *options) == 2
+    assert asked == [bool(options)]
+
+
+def test_evaluate_matcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    rows = {"sentence1": ["a cat", "the dog"] * 3, "sentence2": ["the cat", "a mat"] * 3, "label": [1, 0] * 3}
+    splits = DatasetDict(validation=Dataset.from_dict(rows), test=Dataset.from_dict(rows))
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *args, **kwargs: splits)
+    # One that is not of this package, too.
+    model = save(tiny_matcher(2), tmp_path / "bert")
+    options = ["--dataset", "msrp", "--max-samples", 4, "--output-dir", tmp_path / "evaluation"]
+    assert run("evaluate-matcher", model, *options) == 0
+    assert capsys.readouterr().out.startswith("msrp, split test, 4 rows; ")
+    assert {path.name for path in (tmp_path / "evaluation").iterdir()} == {
+        "predictions-test.jsonl",
+        "results-test.json",
+    }
+
+
+def test_evaluate_autoencoder(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Of several runs, each on its own corpus."""
+    asked = []
+
+    def load_dataset(path, **kwargs):
+        asked.append(path)
+        return Dataset.from_dict({"sentences": [["the cat sat", "a dog"], ["make bread"], ["a cat"]]})
+
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", load_dataset)
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for folder in runs:
+        save(tiny_bart(), folder)
+        shutil.copytree(recipe, folder / "recipe")
+    picture = tmp_path / "plot.png"
+    options = ["--max-samples", 2, "--num-beams", 2, "--n-samples", 10, "--plot", picture]
+    assert run("evaluate-autoencoder", *runs, *options) == 0
+    assert asked == ["synthetic_questions"] * 2
+    assert capsys.readouterr().out.count("split test") == 2 and picture.read_bytes().startswith(b"\x89PNG")
+    for folder in runs:
+        assert {path.name for path in (folder / "evaluation").iterdir()} == {
+            "reconstructions-test.jsonl",
+            "results-test.json",
+        }

@@ -1,0 +1,133 @@
+"""The commands for language models of sentences, on two that are trained in two steps."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from hf_paraphrase.evaluation.results import Results
+from hf_paraphrase.training.recipe import Recipe
+from tests.training.tasks.test_language_model import SIZES, WORDS, LanguageModelConfig
+
+from .runner import run
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory) -> Path:
+    """Documents of 20 lines, some of them to validate on and some to test on."""
+    folder, draw = tmp_path_factory.mktemp("books"), random.Random(0)
+    lines = [f"the {draw.choice(WORDS)} and the {draw.choice(WORDS)} ." for _ in range(800)]
+    (folder / "books.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory) -> list[Path]:
+    training = LanguageModelConfig(
+        dataset="books",
+        dataset_kwargs={"lines_per_document": 20, "validation_fraction": 0.2, "test_fraction": 0.2},
+        max_steps=2,
+        train_batch_size=8,
+        max_eval_samples=20,
+        disable_tqdm=True,
+    )
+    folders = []
+    for kind in ("sarah", "gru"):
+        folders.append(tmp_path_factory.mktemp("recipes") / f"tiny-{kind}")
+        Recipe(folders[-1].name, SIZES | {"sentence_encoder": kind}, {}, training).save(folders[-1])
+    return folders
+
+
+@pytest.fixture(scope="module")
+def compared(books, recipes, tmp_path_factory) -> Path:
+    """A comparison that was stopped after the first seed, and went on."""
+    folder = tmp_path_factory.mktemp("compared")
+    options = ["--data-dir", books, "--output-dir", folder, "--set", "learning_rate=0.01", "--max-samples", 16]
+    for seeds in (["--seeds", 1], ["--seeds", 1, "--seeds", 2]):
+        assert run("compare-language-models", *recipes, *options, *seeds) == 0
+    return folder
+
+
+def test_one_command_compares_recipes_and_goes_on(compared):
+    runs = Results.load(compared / "comparison.json").of("model")
+    assert sorted((run.system, run.training["seed"]) for run in runs) == [
+        ("tiny-gru", 1),
+        ("tiny-gru", 2),
+        ("tiny-sarah", 1),
+        ("tiny-sarah", 2),
+    ]
+    scores = [run.scores[0].score for run in runs]
+    assert scores == sorted(scores)
+    assert all(run.training["steps"] == 2 and run.environment["date"] for run in runs)
+    assert (compared / "comparison.png").stat().st_size > 5000
+
+
+def test_evaluate_language_model_finds_the_score_of_the_comparison(compared, books, tmp_path, capsys):
+    model = compared / "tiny-gru-seed=1"
+    options = ["--data-dir", books, "--max-samples", 16, "--output-dir", tmp_path]
+    assert run("evaluate-language-model", model, *options) == 0
+    out = capsys.readouterr().out
+    (score,) = (
+        entry.scores[0].score
+        for entry in Results.load(compared / "comparison.json").entries
+        if (entry.system, entry.training["seed"]) == ("tiny-gru", 1)
+    )
+    assert out.startswith("books, split test, 16 examples of next_sentence\n") and f": {score:.3f} (" in out
+    assert (tmp_path / "results-test.json").is_file()
+    assert run("evaluate-language-model", model, *options, "--objective", "autoencode") == 0
+    assert "16 examples of autoencode" in capsys.readouterr().out
+    assert run("evaluate-language-model", model, *options, "--objective", "rbm") == 2
+    assert "--objective must be next_sentence or autoencode, not rbm" in capsys.readouterr().err
+
+
+def test_explain_map(compared, books, tmp_path):
+    options = ["--dataset", "books", "--data-dir", books, "--max-documents", 30, "--num-words", 5]
+    options += ["--num-sentences", 12, "--near-word", "rainy", "--near-sentence", "The rain.", "--num-nearest", 4]
+    options += ["--perplexity", 3.0, "--output-dir", tmp_path]
+    assert run("explain", "map", compared / "tiny-gru-seed=1", *options) == 0
+    names = {"words", "sentences", "words-near-1", "sentences-near-1"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{name}.{kind}" for name in names for kind in ("png", "html")
+    }
+    assert "rainy" in (tmp_path / "words-near-1.html").read_text(encoding="utf-8")
+
+
+def test_explain_map_refuses_what_it_cannot_map(compared, books, tmp_path, capsys):
+    model, options = compared / "tiny-gru-seed=1", ["--output-dir", tmp_path, "--num-words", 5, "--num-sentences", 9]
+    assert run("explain", "map", model, "--dataset", "synthetic_questions", *options) == 2
+    assert "no column `sentences`" in capsys.readouterr().err
+    two_words = ["--near-word", "two words"]
+    assert run("explain", "map", model, "--dataset", "books", "--data-dir", books, *options, *two_words) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: 'two words' is no single word")
+
+
+def test_rank(compared, tmp_path, capsys):
+    (tmp_path / "sentences.txt").write_text("the sun and the rain .\n\nsnow\n")
+    written = tmp_path / "candidates.jsonl"
+    command = ["rank", compared / "tiny-gru-seed=1", tmp_path / "sentences.txt", "--num-candidates", 3]
+    assert run(*command, "--temperature", "0.5", "--shown", 2, "--output", written) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    assert [row["text"] for row in rows] == ["the sun and the rain .", "snow"]
+    assert all(candidate["temperature"] == 0.5 for row in rows for candidate in row["candidates"])
+    assert run(*command, "--noise", "much") == 2
+    assert capsys.readouterr().err == "error: --noise takes a number or uniform, got 'much'\n"
+    assert run(*command, "--noise", "-1") == 2
+    assert "`noise` must be" in capsys.readouterr().err
+    (tmp_path / "sentences.txt").write_bytes(b"caf\xe9\n")
+    assert run(*command) == 2
+    assert "sentences.txt is no text in UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["rank", "explain map", "evaluate-language-model"])
+def test_a_model_without_sentence_vectors_is_refused(command, checkpoint, tmp_path, capsys):
+    file = tmp_path / "sentences.txt"
+    file.write_text("the sun\n")
+    options = {"rank": [file], "explain map": ["--output-dir", tmp_path]}.get(command, ["--dataset", "books"])
+    assert run(*command.split(), checkpoint, *options) == 2
+    assert capsys.readouterr().err == (
+        f"error: {checkpoint} is a bart, which cannot embed words and sentences; hierarchical_lm can\n"
+    )

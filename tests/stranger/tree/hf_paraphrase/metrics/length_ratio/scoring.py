@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..inputs import check_lengths, check_text_list
+from ..sufficient_statistics import SufficientStatistics
+
+__all__ = ["length_ratio", "length_ratio_statistics"]
+
+
+def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, Any]:
+    """How many words paraphrases have for each word of their sources.
+
+    Args:
+        predictions: One paraphrase each.
+        sources: The text that each of them paraphrases.
+
+    Returns:
+        `score`, and `signature`.
+
+    Raises:
+        InputError: Input that cannot be scored; the message names the argument and the index.
+    """
+    statistics = length_ratio_statistics(predictions, sources)["length_ratio"]
+    return {"score": statistics.score, "signature": statistics.signature}
+
+
+def length_ratio_statistics(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, SufficientStatistics]:
+    """The statistics of `length_ratio`, for `hf_paraphrase.metrics.significance`; arguments as there."""
+    predictions, sources = check_text_list("predictions", predictions), check_text_list("sources", sources)
+    check_lengths(predictions=predictions, sources=sources)
+    words = ([len(text.split()) for text in texts] for texts in (predictions, sources))
+    return {"length_ratio": SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")}
