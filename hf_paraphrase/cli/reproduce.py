@@ -41,7 +41,7 @@ def reproduce(
     What was interrupted goes on with the same command, also after days, and what is there already is not made again.
     """
     from ..reproduction.report import write_reproduction
-    from ..reproduction.reproduce import reproduce as make_again
+    from ..reproduction.tables import reproduce as make_again
 
     if table not in TABLES:
         raise InputError(f"no table is called {table}; there are: {', '.join(TABLES)}")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .report import write_reproduction
-from .reproduce import reproduce
+from .tables import reproduce
 
 __all__ = ["reproduce", "write_reproduction"]

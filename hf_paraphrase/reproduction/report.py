@@ -12,7 +12,7 @@ from ..evaluation.results import Entry, Score
 from ..files import write_text
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
-from .reproduce import MeasuredRow, MeasuredTable, Verdict
+from .tables import MeasuredRow, MeasuredTable, Verdict
 
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 

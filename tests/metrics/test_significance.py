@@ -8,7 +8,13 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu, bleu_statistics
-from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap, holm, paired_bootstrap
+from hf_paraphrase.metrics.significance import (
+    approximate_randomisation,
+    bootstrap,
+    bootstrap_difference,
+    holm,
+    paired_bootstrap,
+)
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 
 
@@ -142,3 +148,22 @@ def test_holm_by_hand_and_by_its_steps() -> None:
                 break
             rejected.add(place)
         assert {place for place, p_value in enumerate(holm(p_values)) if p_value < 0.05} == rejected
+
+
+def test_interval_over_runs_and_sentences(scores: np.ndarray) -> None:
+    """Runs that differ widen the interval; its variance is about that of the runs' mean and that of the sentences'."""
+    runs = [statistics_of(scores + shift) for shift in (-6.0, 0.0, 6.0)]
+    of_sentences = bootstrap(runs, n_samples=4000)
+    of_both = bootstrap(runs, n_samples=4000, resample_runs=True)
+    deviation = np.hypot(scores.std() / np.sqrt(len(scores)), np.std([-6.0, 0.0, 6.0]) / np.sqrt(3))
+    assert of_both.score == of_sentences.score
+    assert (of_both.high - of_both.low) / 2 == pytest.approx(1.96 * deviation, rel=0.12)
+    assert of_both.high - of_both.low > 3 * (of_sentences.high - of_sentences.low)
+
+
+def test_interval_of_a_difference_uses_the_same_sentences_for_both(scores: np.ndarray) -> None:
+    noise = np.random.default_rng(1).normal(1.0, 0.5, size=len(scores))
+    difference, low, high = bootstrap_difference(statistics_of(scores + noise), statistics_of(scores), n_samples=4000)
+    assert difference == pytest.approx(noise.mean())
+    assert (high - low) / 2 == pytest.approx(1.96 * noise.std() / np.sqrt(len(scores)), rel=0.05)
+    assert low < difference < high

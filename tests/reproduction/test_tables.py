@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.results import Score
+from hf_paraphrase.evaluation.scoring import Scoring
+from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
+from hf_paraphrase.papers import PAPERS
+from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
+from hf_paraphrase.reproduction import trainings
+from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
+from hf_paraphrase.reproduction.tables import MeasuredRow, Verdict, _judge, reproduce
+from hf_paraphrase.reproduction.trainings import list_runs, train_all
+from hf_paraphrase.training.recipe import list_recipes
+
+TABLES = [table for paper in PAPERS for table in paper.tables]
+TINY = {"hidden_size": 8, "embedding_size": 8, "vocab_size": 60, "num_layers": 1, "residual_interval": 0}
+TINY |= {"max_steps": 3, "max_train_samples": 40, "max_eval_samples": 8, "max_new_tokens": 8}
+
+
+def make_table(**settings) -> Table:
+    systems = {
+        "with attention": Trained("residual-lstm-synthetic", TINY),
+        "without": Trained("residual-lstm-synthetic", {**TINY, "attention": None}),
+    }
+    return Table(
+        "tiny",
+        "A table",
+        {"small": Settings(systems, **settings)},
+        (
+            Measurement(claims=(Claim("with attention", "without", "bleu_4"),), options={"num_beams": 2}),
+            Measurement("three of them", row_options={"without": {"num_candidates": 3, "select": "jaccard"}}),
+        ),
+        max_samples=6,
+        metrics=("bleu", "pinc"),
+    )
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
+    for settings in table.settings.values():
+        assert {trained.recipe for trained in settings.systems.values()} <= list_recipes().keys()
+        runs = list_runs(settings, Path("runs"), settings.seeds)
+        assert len({run.folder for run in runs}) == len(settings.systems) * len(settings.seeds)
+        assert len({run.recipe.training.task in ("paraphrase", "edit") for run in runs}) == 1
+        for measurement in table.measurements:
+            for claim in measurement.claims:
+                assert {claim.better, claim.worse} <= settings.systems.keys()
+            assert measurement.row_options.keys() <= settings.systems.keys()
+    assert not table.cards or (Path(__file__).parents[2] / "model_cards" / table.cards).is_dir()
+
+
+def test_names_of_tables_differ() -> None:
+    assert len({table.name for table in TABLES}) == len(TABLES) >= 6
+
+
+def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = reproduce(make_table(), "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
+    first, second = measured
+    assert [row.system for row in first.rows] == ["with attention", "without"]
+    assert {score.metric for score in first.rows[0].scores} == {"bleu_2", "bleu_4", "pinc"}
+    (verdict,) = first.verdicts
+    assert verdict.difference == pytest.approx(verdict.better.score - verdict.worse.score)
+    assert {entry.role for entry in first.others} == {"baseline"}
+    assert second.rows[1].entries[0].decoding.num_candidates == 3
+    assert first.results.data.rows == 6
+
+    text = write_reproduction(make_table(), measured, "the command", tmp_path / "card")
+    assert (tmp_path / "card" / "tiny.md").read_text() == text
+    assert "    the command" in text and "## Three of them" in text and "Seeds of trainings: 1." in text
+    assert text.count("| with attention |") == 2 and "the source, copied" in text
+    record = json.loads((tmp_path / "card" / "tiny.json").read_text())
+    (run,) = record["measured"][0]["rows"][0]["runs"]
+    assert run["steps"] == 3 and run["cpu_seconds"] > 0 and run["recipe"]["training"]["seed"] == 1
+    assert record["measured"][0]["verdicts"][0]["outcome"] == verdict.outcome
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("it is there already")
+
+    monkeypatch.setattr(trainings, "_call_train", refuse)
+    monkeypatch.setattr("hf_paraphrase.reproduction.tables.evaluate_paraphraser", refuse)
+    assert reproduce(make_table(), "small", tmp_path / "out", n_samples=20, n_trials=20)[0].rows == first.rows
+
+
+def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of half a second and 4 seconds of validation every 500 steps: 1,181 steps in ten minutes."""
+    trained = {}
+
+    def train(recipe, folder, data_dir, threads):
+        steps = int(
+            next(line for line in (recipe / "training.yaml").read_text().split("\n") if "max_steps" in line)[11:]
+        )
+        trained[folder.name] = steps
+        folder.mkdir(parents=True)
+        spent = {"steps": steps, "train_cpu_seconds": steps / 2, "cpu_seconds": steps / 2 + 4}
+        (folder / "training_summary.json").write_text(json.dumps(spent))
+
+    monkeypatch.setattr(trainings, "_call_train", train)
+    settings = make_table(minutes=10).settings["small"]
+    runs = list_runs(settings, tmp_path, [7])
+    train_all(runs, 10, None, 1)
+    assert trained == {"seed-7-probe": trainings.PROBED_STEPS, "seed-7": 1181}
+    assert runs[0].summary["steps"] == 1181
+
+
+def test_a_failed_training_says_where_to_look(tmp_path: Path) -> None:
+    systems = {"broken": Trained("residual-lstm-synthetic", {**TINY, "dataset": "mscoco", "dataset_name": None})}
+    runs = list_runs(Settings(systems), tmp_path, [1])
+    with pytest.raises(InputError, match=r"ended with 2: error: .*; see .*seed-1\.log"):
+        train_all(runs, None, tmp_path / "nowhere", 1)
+
+
+def test_unknown_settings() -> None:
+    with pytest.raises(InputError, match="--settings large: tiny has: small"):
+        make_table().choose("large")
+
+
+def judge(better, worse, margin: float = 0.0, **options) -> Verdict:
+    claim = Claim("a", "b", "mean", margin)
+    statistics, rows = {}, {}
+    for name, runs in (("a", better), ("b", worse)):
+        made = [SufficientStatistics.from_sentence_scores("mean", run, "", **options) for run in runs]
+        statistics[name] = {"mean": made}
+        rows[name] = MeasuredRow(name, (Score("mean", float(np.mean(runs))),), (), ())
+    return _judge(claim, rows, statistics, Scoring(n_samples=400, n_trials=400))
+
+
+def test_a_claim_holds_fails_or_stays_open() -> None:
+    draw = np.random.default_rng(0).normal
+    base = draw(size=300)
+    above, alike = base + 0.5 + 0.1 * draw(size=300), base + 0.1 * draw(size=300)
+    assert judge([above], [base]).outcome == "holds"
+    assert judge([base], [above]).outcome == "does not hold"
+    assert judge([alike], [base]).outcome == "open"
+    assert judge([alike], [base], margin=0.2).outcome == "holds"
+    assert judge([base], [above], margin=0.2).outcome == "does not hold"
+    errors = judge([base], [above], higher_is_better=False)
+    assert errors.outcome == "holds" and errors.difference == pytest.approx((above - base).mean())
+
+
+def test_trainings_that_differ_leave_a_claim_open() -> None:
+    """Of three seeds one is far off: test rows alone would decide what trainings do not."""
+    base = np.random.default_rng(0).normal(size=400)
+    better, worse = [base + shift for shift in (0.1, 0.2, 3.0)], [base, base + 1.0, base + 0.1]
+    assert judge([better[2]], [worse[0]]).outcome == "holds"
+    assert judge(better, worse).outcome == "open"
+
+
+def test_verdict_as_text() -> None:
+    verdict = Verdict(
+        Claim("residual", "attention", "bleu_4"),
+        Score("bleu_4", 31.2, 30.4, 32.0),
+        Score("bleu_4", 30.1, 29.3, 30.9),
+        1.1,
+        0.2,
+        2.0,
+        0.012,
+    )
+    assert format_verdict(verdict) == (
+        "claimed: residual > attention in bleu_4; here: 31.2 ± 0.8 against 30.1 ± 0.8, better by 1.1 (0.2 to 2.0), "
+        "p = 0.012: **holds**"
+    )
