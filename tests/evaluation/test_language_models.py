@@ -6,7 +6,12 @@ from datasets import Dataset
 
 from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGeneration, HierarchicalLmTokenizer
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.language_models import evaluate_language_model, plot_architectures, plot_fine_tuning
+from hf_paraphrase.evaluation.language_models import (
+    evaluate_language_model,
+    plot_architectures,
+    plot_fine_tuning,
+    read_language_model_statistics,
+)
 from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.training.tasks.language_model import encode_documents
 
@@ -37,6 +42,8 @@ def test_nits_per_character_are_those_of_single_examples(objective, tmp_path):
     assert score.score == pytest.approx(total / count, rel=1e-5) and score.low <= score.score <= score.high
     assert results.data.counts == {"characters": count}
     assert Results.load(tmp_path / "results-test.json") == results
+    (read,) = read_language_model_statistics(tmp_path / entry.outputs).values()
+    assert (read.name, read.score) == (score.metric, pytest.approx(score.score))
 
 
 def test_samples_are_bounded():

@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.matches import evaluate_matcher, format_matching_results
+from hf_paraphrase.evaluation.matches import evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.describe import describe_checkpoint
@@ -145,6 +145,10 @@ def test_a_matcher_s_record(tmp_path):
     assert [score.metric for score in entry.scores] == ["accuracy", "f1", "max_f1"]
     assert entry.speed.unit == "pairs" and entry.counts["num_parameters_without_embeddings"] > 0
     assert len((tmp_path / entry.outputs).read_text().splitlines()) == 2
+    read = read_match_statistics(tmp_path / entry.outputs)
+    assert {name: entry.find(name).score for name in ("accuracy", "max_f1")} == {
+        name: pytest.approx(statistics.score) for name, statistics in read.items()
+    }
     assert paper and {row.role for row in paper} == {"paper"}
     lines = format_matching_results(results).splitlines()
     assert lines[0].startswith("twitter_url, split test, 2 rows") and lines[2].startswith("this model ")

@@ -17,6 +17,7 @@ from hf_paraphrase.evaluation.documents import (
     evaluate_autoencoder,
     format_document_results,
     plot_reconstruction,
+    read_document_statistics,
     reconstruction_by_length,
     score_documents,
 )
@@ -97,6 +98,12 @@ def test_evaluation_writes_scores_baselines_and_outputs(run, tmp_path):
     assert results.data.rows == len(rows) and results.entries[0].outputs == "reconstructions-validation.jsonl"
     assert Results.load(tmp_path / "results-validation.json") == results
     assert len((tmp_path / "reconstructions-validation.jsonl").read_text().splitlines()) == len(rows)
+    read = read_document_statistics(tmp_path / "reconstructions-validation.jsonl", tokenizer.unk_token, seed=12345)
+    for score in results.entries[0].scores:
+        assert (read[score.metric].score, read[score.metric].signature) == (
+            pytest.approx(score.score),
+            score.signature,
+        )
     assert SHUFFLED in format_document_results(results)
     plot_reconstruction({"tiny": results}, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 1000
