@@ -76,7 +76,7 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
             ),
             "",
             f"Evaluated on {_join(entry.environment['device'] for entry in models)}, commit "
-            f"{_join(str(entry.environment['commit'])[:10] for entry in models)}, "
+            f"{_join((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "
             f"{_join(entry.environment['date'][:10] for entry in models)}:",
             "",
             *(f"    {line}" for line in command.splitlines()),

@@ -53,7 +53,7 @@ def _training(checkpoint: Checkpoint) -> list[str]:
         f"{summary['train_pairs']:,} rows",
         f"steps: {summary['steps']:,}, {summary['epochs']:.4g} epochs, {summary['seconds'] / 3600:.2f} hours",
         "best: " + ", ".join(f"{name} {value:.5g}" for name, value in summary["best"].items() if name != "seconds"),
-        f"on: {found['device']} ({found['device_name']}), {found['date']}, commit {found['commit']}",
+        f"on: {found['device']} ({found['device_name']}), {found['date']}, commit {found['commit'] or 'unknown'}",
     ]
 
 

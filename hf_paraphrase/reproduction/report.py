@@ -17,6 +17,9 @@ from .tables import MeasuredRow, MeasuredTable, Verdict
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
+PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding")
+
+
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
     """Write `NAME.md`, `NAME.json` and, where matplotlib is installed, `NAME.png`; return the text of the first.
 
@@ -61,7 +64,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "randomisation, two-sided. Core-minutes: processor time of a training, validations included.",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
-            f"{str(environment['commit'])[:10]}, {environment['date'][:10]}, by:",
+            f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",
             "",
             f"    {command}",
             "",
@@ -73,7 +76,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
 
 def format_verdict(verdict: Verdict) -> str:
     """A claim with what was measured: `A > B in bleu_4: 31.2 ± 0.8 against 30.1 ± 0.8, …: holds`."""
-    digits = 1 if verdict.better.score >= 2 else 3
+    digits = _digits(verdict.claim.metric)
     difference, low, high = (f"{value:.{digits}f}" for value in (verdict.difference, verdict.low, verdict.high))
     return (
         f"claimed: {verdict.claim}; here: {_format_score(verdict.better)} against {_format_score(verdict.worse)}, "
@@ -107,9 +110,14 @@ def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
 
 
 def _format_score(score: Score) -> str:
-    digits = 1 if score.score >= 2 else 3
+    digits = _digits(score.metric)
     interval = "" if score.low is None else f" ± {(score.high - score.low) / 2:.{digits}f}"
     return f"{score.score:.{digits}f}{interval}"
+
+
+def _digits(metric: str) -> int:
+    """Behind the point: one of what goes up to 100, three of what is about 1."""
+    return 1 if metric.startswith(PERCENTAGES) else 3
 
 
 def _join(values: Any) -> str:
