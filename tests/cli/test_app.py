@@ -151,7 +151,7 @@ MISSING = {
     "score": ["--predictions", "none.jsonl"],
     "compare": ["a=none", "--dataset", "synthetic_questions", "--metrics", "bleu", "--output-dir", "out"],
     "compare-language-models": ["no/such", "--output-dir", "out"],
-    "reproduce": ["no-such-table", "--output-dir", "out"],
+    "reproduce": ["none", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
     "rank": ["none", "HERE"],
     "card": ["none"],
