@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..metrics.words import ngrams, split_words
 
-__all__ = ["choose_diverse", "ngram_likeness", "normal_form"]
+__all__ = ["choose_diverse", "ngram_share", "normal_form"]
 
 MAX_ORDER = 4
 # Spaces, punctuation and what is not seen; signs such as + stay, and so do marks, which are vowels in many scripts.
@@ -25,8 +25,11 @@ def choose_diverse(
 ) -> list[int]:
     """Choose candidates one after the other by maximal marginal relevance (Carbonell and Goldstein 1998).
 
-    Each is the one with most of `(1 - diversity) * score - diversity * likeness`, where likeness is the greatest
-    `ngram_likeness` to one chosen before, or to the source. At 0 these are the `n` of the highest scores.
+    Each is the one with most of `(1 - diversity) * score - diversity * likeness`, where likeness is the mean of two
+    shares of n-grams (`ngram_share`): that which a candidate has in common with the source, so that 1 less that is its
+    PINC, and the greatest that it has in common with one chosen before, averaged over both directions. Beyond the
+    paper, which knows the latter alone: sets are to be unlike the source as well. At 0 these are the `n` of the
+    highest scores.
 
     Args:
         source: The text.
@@ -38,30 +41,35 @@ def choose_diverse(
     Returns:
         Their places, in the order in which they were chosen; of equals, what comes first.
     """
-    grams = [_ngram_sets(words) for words in split_words([*candidates, source], lowercase=True)]
-    likeness = [_overlap(each, grams[-1]) for each in grams[:-1]]
-    left, chosen = list(range(len(candidates))), []
+    *grams, of_source = (_ngram_sets(words) for words in split_words([*candidates, source], lowercase=True))
+    to_source, to_chosen = [_share(each, of_source) for each in grams], [0.0] * len(grams)
+    left, chosen = list(range(len(grams))), []
+
+    def margin(place: int) -> float:
+        return (1 - diversity) * scores[place] - diversity * (to_source[place] + to_chosen[place]) / 2
+
     while left and len(chosen) < n:
-        best = max(left, key=lambda place: (1 - diversity) * scores[place] - diversity * likeness[place])
+        best = max(left, key=margin)
         left.remove(best)
         chosen.append(best)
         for place in left:
-            likeness[place] = max(likeness[place], _overlap(grams[place], grams[best]))
+            likeness = (_share(grams[place], grams[best]) + _share(grams[best], grams[place])) / 2
+            to_chosen[place] = max(to_chosen[place], likeness)
     return chosen
 
 
-def ngram_likeness(first: str, second: str) -> float:
-    """How alike two texts are, from 0 to 1: the n-grams that they share, as a part of all that either has.
+def ngram_share(text: str, other: str) -> float:
+    """The share of a text's n-grams that another has, from 0 to 1: the mean over n from 1 to 4, or to its words.
 
-    The mean over n from 1 to 4, or to the words of the longer text; case does not count, and each n-gram counts once.
+    Case does not count, and each n-gram counts once.
     """
-    return _overlap(*(_ngram_sets(words) for words in split_words([first, second], lowercase=True)))
+    return _share(*(_ngram_sets(words) for words in split_words([text, other], lowercase=True)))
 
 
 def _ngram_sets(words: list[str]) -> list[set[tuple[str, ...]]]:
     return [set(ngrams(words, order)) for order in range(1, MAX_ORDER + 1)]
 
 
-def _overlap(first: list[set], second: list[set]) -> float:
-    shares = [len(one & other) / len(one | other) for one, other in zip(first, second, strict=True) if one | other]
+def _share(grams: list[set], others: list[set]) -> float:
+    shares = [len(one & other) / len(one) for one, other in zip(grams, others, strict=True) if one]
     return sum(shares) / len(shares) if shares else 0.0

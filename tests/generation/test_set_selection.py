@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from hf_paraphrase.generation.set_selection import choose_diverse, ngram_likeness, normal_form
+from hf_paraphrase.generation.set_selection import choose_diverse, ngram_share, normal_form
+from hf_paraphrase.metrics.pinc.scoring import pinc
 
 WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "how", "do", "i", "learn", "faster", "?"]
 
@@ -14,14 +15,13 @@ def random_texts(seed: int, count: int) -> list[str]:
     return [" ".join(draw.choices(WORDS, k=draw.randint(1, 8))) for _ in range(count)]
 
 
-def likeness_by_hand(first: str, second: str) -> float:
+def share_by_hand(text: str, other: str) -> float:
     """Order by order, by counting."""
-    first, second = (text.lower().split() for text in (first, second))
+    words, others = text.lower().split(), f" {other.lower()} "
     shares = []
-    for order in range(1, min(4, max(len(first), len(second))) + 1):
-        one, other = ([tuple(w[i : i + order]) for i in range(len(w) - order + 1)] for w in (first, second))
-        union = [gram for i, gram in enumerate(one + other) if gram not in (one + other)[:i]]
-        shares.append(len([gram for gram in union if gram in one and gram in other]) / len(union))
+    for order in range(1, min(4, len(words)) + 1):
+        grams = sorted({tuple(words[i : i + order]) for i in range(len(words) - order + 1)})
+        shares.append(sum(f" {' '.join(gram)} " in others for gram in grams) / len(grams))
     return sum(shares) / len(shares)
 
 
@@ -32,7 +32,9 @@ def choose_naively(source: str, texts: list[str], scores: list[float], n: int, d
         margins = {}
         for place, text in enumerate(texts):
             if place not in chosen:
-                likeness = max(likeness_by_hand(text, other) for other in [source, *(texts[i] for i in chosen)])
+                before = [texts[i] for i in chosen]
+                likeness = max([(share_by_hand(text, one) + share_by_hand(one, text)) / 2 for one in before] or [0.0])
+                likeness = (share_by_hand(text, source) + likeness) / 2
                 margins[place] = (1 - diversity) * scores[place] - diversity * likeness
         chosen.append(next(place for place in margins if margins[place] == max(margins.values())))
     return chosen
@@ -53,18 +55,19 @@ def test_without_diversity_the_highest_scores_are_chosen() -> None:
     assert choose_diverse("a", ["x y", "x y z", "q"], [0.2, 0.9, 0.3], 2, 0.0) == [1, 2]
     # Of two alike, and one that is like the source, the worse one that is like neither.
     texts, scores = ["x y z", "x y z w", "a b", "q r"], [0.9, 0.8, 0.7, 0.1]
-    assert choose_diverse("a b c", texts, scores, 2, 0.9) == [0, 3]
+    assert choose_diverse("a b c", texts, scores, 2, 0.7) == [0, 3]
     assert choose_diverse("a", [], [], 3, 0.5) == []
 
 
-def test_likeness() -> None:
-    assert ngram_likeness("The cat sat", "the cat sat") == 1.0
-    assert ngram_likeness("a b", "c d") == ngram_likeness("", "a") == ngram_likeness("", "") == 0.0
-    # 2 of 4 words, 1 of 3 pairs, none of 2 triples.
-    assert ngram_likeness("a b c", "a b d") == pytest.approx((2 / 4 + 1 / 3 + 0) / 3)
+def test_shares_of_ngrams() -> None:
+    assert ngram_share("The cat sat", "the cat sat down") == 1.0
+    assert ngram_share("a b", "c d") == ngram_share("", "a") == ngram_share("a", "") == 0.0
+    # 3 of 4 words, 1 of 3 pairs, none of 2 triples or of one of four.
+    assert ngram_share("a b c d", "a b d") == pytest.approx((3 / 4 + 1 / 3 + 0 + 0) / 4)
     for seed in range(50):
         first, second = random_texts(seed, 2)
-        assert ngram_likeness(first, second) == pytest.approx(likeness_by_hand(first, second))
+        assert ngram_share(first, second) == pytest.approx(share_by_hand(first, second))
+        assert ngram_share(first, second) == pytest.approx(1 - pinc([first], [second])["score"] / 100)
 
 
 @pytest.mark.parametrize(
