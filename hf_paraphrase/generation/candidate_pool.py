@@ -20,8 +20,9 @@ __all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "finish_outputs"]
 DECODINGS_OF_POOL = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
 DEFAULTS = {"max_new_tokens": 256}
-# What names one of several outputs, where a pool has them all.
+# Arguments of `generate()` and of the pipeline that would contradict the pool's own.
 OWN = {"num_return_sequences": "num_candidates", "select": "n", "do_sample": "decoding='sample'"}
+NOISE_OPTIONS = ("temperature", "noise", "max_new_tokens")
 
 
 class Candidate(NamedTuple):
@@ -99,6 +100,8 @@ class CandidatePool:
             raise InputError(f"`decoding='noise'` is for a model that embeds sentences, which a {name} does not")
         if num_neighbors is not None and self.retriever is None:
             raise InputError(f"`num_neighbors`: a {name} edits by no retrieved pair")
+        if self.decoding == "noise" and (unknown := generate_kwargs.keys() - NOISE_OPTIONS):
+            raise InputError(f"`{min(unknown)}`: `decoding='noise'` takes {', '.join(NOISE_OPTIONS)}")
         for argument, other in OWN.items():
             if argument in generate_kwargs:
                 raise InputError(f"`{argument}` is not asked of a pool of candidates: see `{other}`")

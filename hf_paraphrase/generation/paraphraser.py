@@ -162,6 +162,8 @@ class Paraphraser:
         )
         num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
         check_counts(n=n, num_candidates=num_candidates, num_neighbors=num_neighbors, batch_size=batch_size)
+        if not isinstance(seed, int):
+            raise InputError(f"`seed` must be a whole number, not {seed!r}")
         check_adequacy(adequacy, encoder, matcher)
         pool = CandidatePool(
             self.model,
@@ -181,7 +183,7 @@ class Paraphraser:
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
         is_list = isinstance(texts, Sequence)
         if is_list:
-            check_texts(texts, 0)
+            check_each_is_text(texts, 0)
         total = len(texts) if is_list else None
         stream = self._stream(iter(texts), total, choice, pool, *judges, batch_size)
         return list(stream) if is_list else stream
@@ -194,7 +196,7 @@ class Paraphraser:
         with tqdm(total=total, desc="paraphrasing", unit="text", disable=None) as progress:
             done = 0
             while part := list(islice(texts, batch_size)):
-                check_texts(part, done)
+                check_each_is_text(part, done)
                 yield from self._paraphrase(part, choice, pool, *rest)
                 done += len(part)
                 progress.update(len(part))
@@ -269,7 +271,7 @@ def check_counts(**counts: int | None) -> None:
         raise InputError(f"`num_candidates` must be at least `n`, {counts['n']}, not {counts['num_candidates']}")
 
 
-def check_texts(texts: Sequence[Any], first: int) -> None:
+def check_each_is_text(texts: Sequence[Any], first: int) -> None:
     """Raise InputError unless all are texts; `first` is the number of the first of them."""
     for number, text in enumerate(texts, first):
         if not isinstance(text, str):

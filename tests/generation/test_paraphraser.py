@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from datasets import Dataset
 
 import hf_paraphrase
 import hf_paraphrase.generation.candidate_pool as candidate_pool
@@ -133,7 +134,8 @@ def test_a_text_gives_a_list_a_list_lists_and_a_generator_a_generator() -> None:
     paraphraser = make_paraphraser("bart")
     expected = [paraphraser(text) for text in TEXTS]
     assert all(isinstance(one, Paraphrase) for group in expected for one in group)
-    assert_same(paraphraser(tuple(TEXTS)), expected)
+    for column in (tuple(TEXTS), Dataset.from_dict({"source": TEXTS})["source"]):
+        assert_same(paraphraser(column), expected)
     assert_same(list(paraphraser(text for text in TEXTS)), expected)
     assert paraphraser([]) == [] and paraphraser("") == [] and list(paraphraser(iter(()))) == []
 
@@ -174,6 +176,7 @@ def test_a_generator_is_read_a_batch_at_a_time() -> None:
         ({"num_candidates": 0}, "`num_candidates` must be a whole number of at least 1"),
         ({"num_neighbors": 3}, "`num_neighbors`: a BartForConditionalGeneration edits by no retrieved pair"),
         ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1"),
+        ({"seed": None}, "`seed` must be a whole number, not None"),
         ({"num_return_sequences": 3}, "`num_return_sequences` is not asked of a pool .* see `num_candidates`"),
         ({"do_sample": True}, "`do_sample` is not asked of a pool .* see `decoding='sample'`"),
         (
@@ -201,6 +204,16 @@ def test_what_cannot_be_is_said_before_any_model_work(
     if "texts" not in options:  # a generator is not even begun
         with pytest.raises(InputError, match=message):
             paraphraser((1 / 0 for _ in "a"), **options)
+
+
+def test_options_of_noise() -> None:
+    paraphraser = make_paraphraser("hierarchical_lm")
+    with pytest.raises(InputError, match="`num_beams`: `decoding='noise'` takes temperature, noise, max_new_tokens"):
+        paraphraser("a cat", num_beams=3)
+    options = {"keep": (), "num_candidates": 8, "n": 8, "max_new_tokens": 9}
+    # Without noise and temperature all candidates are the likeliest one.
+    assert len(paraphraser("a cat", temperature=0.0, noise=0.0, **options)) == 1
+    assert len(paraphraser("a cat", **options)) > 1
 
 
 def test_what_a_generator_gives_is_checked_as_it_comes() -> None:
