@@ -315,3 +315,23 @@ def test_models_that_are_named_are_loaded_once(tmp_path: Path, monkeypatch: pyte
 def test_other_models_are_refused() -> None:
     with pytest.raises(ValueError, match="needs an encoder-decoder model"):
         Paraphraser(tiny_gpt2(), word_tokenizer())
+
+
+@pytest.mark.parametrize(("as_list", "total"), [(True, 6), (False, None)])
+def test_long_work_shows_how_far_it_is(as_list: bool, total: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars = []
+
+    class Bar(paraphraser_module.tqdm):
+        def __init__(self, **options):
+            bars.append(self)
+            self.done = 0
+            super().__init__(**options | {"disable": True})
+            self.total = options["total"]
+
+        def update(self, n: int) -> None:
+            self.done += n
+
+    monkeypatch.setattr(paraphraser_module, "tqdm", Bar)
+    list(make_paraphraser("bart")(TEXTS if as_list else iter(TEXTS), batch_size=4))
+    (bar,) = bars
+    assert (bar.done, bar.total) == (6, total)
