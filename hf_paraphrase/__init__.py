@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not run what is bel
     from .datasets import dataset_card as dataset_card
     from .datasets import list_datasets as list_datasets
     from .datasets import load_dataset as load_dataset
+    from .generation.paraphraser import Paraphrase as Paraphrase
+    from .generation.paraphraser import Paraphraser as Paraphraser
     from .metrics import list_metrics as list_metrics
     from .metrics import load_metric as load_metric
     from .models.pipeline_text2text import Text2TextGenerationPipeline as Text2TextGenerationPipeline
@@ -26,7 +28,9 @@ __version__ = "0.1.0"
 
 # The module of every public name; those of an architecture follow from its row.
 MODULES = {
+    "Paraphrase": "generation.paraphraser",
     "ParaphraseRetriever": "retrieval",
+    "Paraphraser": "generation.paraphraser",
     "Text2TextGenerationPipeline": "models.pipeline_text2text",
     "dataset_card": "datasets",
     "list_datasets": "datasets",

@@ -16,6 +16,7 @@ __all__ = [
     "open_plain_or_gzipped",
     "open_text",
     "read_lines",
+    "whole_file",
     "write_directory",
     "write_lines",
     "write_text",
@@ -47,14 +48,28 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, whenever the process or the machine stops."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Write a file so that it is there whole or not at all, whenever the process or the machine stops.
+
+    Args:
+        path: The file.
+
+    Yields:
+        Where to write it; it is put in its place as the `with` block ends, unless it ends by an error.
+    """
     temporary = _temporary(path)
     try:
-        temporary.write_text(text, encoding="utf-8")
+        yield temporary
         _publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file so that it is there whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
@@ -70,12 +85,8 @@ def read_lines(path: Path) -> list[Any]:
 
 def copy_file(source: Path, path: Path) -> None:
     """Copy a file so that the copy is there whole or not at all."""
-    temporary = _temporary(path)
-    try:
+    with whole_file(path) as temporary:
         shutil.copyfile(source, temporary)
-        _publish(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_directory(path: Path, write: Callable[[Path], None]) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..errors import InputError
 from .options import (
-    Decoding,
     DiversityPenalty,
     ExcludeSource,
     Fidelity,
@@ -22,16 +23,64 @@ from .options import (
     parse_decoding,
     read_lines,
 )
+from .text_tables import check_table, open_table, read_texts
+
+if TYPE_CHECKING:
+    from ..generation.paraphrase_choice import Paraphrase
 
 __all__ = ["app"]
 
 app = typer.Typer()
 
 
+# Without -n, `paraphrase` writes what the model writes; with it, what a `Paraphraser` chooses. Options of one alone:
+UNSCORED = ("num_return_sequences", "do_sample", "select")
+SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
+SCORED += ("encoder", "fluency", "seed", "return_rejected")
+SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
+SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
+COLUMNS = {"row": "int64", "source": "string", "rank": "int64", "text": "string", "score": "double"}
+COLUMNS |= {"adequacy": "double", "fluency": "double", "novelty": "double"}
+
+
 @app.command()
 def paraphrase(
+    ctx: typer.Context,
     model: Model,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    n: Annotated[
+        int | None, typer.Option("-n", min=1, help="Choose so many paraphrases of each text, with scores.")
+    ] = None,
+    input: Annotated[
+        str | None,
+        typer.Option(help="With -n: a file of texts, .csv, .tsv, .jsonl, .parquet or a text a line; - for lines."),
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="With -n: its column; by default text or source.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="With -n: a .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.")
+    ] = None,
+    min_adequacy: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least adequacy.")] = None,
+    min_fluency: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least fluency.")] = None,
+    min_novelty: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least novelty (PINC).")] = None,
+    diversity: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: what likeness costs.")] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="With -n: what is kept, commas between: names, numbers, urls, addresses, code, quotes; or none.  "
+            "[default: names,numbers]"
+        ),
+    ] = None,
+    adequacy: Annotated[
+        str | None, typer.Option(help="With -n: round_trip, embedding or matcher.  [default: round_trip]")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Model that `--adequacy embedding` asks.")] = None,
+    fluency: Annotated[
+        str | None, typer.Option(help="With -n: a causal language model; by default the model itself.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With -n: of all that is drawn.  [default: 0]")] = None,
+    return_rejected: Annotated[
+        bool, typer.Option("--return-rejected", help="With -n: the other candidates too, with the reason.")
+    ] = False,
     num_return_sequences: Annotated[int, typer.Option(min=1, help="Paraphrases of each text.")] = 1,
     num_beams: Annotated[
         int | None, typer.Option(min=1, help="Beam width; by default the model's, widened to what is asked for.")
@@ -42,16 +91,24 @@ def paraphrase(
     num_neighbors: Annotated[
         int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
     ] = None,
-    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose one from.")] = None,
+    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
     select: Annotated[str | None, typer.Option(help="How: score, jaccard, embedding or matcher.")] = None,
     matcher: Matcher = None,
-    decoding: Decoding = "beam",
+    decoding: Annotated[
+        str | None,
+        typer.Option(
+            help="How outputs are found: beam, diverse_beam or dips; with -n also sample or noise.  [default: beam; "
+            "with -n diverse_beam, or noise where the model embeds sentences]"
+        ),
+    ] = None,
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
     exclude_source: ExcludeSource = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text: source, paraphrases.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
+    ] = False,
 ) -> None:
     """Paraphrase texts, in their order, one output a line.
 
@@ -59,21 +116,41 @@ def paraphrase(
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
     hf-paraphrase paraphrase runs/first --do-sample --temperature 0.8 --json < questions.txt > paraphrases.jsonl
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3 --decoding diverse_beam
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" -n 3 --diversity 0.3
+    hf-paraphrase paraphrase runs/first -n 3 --input questions.csv --column question --output paraphrases.parquet
 
-    With several paraphrases of each text, the text itself comes before them and an empty line after them.
+    With several paraphrases of each text, the text itself comes before them and an empty line after them. With -n,
+    each comes after its score, adequacy, fluency and novelty, all from 0 to 1; names and numbers of the text are kept.
     """
+    given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
+    for name in SCORED if n is None else UNSCORED:
+        if name in given:
+            raise InputError(f"--{name.replace('_', '-')} goes {'with' if n is None else 'without'} -n")
+    found = parse_decoding(
+        _name_search(decoding, n),
+        [] if num_beams is None else [num_beams],
+        num_beam_groups=num_beam_groups,
+        diversity_penalty=diversity_penalty,
+        fidelity=fidelity,
+        exclude_source=exclude_source,
+    )
+    if n is not None:
+        options = {name: given[name] for name in (*SCORED, *SHARED) if name in given}
+        options |= {name: value for name, value in found.items() if name != "decoding"}
+        _paraphrase_scored(model, texts, n, as_json, decoding=decoding, **options)
+        return
+    if do_sample and decoding not in (None, "beam"):
+        raise InputError(f"--do-sample: {decoding} draws nothing at random")
+    if do_sample:
+        num_beams = num_beams or 1
+    elif num_beams is not None and num_beams < num_return_sequences:
+        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     from transformers import pipeline
 
     from ..generation.engine import load_paraphraser
 
     loaded, tokenizer = load_paraphraser(model)
     pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
-    if do_sample and decoding != "beam":
-        raise InputError(f"--do-sample: {decoding} draws nothing at random")
-    if do_sample:
-        num_beams = num_beams or 1
-    elif num_beams is not None and num_beams < num_return_sequences:
-        raise InputError(f"--num-beams {num_beams} cannot return {num_return_sequences} paraphrases; widen it")
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -84,14 +161,7 @@ def paraphrase(
         "num_candidates": num_candidates,
         "select": select,
         "matcher": matcher,
-        **parse_decoding(
-            decoding,
-            [] if num_beams is None else [num_beams],
-            num_beam_groups=num_beam_groups,
-            diversity_penalty=diversity_penalty,
-            fidelity=fidelity,
-            exclude_source=exclude_source,
-        ),
+        **found,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
@@ -103,6 +173,83 @@ def paraphrase(
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
             typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name).name == "COMMANDLINE"
+
+
+def _name_search(decoding: str | None, n: int | None) -> str:
+    """The search whose options may be given; sampling and noise have none of a search."""
+    if n is None:
+        return decoding or "beam"
+    if decoding not in (None, *SCORED_DECODINGS):
+        raise InputError(f"--decoding must be one of {', '.join(SCORED_DECODINGS)}, not {decoding}")
+    return "beam" if decoding in ("sample", "noise") else decoding or "diverse_beam"
+
+
+def _paraphrase_scored(
+    model: str,
+    texts: list[str] | None,
+    n: int,
+    as_json: bool,
+    *,
+    input: str | None = None,
+    column: str | None = None,
+    output: Path | None = None,
+    keep: str | None = None,
+    return_rejected: bool = False,
+    **options: Any,
+) -> None:
+    """Write what a `Paraphraser` chooses to a file or standard output, as it comes."""
+    if texts and input is not None:
+        raise InputError("--input: texts are given already")
+    if output is not None:
+        check_table(output)
+    sources = iter(texts) if texts else read_texts(input or "-", column)
+    from ..generation.paraphraser import Paraphraser
+
+    if keep is not None:
+        options["keep"] = [] if keep == "none" else [kind.strip() for kind in keep.split(",")]
+    paraphraser = Paraphraser.from_pretrained(model)
+    read: deque[str] = deque()
+
+    def remembered() -> Iterator[str]:
+        for source in sources:
+            read.append(source)
+            yield source
+
+    groups = paraphraser(remembered(), n, return_rejected=return_rejected, **options)
+    columns = COLUMNS | ({"reason": "string"} if return_rejected else {})
+    rows = (_make_rows(row, read.popleft(), group, columns) for row, group in enumerate(groups, start=1))
+    if output is not None:
+        with open_table(output, columns) as write:
+            for part in rows:
+                write(part)
+    else:
+        for part in rows:
+            _print_rows(part, as_json)
+
+
+def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row for each paraphrase of a text, by the number of that; what was rejected has no rank."""
+    rows = []
+    for rank, one in enumerate(group, start=1):
+        values = {"row": number, "source": source, "rank": None if one.reason else rank, **one._asdict()}
+        rows.append({name: values[name] for name in columns})
+    return rows
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+    elif rows:
+        typer.echo(rows[0]["source"])
+        for row in rows:
+            scores = " ".join("  -  " if row[name] is None else f"{row[name]:.3f}" for name in list(COLUMNS)[4:])
+            typer.echo(f"{scores}  {row['text']}" + (f"  ({row['reason']})" if row.get("reason") else ""))
+        typer.echo("")
 
 
 @app.command()

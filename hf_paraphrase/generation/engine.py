@@ -15,6 +15,7 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TextClassificationPipeline,
@@ -37,9 +38,11 @@ __all__ = [
     "generate_outputs",
     "generate_paraphrases",
     "generate_several",
+    "inference",
     "load_pair_model",
     "load_paraphraser",
     "match_pairs",
+    "mean_log_probs",
 ]
 
 
@@ -176,6 +179,7 @@ def generate_outputs(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     keep_unknown: bool = False,
+    description: str | None = "generating",
 ) -> list[list[GeneratedText]]:
     """All outputs that a request asks for, for each source in their order, none of them chosen yet.
 
@@ -189,12 +193,13 @@ def generate_outputs(
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
+        description: Of the progress bar; None for none.
     """
     generate_kwargs = request.generate_kwargs(model, tokenizer)
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-    with _inference(model):
-        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
+    with inference(model):
+        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, description):
             inputs, words = encode_inputs(tokenizer, *_pick(rows, sources, pairs), model, _is_limited(tokenizer))
             sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
             texts = [
@@ -258,18 +263,63 @@ def compute_perplexity(
     if not rows_with_text:
         raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
     total, tokens = 0.0, 0
-    with _inference(model):
+    with inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
-            inputs, _ = encode_inputs(tokenizer, *_pick(rows, sources, pairs), truncation=_is_limited(tokenizer))
-            (texts,) = _pick(rows, targets)
-            encoded = tokenizer(
-                text_target=texts, padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
-            )
-            labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
-            loss = model(**inputs.to(model.device), labels=labels.to(model.device)).loss
-            count = int((labels != -100).sum())
-            total, tokens = total + loss.item() * count, tokens + count
+            inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
+            count = int((inputs["labels"] != -100).sum())
+            total, tokens = total + model(**inputs).loss.item() * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
+
+
+def mean_log_probs(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    batch_size: int = 64,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    description: str | None = "scoring",
+) -> list[float]:
+    """How probable the model finds each target given its source: the mean log-probability of its tokens, in nats.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer. All tokens that it makes of a target count, end marks included.
+        sources: Texts with words.
+        targets: One text with words for each source. What exceeds `tokenizer.model_max_length` is cut, on both sides.
+        batch_size: Rows at once; those of like length share a batch.
+        pairs: For each source the pair to edit it by, for a model that does so.
+        description: Of the progress bar; None for none.
+    """
+    scores = [0.0] * len(sources)
+    joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
+    with inference(model):
+        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, description):
+            inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
+            labels = inputs["labels"]
+            log_probs = model(**inputs).logits.float().log_softmax(-1)
+            chosen = log_probs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            is_token = labels != -100
+            means = chosen.masked_fill(~is_token, 0.0).sum(1) / is_token.sum(1)
+            for row, mean in zip(rows, means.tolist(), strict=True):
+                scores[row] = mean
+    return scores
+
+
+def _encode_with_labels(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sources: list[str],
+    targets: list[str],
+    pairs: list[tuple[str, str]] | None,
+) -> BatchEncoding:
+    """A batch as `forward` takes it to compute a loss, where the model is."""
+    truncation = _is_limited(tokenizer)
+    inputs, _ = encode_inputs(tokenizer, sources, pairs, truncation=truncation)
+    encoded = tokenizer(text_target=targets, padding=True, truncation=truncation, return_tensors="pt")
+    inputs["labels"] = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
+    return inputs.to(model.device)
 
 
 def match_pairs(
@@ -294,7 +344,7 @@ def match_pairs(
     """
     logits = torch.empty(len(first), model.config.num_labels)
     joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
-    with _inference(model):
+    with inference(model):
         for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
             inputs = tokenizer(
                 *_pick(rows, first, second), padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
@@ -304,13 +354,15 @@ def match_pairs(
 
 
 def _batches(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
 ) -> Iterator[list[int]]:
     """Rows of like length together, the longest first: what does not fit into memory fails at once."""
     encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
     lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
     rows = sorted(rows, key=lengths.__getitem__, reverse=True)
-    with tqdm(total=len(rows), desc=description, unit="sentence", disable=None) as progress:
+    # By default tqdm shows no bar where nobody watches.
+    is_off = True if description is None else None
+    with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
             yield batch
@@ -326,7 +378,8 @@ def _is_limited(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 @contextmanager
-def _inference(model: PreTrainedModel) -> Iterator[None]:
+def inference(model: PreTrainedModel) -> Iterator[None]:
+    """Switch dropout and gradients off for a while."""
     training = model.training
     model.eval()
     try:

@@ -82,7 +82,7 @@ def score_by_matcher(
     sources: Sequence[str], candidates: Sequence[Sequence[str]], matcher: TextClassificationPipeline
 ) -> list[list[float]]:
     """How sure a classifier is that each candidate means what its source does, or the score that it gives the pair."""
-    label = _wanted_label(matcher)
+    label = wanted_label(matcher)
     pairs = [(source, text) for source, group in zip(sources, candidates, strict=True) for text in group]
     # Not all models take a pair with an empty text, which is nobody's paraphrase.
     asked = [place for place, pair in enumerate(pairs) if all(text.strip() for text in pair)]
@@ -116,7 +116,12 @@ def load_matching_pipeline(
         raise InputError(f"`matcher`: {matcher} is no sentence pair model that can be loaded: {error}") from error
 
 
-def _wanted_label(matcher: TextClassificationPipeline) -> str:
+def wanted_label(matcher: TextClassificationPipeline) -> str:
+    """The label by which a classifier says that two sentences mean the same, or the one label of a scorer.
+
+    Raises:
+        InputError: None of more than two labels is named so.
+    """
     labels = [matcher.model.config.id2label[place] for place in range(matcher.model.config.num_labels)]
     named = [label for label in labels if label.lower() in WANTED_LABELS]
     if named:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO
 from ..errors import InputError
 from ..files import open_text
 
-__all__ = ["ScoredTexts", "read_scored_texts"]
+__all__ = ["JSON_LINES", "SEPARATORS", "Row", "ScoredTexts", "parse_object", "read_columns", "read_scored_texts"]
 
 JSON_LINES = (".jsonl", ".json")
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -106,37 +106,51 @@ def _read_rows(path: Path, field: str) -> list[Row]:
     # Spreadsheets put a mark before the first letter; `newline` keeps line ends that stand within a field or text.
     with open_text(path, encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
         if path.suffix in SEPARATORS:
-            rows = _read_columns(path, file)
+            rows = list(read_columns(path, file))
         else:
             rows = [Row(number, {field: line.rstrip("\r\n")}) for number, line in enumerate(file, start=1)]
     if not rows:
         raise InputError(f"{path} is empty")
     if path.suffix in JSON_LINES:
-        return [Row(row.line, _parse_object(path, row.line, row.values[field])) for row in rows]
+        return [Row(row.line, parse_object(path, row.line, row.values[field])) for row in rows]
     return rows
 
 
-def _read_columns(path: Path, file: TextIO) -> list[Row]:
+def read_columns(path: Path, file: TextIO) -> Iterator[Row]:
+    """The rows of a CSV or TSV file, as they are read.
+
+    Raises:
+        InputError: It is damaged; the message names the line.
+    """
     reader = csv.reader(file, delimiter=SEPARATORS[path.suffix], strict=True)
-    rows = []
     try:
         names = [name.strip() for name in next(reader, [])]
         for fields in reader:
             if len(fields) != len(names):
                 raise InputError(f"{path}, line {reader.line_num}: {len(fields)} fields, but {len(names)} columns")
-            rows.append(Row(reader.line_num, dict(zip(names, fields, strict=True))))
+            yield Row(reader.line_num, dict(zip(names, fields, strict=True)))
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from None
-    return rows
 
 
-def _parse_object(path: Path, line: int, text: str) -> dict[str, Any]:
+def parse_object(path: Path, line: int, text: str, field: str = "prediction") -> dict[str, Any]:
+    """Read a line of JSON Lines.
+
+    Args:
+        path: Its file, for the error.
+        line: Its number.
+        text: The line.
+        field: What it should have, for the error.
+
+    Raises:
+        InputError: It is no JSON, or no object.
+    """
     try:
         row = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {line}: not JSON ({error.msg})") from None
     if not isinstance(row, dict):
-        raise InputError(f"{path}, line {line}: expected an object with the field `prediction`")
+        raise InputError(f"{path}, line {line}: expected an object with the field `{field}`")
     return row
 
 

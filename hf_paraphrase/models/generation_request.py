@@ -12,7 +12,7 @@ from .candidate_selection import select_by_jaccard
 from .decodings import asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
 
-__all__ = ["GenerationRequest"]
+__all__ = ["GenerationRequest", "task_parameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,3 +149,12 @@ def count_beams(parameters: Mapping[str, Any], is_given: bool) -> int:
     if (is_given and beams >= outputs) or (beams == 1 and parameters.get("do_sample")):
         return beams
     return -(-max(beams, outputs) // groups) * groups
+
+
+def task_parameters(model: PreTrainedModel, task: str = "text2text-generation") -> dict[str, Any]:
+    """What a checkpoint says of a task: generation parameters, and `prefix`, the text before every input, or "".
+
+    transformers 5 reads these fields no more, but the configs of older checkpoints have them.
+    """
+    parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
+    return {**parameters, "prefix": parameters.get("prefix") or getattr(model.config, "prefix", None) or ""}

@@ -20,7 +20,7 @@ from transformers.pipelines.pt_utils import KeyDataset
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
-from .generation_request import GenerationRequest
+from .generation_request import GenerationRequest, task_parameters
 from .outside_words import decode_with_words
 from .pipeline_checks import check_each_text, check_model, check_text, check_tokenizer, warn_of_length
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
@@ -103,10 +103,8 @@ class Text2TextGenerationPipeline(Pipeline):
         check_tokenizer(tokenizer, model)
         super().__init__(model=model, tokenizer=tokenizer, task=task, **kwargs)
         self.retriever = None
-        # transformers 5 reads neither field any more, but the configs of older checkpoints have them.
-        parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
-        self.prefix = parameters.pop("prefix", None) or getattr(model.config, "prefix", None) or ""
-        self.task_parameters = parameters
+        self.task_parameters = task_parameters(model, task)
+        self.prefix = self.task_parameters.pop("prefix")
 
     def __call__(
         self,

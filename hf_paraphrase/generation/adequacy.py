@@ -1,0 +1,200 @@
+"""How far a candidate says what its source does, from 0 to 1, each way with what it measures and what it does not."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
+
+from ..errors import InputError
+from ..models.embedding_paraphraser import embeds_sentences
+from ..registration import architecture_of
+from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
+from .engine import load_paraphraser, mean_log_probs
+from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
+
+__all__ = ["ADEQUACIES", "Adequacy", "Judged", "load_adequacy"]
+
+ADEQUACIES = ("round_trip", "embedding", "matcher")
+
+
+class Judged(NamedTuple):
+    """A candidate before its judge.
+
+    Args:
+        source: The text.
+        candidate: Its paraphrase, with words, as the source.
+        pair: The sentence pair that it was edited by, where the model does so.
+    """
+
+    source: str
+    candidate: str
+    pair: tuple[str, str] | None = None
+
+
+class Adequacy(Protocol):
+    """What judges candidates."""
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        """Return a number from 0 to 1 for each."""
+        ...
+
+
+def load_adequacy(
+    adequacy: str | Callable[[list[str], list[str]], Sequence[float]],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prefix: str = "",
+    *,
+    encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] | None = None,
+    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+) -> Adequacy:
+    """Make a judge.
+
+    Args:
+        adequacy: "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher" (`MatcherAdequacy`), or a
+            function from sources and candidates to numbers from 0 to 1.
+        model: The one that paraphrases.
+        tokenizer: Its tokenizer.
+        prefix: What it reads before every text.
+        encoder: For "embedding": the folder or Hub repository of a model of sentence-transformers, of any other that
+            `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
+            where it embeds sentences, and all-MiniLM-L6-v2 otherwise.
+        matcher: For "matcher": the folder or Hub repository of a classifier of sentence pairs, or a pipeline.
+
+    Raises:
+        InputError: There is no such way, an argument is another way's, or a model cannot be loaded.
+    """
+    check_adequacy(adequacy, encoder, matcher)
+    if callable(adequacy):
+        return CallableAdequacy(adequacy)
+    if adequacy == "round_trip":
+        return RoundTrip(model, tokenizer, prefix)
+    if adequacy == "matcher":
+        return MatcherAdequacy(load_matching_pipeline(matcher))
+    if encoder is None and embeds_sentences(model):
+        return EmbeddingAdequacy(_encoder_of(model, tokenizer))
+    if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder):
+        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, model.device)))
+    return EmbeddingAdequacy(load_encoder(DEFAULT_ENCODER if encoder is None else encoder))
+
+
+def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:
+    """Raise InputError where there is no such way, or where an argument is another way's."""
+    if not callable(adequacy) and adequacy not in ADEQUACIES:
+        raise InputError(f"`adequacy` must be one of {', '.join(ADEQUACIES)}, or a function, not {adequacy!r}")
+    for name, value, owner in (("encoder", encoder, "embedding"), ("matcher", matcher, "matcher")):
+        if value is not None and adequacy != owner:
+            raise InputError(f"`{name}` is asked with `adequacy={owner!r}` alone")
+
+
+def _names_sentence_model(name: str | os.PathLike) -> bool:
+    try:
+        return architecture_of(AutoConfig.from_pretrained(name)).embeds_sentences
+    except (OSError, ValueError):  # which loading it says better
+        return False
+
+
+def _encoder_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> SentenceEncoder:
+    return CallableEncoder(lambda texts: model.sentence_embeddings(texts, tokenizer).cpu().numpy())
+
+
+class RoundTrip:
+    """Whether the model that wrote a candidate can write the source from it.
+
+    The geometric mean of the probabilities of the source's tokens given the candidate: exp of the mean
+    log-probability. A model that edits by a retrieved pair is given the pair the other way round. It measures what of
+    the source can still be told from the candidate, as far as the model knows words: words outside its vocabulary are
+    all alike. It does not measure what the candidate adds, nor is it calibrated: a candidate near the source gets more
+    than a free one that means the same, and the figures of two models do not compare.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        prefix: What it reads before every text.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str = ""):
+        self.model, self.tokenizer, self.prefix = model, tokenizer, prefix
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        sources, candidates = [one.source for one in judged], [self.prefix + one.candidate for one in judged]
+        pairs = [one.pair[::-1] for one in judged if one.pair is not None] or None
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, candidates, sources, **options)]
+
+
+class EmbeddingAdequacy:
+    """The cosine of the sentence vectors of source and candidate; 0 where it is negative.
+
+    It measures likeness of topic and meaning as the encoder has learnt it. It hardly sees negation, who did what to
+    whom, or one number in place of another.
+
+    Args:
+        encoder: Makes the vectors.
+    """
+
+    def __init__(self, encoder: SentenceEncoder):
+        self.encoder = encoder
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        cosines = score_by_embedding(*_columns(judged), self.encoder)
+        return [min(max(cosine, 0.0), 1.0) for (cosine,) in cosines]
+
+
+class MatcherAdequacy:
+    """How sure a classifier of sentence pairs is that source and candidate mean the same.
+
+    Of a classifier of paraphrases, the probability of that label; of one of inference (its label is named entailment),
+    the smaller of the probabilities that the source entails the candidate and the candidate the source; of a scorer,
+    the logistic function of the score. It measures what the classifier was trained for, on sentences like those that
+    it was trained on. It does not see style, and the probabilities are as calibrated as the classifier is.
+
+    Args:
+        matcher: The classifier.
+    """
+
+    def __init__(self, matcher: TextClassificationPipeline):
+        self.matcher = matcher
+        self.both_ways = wanted_label(matcher).lower() == "entailment"
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        scores = self._one_way(judged)
+        if self.both_ways:
+            back = self._one_way([Judged(one.candidate, one.source) for one in judged])
+            scores = [min(pair) for pair in zip(scores, back, strict=True)]
+        if self.matcher.model.config.num_labels == 1:
+            scores = [(1 + math.tanh(score / 2)) / 2 for score in scores]
+        return scores
+
+    def _one_way(self, judged: Sequence[Judged]) -> list[float]:
+        return [score for (score,) in score_by_matcher(*_columns(judged), self.matcher)]
+
+
+class CallableAdequacy:
+    """What a function of the caller's says.
+
+    Args:
+        function: From sources and candidates, two lists of one length, to numbers from 0 to 1.
+    """
+
+    def __init__(self, function: Callable[[list[str], list[str]], Sequence[float]]):
+        self.function = function
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        sources, candidates = [one.source for one in judged], [one.candidate for one in judged]
+        scores = np.asarray(self.function(sources, candidates), dtype=float)
+        if scores.shape != (len(judged),) or not ((scores >= 0) & (scores <= 1)).all():
+            raise InputError(
+                f"`adequacy`: the function must return a number from 0 to 1 for each of {len(judged)} candidates, not "
+                f"{np.array2string(scores, threshold=8)} of shape {scores.shape}"
+            )
+        return scores.tolist()
+
+
+def _columns(judged: Sequence[Judged]) -> tuple[list[str], list[list[str]]]:
+    return [one.source for one in judged], [[one.candidate] for one in judged]

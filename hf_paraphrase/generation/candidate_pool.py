@@ -1,0 +1,140 @@
+"""The candidates of every text, however they are written: by a search, by sampling, by retrieved pairs or by noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.embedding_paraphraser import embeds_sentences
+from ..models.generation_request import GenerationRequest
+from ..models.retrieved_pairs import find_pairs
+from ..retrieval import ParaphraseRetriever
+from .engine import generate_outputs, inference
+from .seeded_sampling import sample_seeded, seed_of
+
+__all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "finish_outputs"]
+
+DECODINGS_OF_POOL = ("beam", "diverse_beam", "dips", "sample", "noise")
+# Where the model's generation config does not say otherwise, as in the pipeline.
+DEFAULTS = {"max_new_tokens": 256}
+# Arguments of `generate()` and of the pipeline that would contradict the pool's own.
+OWN = {"num_return_sequences": "num_candidates", "select": "n", "do_sample": "decoding='sample'"}
+NOISE_OPTIONS = ("temperature", "noise", "max_new_tokens")
+
+
+class Candidate(NamedTuple):
+    """A text that may be a paraphrase.
+
+    Args:
+        text: The text.
+        pair: The sentence pair that it was edited by; None where the model edits by none.
+    """
+
+    text: str
+    pair: tuple[str, str] | None = None
+
+
+class CandidatePool:
+    """Writes candidates of texts; those of a text do not depend on the texts beside it.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        retriever: Finds the pairs of a model that edits by them; None for any other.
+        prefix: What the model reads before every text.
+        decoding: "beam", "diverse_beam", "dips", "sample", or "noise" for a model that embeds sentences; None for
+            "noise" with such a model and "diverse_beam" with any other.
+        num_candidates: Candidates of each text, by all its pairs together.
+        num_neighbors: Pairs for each text; None for 5.
+        seed: Of "sample" and "noise".
+        generate_kwargs: Arguments of `generate()`, or with "noise" of `EmbeddingParaphraser.paraphrase`.
+
+    Raises:
+        InputError: There is no such decoding, or not with this model.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        retriever: ParaphraseRetriever | None,
+        prefix: str,
+        *,
+        decoding: str | None,
+        num_candidates: int,
+        num_neighbors: int | None,
+        seed: int,
+        **generate_kwargs: Any,
+    ):
+        self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
+        self.decoding = decoding or ("noise" if embeds_sentences(model) else "diverse_beam")
+        self._check(num_neighbors, generate_kwargs)
+        self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
+        self.kwargs = generate_kwargs
+        self.request = self._make_request()
+
+    def write(self, texts: Sequence[str], batch_size: int) -> list[list[Candidate]]:
+        """Write the candidates of each text, the likeliest first where a search has found them.
+
+        Args:
+            texts: Texts with words.
+            batch_size: Texts at once.
+        """
+        if self.decoding == "noise":
+            return [self._write_from_noise(text, batch_size) for text in texts]
+        if self.retriever is None:
+            return self._write([(text, None) for text in texts], batch_size)
+        pairs = find_pairs(self.retriever, texts, self.num_neighbors)
+        items = [(text, pair) for text, group in zip(texts, pairs, strict=True) for pair in group]
+        written = iter(self._write(items, batch_size))
+        return [[candidate for _ in group for candidate in next(written)] for group in pairs]
+
+    def _check(self, num_neighbors: int | None, generate_kwargs: dict[str, Any]) -> None:
+        name = type(self.model).__name__
+        if self.decoding not in DECODINGS_OF_POOL:
+            raise InputError(f"`decoding` must be one of {', '.join(DECODINGS_OF_POOL)}, not {self.decoding!r}")
+        if self.decoding == "noise" and not embeds_sentences(self.model):
+            raise InputError(f"`decoding='noise'` is for a model that embeds sentences, which a {name} does not")
+        if num_neighbors is not None and self.retriever is None:
+            raise InputError(f"`num_neighbors`: a {name} edits by no retrieved pair")
+        if self.decoding == "noise" and (unknown := generate_kwargs.keys() - NOISE_OPTIONS):
+            raise InputError(f"`{min(unknown)}`: `decoding='noise'` takes {', '.join(NOISE_OPTIONS)}")
+        for argument, other in OWN.items():
+            if argument in generate_kwargs:
+                raise InputError(f"`{argument}` is not asked of a pool of candidates: see `{other}`")
+
+    def _make_request(self) -> GenerationRequest:
+        pairs = 1 if self.retriever is None else self.num_neighbors
+        count = -(-self.num_candidates // pairs)
+        options = {"do_sample": False, "decoding": self.decoding, **self.kwargs}
+        if self.decoding == "sample":
+            options |= {"do_sample": True, "num_beams": 1, "decoding": sample_seeded, "seed": self.seed}
+        elif self.decoding == "noise":
+            options = {}
+        return GenerationRequest.from_kwargs(num_candidates=count, defaults=DEFAULTS, **options)
+
+    def _write(self, items: list[tuple[str, tuple[str, str] | None]], batch_size: int) -> list[list[Candidate]]:
+        """Candidates of texts, each by one pair, or none."""
+        pairs = None if self.retriever is None else [pair for _, pair in items]
+        inputs = [self.prefix + text for text, _ in items]
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
+        return [
+            [Candidate(output, pair) for output in finish_outputs(text, [output.text for output in group])]
+            for (text, pair), group in zip(items, groups, strict=True)
+        ]
+
+    def _write_from_noise(self, text: str, batch_size: int) -> list[Candidate]:
+        """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
+        options = {"seed": seed_of(self.seed, text), "batch_size": batch_size, **self.kwargs}
+        with inference(self.model):
+            found = self.model.paraphrase(self.prefix + text, self.tokenizer, self.num_candidates, **options)
+        return [Candidate(output) for output in finish_outputs(text, [candidate.text for candidate in found])]
+
+
+def finish_outputs(source: str, outputs: Sequence[str]) -> list[str]:
+    """Make of what a model wrote for a text what people read: the one place where outputs are mended."""
+    return [" ".join(output.split()) for output in outputs]

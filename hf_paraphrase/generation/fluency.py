@@ -1,0 +1,108 @@
+"""How well a candidate reads, from 0 to 1, as a model finds it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.tokenization_utils_base import LARGE_INTEGER
+
+from ..errors import InputError
+from .adequacy import Judged
+from .engine import mean_log_probs
+
+__all__ = ["CausalFluency", "OwnFluency", "load_causal_fluency"]
+
+
+class OwnFluency:
+    """How probable the model that wrote a candidate finds it, given the source.
+
+    The geometric mean of the probabilities of its tokens: exp of the mean log-probability, without temperature, noise
+    and penalties of the search that found it. It measures whether the model would write so: both good style and
+    nearness to what it has learnt to answer. It does not measure grammar as people see it: dull candidates get more
+    than lively ones, a rare name costs much, and a model that repeats itself is sure of it. The figures of two models
+    do not compare.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        prefix: What it reads before every text.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str = ""):
+        self.model, self.tokenizer, self.prefix = model, tokenizer, prefix
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        """Return a number from 0 to 1 for each candidate."""
+        sources, candidates = [self.prefix + one.source for one in judged], [one.candidate for one in judged]
+        pairs = [one.pair for one in judged if one.pair is not None] or None
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, sources, candidates, **options)]
+
+
+class CausalFluency:
+    """How probable a language model finds a candidate by itself: the inverse of its perplexity.
+
+    The geometric mean of the probabilities of its tokens, of the first too where the tokenizer has a mark of
+    beginning. It measures whether the candidate is like the text that the language model has read. It knows nothing of
+    the source, prefers long and common phrases, and punishes rare names.
+
+    Args:
+        model: Any causal language model.
+        tokenizer: Its tokenizer.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase):
+        self.model, self.tokenizer = model.eval(), tokenizer
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        """Return a number from 0 to 1 for each candidate; 0 for one that has no token to predict."""
+        ids = [self._encode(one.candidate) for one in judged]
+        order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
+        scores = [0.0] * len(ids)
+        for start in range(0, len(order), batch_size):
+            places = order[start : start + batch_size]
+            for place, score in zip(places, self._score([ids[place] for place in places]), strict=True):
+                scores[place] = score
+        return scores
+
+    def _encode(self, text: str) -> list[int]:
+        limited = self.tokenizer.model_max_length < LARGE_INTEGER
+        ids = self.tokenizer(text, truncation=limited, verbose=False)["input_ids"]
+        begin = self.tokenizer.bos_token_id
+        return ids if begin is None or ids[:1] == [begin] else [begin, *ids]
+
+    @torch.inference_mode()
+    def _score(self, rows: list[list[int]]) -> list[float]:
+        width = max(map(len, rows))
+        if width < 2:
+            return [0.0] * len(rows)
+        ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=self.model.device)
+        mask = torch.arange(width, device=ids.device) < torch.tensor([[len(row)] for row in rows], device=ids.device)
+        log_probs = self.model(input_ids=ids, attention_mask=mask.long()).logits[:, :-1].float().log_softmax(-1)
+        chosen = log_probs.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1).masked_fill(~mask[:, 1:], 0.0)
+        counts = mask[:, 1:].sum(1)
+        means = chosen.sum(1) / counts.clamp(min=1)
+        return means.exp().masked_fill(counts == 0, 0.0).tolist()
+
+
+def load_causal_fluency(path: str | os.PathLike, device: torch.device) -> CausalFluency:
+    """Load a language model and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        device: Where to put it.
+
+    Raises:
+        InputError: Nothing of the kind can be loaded.
+    """
+    try:
+        model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        where = "holds" if Path(path).is_dir() else "is"
+        raise InputError(f"`fluency`: {path} {where} no causal language model that can be loaded: {error}") from error
+    return CausalFluency(model.to(device), tokenizer)

@@ -1,0 +1,161 @@
+"""Which candidates of a text are its paraphrases, by their scores and by rules, and why the others are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..errors import InputError
+from ..metrics.pinc.scoring import pinc_statistics
+from .keep import check_keep, find_change
+from .set_selection import choose_diverse, normal_form
+
+__all__ = ["Choice", "Paraphrase", "combine_scores", "score_novelty"]
+
+SCORES = ("adequacy", "fluency", "novelty")
+
+
+class Paraphrase(NamedTuple):
+    """A paraphrase of a text, or a candidate that was rejected, with its scores from 0 to 1.
+
+    Args:
+        text: The paraphrase.
+        score: All three in one, by which paraphrases are ordered: see `combine_scores`.
+        adequacy: How far it says what the text does, as the chosen judge finds: see `generation.adequacy`.
+        fluency: How well it reads, as a language model finds: see `generation.fluency`.
+        novelty: How far it is worded anew: see `score_novelty`.
+        reason: Why it was rejected; None for a paraphrase. What a rule rejects is not scored.
+    """
+
+    text: str
+    score: float | None = None
+    adequacy: float | None = None
+    fluency: float | None = None
+    novelty: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What is asked of the paraphrases of a text.
+
+    Args:
+        n: How many are wanted, at most.
+        min_adequacy: The least adequacy, from 0 to 1; so too the other two.
+        min_fluency: The least fluency.
+        min_novelty: The least novelty.
+        diversity: What likeness to the text and to each other costs, from 0 to 1: see `choose_diverse`.
+        keep: What must be neither lost nor invented, keys of `keep.KEPT`.
+        weights: Of adequacy, fluency and novelty in the score.
+        return_rejected: Whether the other candidates are returned too.
+
+    Raises:
+        InputError: An argument that cannot be.
+    """
+
+    n: int = 3
+    min_adequacy: float = 0.0
+    min_fluency: float = 0.0
+    min_novelty: float = 0.0
+    diversity: float = 0.0
+    keep: Sequence[str] = ("names", "numbers")
+    weights: Sequence[float] = (1.0, 1.0, 1.0)
+    return_rejected: bool = False
+
+    def __post_init__(self):
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InputError(f"`n` must be a whole number of at least 1, not {self.n!r}")
+        for name in (*(f"min_{score}" for score in SCORES), "diversity"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
+        check_keep(self.keep)
+        if len(self.weights) != len(SCORES) or not all(w >= 0 for w in self.weights) or not sum(self.weights) > 0:
+            raise InputError(
+                f"`weights` must be three numbers, of {', '.join(SCORES)}, none negative and not all 0, not "
+                f"{self.weights!r}"
+            )
+
+    def sift(self, source: str, texts: Sequence[str], *, ignore_case: bool = False) -> list[Paraphrase]:
+        """Reject by rules what need not be scored: nothing, the source, a text met before, and what `keep` forbids.
+
+        Args:
+            source: The text.
+            texts: Its candidates.
+            ignore_case: Whether the model that wrote them knows no case.
+
+        Returns:
+            The different texts among them, in their order, with a reason where there is one.
+        """
+        forms = {normal_form(source): None}
+        sifted = []
+        for text in dict.fromkeys(texts):
+            form = normal_form(text)
+            if not form:
+                reason = "has no words"
+            elif form in forms:
+                reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
+            else:
+                forms[form] = text
+                reason = find_change(source, text, check_keep(self.keep), ignore_case=ignore_case)
+            sifted.append(Paraphrase(text, reason=reason))
+        return sifted
+
+    def choose(self, source: str, candidates: Sequence[Paraphrase]) -> list[Paraphrase]:
+        """Choose the paraphrases among candidates that `sift` has seen, and whose other ones are scored since.
+
+        Returns:
+            At most `n` paraphrases, the best first; after them, if asked for, the others, the best first.
+        """
+        rated = [self._rate(one) if one.reason is None else one for one in candidates]
+        passing = [one for one in rated if one.reason is None]
+        scores = [one.score for one in passing]
+        chosen = set(choose_diverse(source, [one.text for one in passing], scores, self.n, self.diversity))
+        left = [one._replace(reason="others were chosen") for i, one in enumerate(passing) if i not in chosen]
+        rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []
+        return _best_first([passing[place] for place in chosen]) + _best_first(rejected)
+
+    def _rate(self, candidate: Paraphrase) -> Paraphrase:
+        scores = [getattr(candidate, name) for name in SCORES]
+        low = [
+            f"{name} {value:.3f} is below {getattr(self, f'min_{name}'):g}"
+            for name, value in zip(SCORES, scores, strict=True)
+            if value < getattr(self, f"min_{name}")
+        ]
+        return candidate._replace(score=combine_scores(scores, self.weights), reason=low[0] if low else None)
+
+
+def combine_scores(scores: Sequence[float], weights: Sequence[float] = (1.0, 1.0, 1.0)) -> float:
+    """The weighted geometric mean of scores: 0 where any that counts is 0, so that none makes up for another.
+
+    It orders candidates of one text by one model. It is no probability that a candidate is a good paraphrase.
+
+    Args:
+        scores: Adequacy, fluency and novelty, each from 0 to 1.
+        weights: Theirs.
+    """
+    counted = [(score, weight) for score, weight in zip(scores, weights, strict=True) if weight > 0]
+    if any(score <= 0 for score, _ in counted):
+        return 0.0
+    return math.exp(sum(weight * math.log(score) for score, weight in counted) / sum(w for _, w in counted))
+
+
+def score_novelty(sources: Sequence[str], candidates: Sequence[str]) -> list[float]:
+    """PINC of each candidate against its source (Chen and Dolan 2011).
+
+    That is the share of its n-grams, n from 1 to 4, that the source does not have, whatever their case. It measures
+    new wording, of whatever meaning: nonsense is as new as can be, and a source that is only cut short not at all.
+
+    Args:
+        sources: Texts.
+        candidates: One for each.
+    """
+    if not candidates:
+        return []
+    return pinc_statistics(candidates, sources, lowercase=True)["pinc"].rows[:, 0].tolist()
+
+
+def _best_first(candidates: list[Paraphrase]) -> list[Paraphrase]:
+    return sorted(candidates, key=lambda one: -1.0 if one.score is None else one.score, reverse=True)

@@ -1,0 +1,278 @@
+"""What a person reaches for who wants paraphrases: several of each text, scored, filtered and unlike each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from tqdm.auto import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
+
+from ..errors import InputError
+from ..models.generation_request import task_parameters
+from ..models.pipeline_checks import check_model
+from ..models.retrieved_pairs import load_retriever, reads_pairs
+from ..retrieval import ParaphraseRetriever
+from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
+from .candidate_pool import CandidatePool
+from .engine import load_paraphraser
+from .fluency import CausalFluency, OwnFluency, load_causal_fluency
+from .paraphrase_choice import Choice, Paraphrase, score_novelty
+from .set_selection import normal_form
+
+__all__ = ["Paraphrase", "Paraphraser"]
+
+
+class Paraphraser:
+    """Writes paraphrases of texts with any sequence-to-sequence model, with scores to filter them by.
+
+    ```python
+    paraphraser = Paraphraser.from_pretrained("you/your-model")
+    paraphraser("Where can I buy a cheap keyboard in Stockholm?", n=3)
+    paraphraser(texts, n=5, min_adequacy=0.3, min_novelty=0.3, diversity=0.5, keep=("names", "numbers"), seed=1)
+    ```
+
+    Args:
+        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus.
+        tokenizer: Its tokenizer.
+        retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
+        prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
+
+    Raises:
+        ValueError: The model is no encoder-decoder, or has no retriever that it needs.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        retriever: ParaphraseRetriever | None = None,
+        prefix: str | None = None,
+    ):
+        check_model(model)
+        self.model, self.tokenizer = model, tokenizer
+        self.prefix = task_parameters(model)["prefix"] if prefix is None else prefix
+        self.retriever = (retriever or load_retriever(model)) if reads_pairs(model) else None
+        self.ignores_case = ignores_case(tokenizer)
+        self._judges: dict[tuple, Any] = {}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | os.PathLike,
+        *,
+        device: str | torch.device | None = None,
+        retriever: ParaphraseRetriever | None = None,
+        prefix: str | None = None,
+    ) -> Paraphraser:
+        """Load a model with its tokenizer, and the retriever that lies beside it where it needs one.
+
+        Args:
+            path: A checkpoint folder or Hub repository.
+            device: Where to put the model; None for the GPU where there is one.
+            retriever: In place of the checkpoint's.
+            prefix: As above.
+
+        Raises:
+            InputError: The folder holds no model or no tokenizer.
+            FileNotFoundError: There is no such checkpoint.
+        """
+        return cls(*load_paraphraser(path, device), retriever=retriever, prefix=prefix)
+
+    def __call__(
+        self,
+        texts: str | Iterable[str],
+        n: int = 3,
+        *,
+        min_adequacy: float = 0.0,
+        min_fluency: float = 0.0,
+        min_novelty: float = 0.0,
+        diversity: float = 0.0,
+        keep: Sequence[str] = ("names", "numbers"),
+        weights: Sequence[float] = (1.0, 1.0, 1.0),
+        decoding: str | None = None,
+        num_candidates: int | None = None,
+        num_neighbors: int | None = None,
+        adequacy: str | Callable[[list[str], list[str]], Sequence[float]] = "round_trip",
+        encoder: Any = None,
+        matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+        fluency: str | os.PathLike | CausalFluency | None = None,
+        seed: int = 0,
+        batch_size: int = 16,
+        return_rejected: bool = False,
+        **generate_kwargs: Any,
+    ) -> list[Paraphrase] | list[list[Paraphrase]] | Iterator[list[Paraphrase]]:
+        """Paraphrase one text or several.
+
+        The paraphrases of a text depend on it, the options and `seed` alone, not on the texts beside it nor on
+        `batch_size` (but for the last digits of scores, as batches add floats in another order). None of them is the
+        text itself, or twice the same, case, spacing and punctuation aside.
+
+        Args:
+            texts: A text, a list of texts, or anything else that gives texts, such as a generator, which is read a
+                batch at a time.
+            n: How many paraphrases of each text; fewer come back where no more pass. Of a blank text there are none.
+            min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
+                "round_trip" depend on the model.
+            min_fluency: The same of fluency.
+            min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
+            diversity: From 0, the best by score, to 1, those least like the text and each other: see
+                `choose_diverse`.
+            keep: Reject what loses or invents one of these, out of names, numbers, urls, addresses (of e-mail), code
+                and quotes: see `find_kept`. With a model that knows no case, in any case.
+            weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
+            decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
+                `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
+                default there; "diverse_beam" elsewhere.
+            num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
+            num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
+                candidates; None for 5.
+            adequacy: "round_trip", "embedding", "matcher", or a function from a list of sources and one of candidates
+                to numbers from 0 to 1: see `generation.adequacy`.
+            encoder: The model that "embedding" asks: see `load_adequacy`.
+            matcher: The model that "matcher" asks: a classifier of sentence pairs, also of inference.
+            fluency: None to ask the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
+                model (`CausalFluency`), such as "gpt2".
+            seed: Of all that is drawn at random.
+            batch_size: Texts, and then candidates, that a model reads at a time.
+            return_rejected: Return the rejected candidates too, after the others, each with its `reason`.
+            generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
+
+        Returns:
+            For a text its paraphrases, the best first; for a list such a list each; for anything else an iterator
+            over such lists.
+
+        Raises:
+            InputError: An argument that cannot be, or a model that cannot be loaded, said before any text is read; or
+                something among the texts is none.
+        """
+        choice = Choice(
+            n=n,
+            min_adequacy=min_adequacy,
+            min_fluency=min_fluency,
+            min_novelty=min_novelty,
+            diversity=diversity,
+            keep=keep,
+            weights=weights,
+            return_rejected=return_rejected,
+        )
+        num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
+        check_counts(n=n, num_candidates=num_candidates, num_neighbors=num_neighbors, batch_size=batch_size)
+        if not isinstance(seed, int):
+            raise InputError(f"`seed` must be a whole number, not {seed!r}")
+        check_adequacy(adequacy, encoder, matcher)
+        pool = CandidatePool(
+            self.model,
+            self.tokenizer,
+            self.retriever,
+            self.prefix,
+            decoding=decoding,
+            num_candidates=num_candidates,
+            num_neighbors=num_neighbors,
+            seed=seed,
+            **generate_kwargs,
+        )
+        judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
+        if isinstance(texts, str):
+            return self._paraphrase([texts], choice, pool, *judges, batch_size)[0]
+        if not isinstance(texts, Iterable):
+            raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
+        is_list = isinstance(texts, Sequence)
+        if is_list:
+            check_each_is_text(texts, 0)
+        total = len(texts) if is_list else None
+        stream = self._stream(iter(texts), total, choice, pool, *judges, batch_size)
+        return list(stream) if is_list else stream
+
+    def _stream(
+        self, texts: Iterator[str], total: int | None, choice: Choice, pool: CandidatePool, *rest: Any
+    ) -> Iterator[list[Paraphrase]]:
+        """Paraphrase a batch at a time; of an endless generator no more is read than that."""
+        batch_size = rest[-1]
+        with tqdm(total=total, desc="paraphrasing", unit="text", disable=None) as progress:
+            done = 0
+            while part := list(islice(texts, batch_size)):
+                check_each_is_text(part, done)
+                yield from self._paraphrase(part, choice, pool, *rest)
+                done += len(part)
+                progress.update(len(part))
+
+    def _paraphrase(
+        self,
+        texts: list[str],
+        choice: Choice,
+        pool: CandidatePool,
+        judge: Adequacy,
+        reader: OwnFluency | CausalFluency,
+        batch_size: int,
+    ) -> list[list[Paraphrase]]:
+        worded = [place for place, text in enumerate(texts) if normal_form(text)]
+        found: list[list[Paraphrase]] = [[] for _ in texts]
+        groups, judged = [], []
+        for place, written in zip(worded, pool.write([texts[place] for place in worded], batch_size), strict=True):
+            pairs = {candidate.text: candidate.pair for candidate in reversed(written)}
+            outputs = [candidate.text for candidate in written]
+            groups.append(choice.sift(texts[place], outputs, ignore_case=self.ignores_case))
+            judged += [Judged(texts[place], one.text, pairs[one.text]) for one in groups[-1] if one.reason is None]
+        columns = ([one.source for one in judged], [one.candidate for one in judged])
+        scores = zip(judge(judged, batch_size), reader(judged, batch_size), score_novelty(*columns), strict=True)
+        for place, group in zip(worded, groups, strict=True):
+            scored = [
+                one
+                if one.reason is not None
+                else one._replace(**dict(zip(("adequacy", "fluency", "novelty"), next(scores), strict=True)))
+                for one in group
+            ]
+            found[place] = choice.choose(texts[place], scored)
+        return found
+
+    def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
+        """What judges adequacy; models that are named are loaded once."""
+
+        def load() -> Adequacy:
+            options = {"encoder": encoder, "matcher": matcher}
+            return load_adequacy(adequacy, self.model, self.tokenizer, self.prefix, **options)
+
+        named = (adequacy, encoder, matcher)
+        is_named = all(value is None or isinstance(value, str | os.PathLike) for value in named)
+        return self._loaded(named, load) if is_named else load()
+
+    def _reader_of(self, fluency: Any) -> OwnFluency | CausalFluency:
+        if fluency is None:
+            return OwnFluency(self.model, self.tokenizer, self.prefix)
+        if isinstance(fluency, CausalFluency):
+            return fluency
+        return self._loaded(("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device))
+
+    def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
+        if name not in self._judges:
+            self._judges[name] = load()
+        return self._judges[name]
+
+
+def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether a tokenizer reads upper case as lower case, so that its model writes no capitals."""
+    if not tokenizer.is_fast:
+        return tokenizer("AB")["input_ids"] == tokenizer("ab")["input_ids"]
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return normalizer is not None and normalizer.normalize_str("Ab").strip("▁ ") == "ab"
+
+
+def check_counts(**counts: int | None) -> None:
+    """Raise InputError for what is no whole number of at least 1, or where there are fewer candidates than wanted."""
+    for name, value in counts.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InputError(f"`{name}` must be a whole number of at least 1, not {value!r}")
+    if counts["num_candidates"] < counts["n"]:
+        raise InputError(f"`num_candidates` must be at least `n`, {counts['n']}, not {counts['num_candidates']}")
+
+
+def check_each_is_text(texts: Sequence[Any], first: int) -> None:
+    """Raise InputError unless all are texts; `first` is the number of the first of them."""
+    for number, text in enumerate(texts, first):
+        if not isinstance(text, str):
+            raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")

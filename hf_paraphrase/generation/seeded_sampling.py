@@ -1,0 +1,79 @@
+"""Sampling of which every text gets the same, whatever else is in its batch."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+import xxhash
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
+
+from ..models.found_sentences import Frame
+
+__all__ = ["sample_seeded", "seed_of"]
+
+
+def seed_of(seed: int, text: str) -> int:
+    """A seed for one text, made of it and the seed of a call."""
+    return xxhash.xxh3_64_intdigest(text.encode(), seed=seed % 2**64) % 2**63
+
+
+def sample_seeded(
+    model: PreTrainedModel,
+    input_ids: torch.LongTensor,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: GenerationConfig,
+    inputs_tensor: torch.LongTensor,
+    seed: int = 0,
+    **model_kwargs: Any,
+) -> Any:
+    """Sample, each text by a generator of its own: `generate(custom_generate=sample_seeded, do_sample=True)`.
+
+    `temperature`, `top_k`, `top_p` and all else that shapes the distribution is transformers' own. The likeliest token
+    after Gumbel noise is a sample of it; as the noise is drawn from the seed and the tokens of the text alone, a text
+    gets the same samples in any batch, at any place. (One uniform number a step, searched for in the cumulated
+    distribution, would be cheaper, but that sum differs in its last digits with the batch, at each of its thousands of
+    steps; the gap between the two likeliest tokens is one number.)
+
+    Args:
+        model: Any encoder-decoder.
+        input_ids: `(texts * num_return_sequences, 1)`, as `generate()` makes them; so too the other arguments.
+        inputs_tensor: The texts, `(texts, source_length)`.
+        seed: Of the call.
+        model_kwargs: What `generate()` has prepared for the model.
+
+    Returns:
+        What sampling returns, `(texts * num_return_sequences, length)`, or a dict of it.
+    """
+    mask = model_kwargs.get("attention_mask")
+    count = len(input_ids) // len(inputs_tensor)
+    mask = None if mask is None else mask[::count].bool()
+    words = Frame(generation_config, inputs_tensor.device).words(inputs_tensor, mask).tolist()
+    seeds = [seed_of(seed, " ".join(str(word) for word in row if word >= 0)) for row in words]
+    config = copy.copy(generation_config)
+    config.do_sample = False
+    processors = LogitsProcessorList([*logits_processor, GumbelNoise(seeds, count)])
+    return model._sample(input_ids, processors, stopping_criteria, config, **model_kwargs)
+
+
+class GumbelNoise(LogitsProcessor):
+    """Adds Gumbel noise, each text's drawn by its own seed.
+
+    The noise of a token does not depend on how many there are: where a model copies words, a batch has as many ids
+    more as the text with the most words of its own.
+
+    Args:
+        seeds: A seed for each text.
+        count: Sequences of each text, one after the other.
+    """
+
+    def __init__(self, seeds: list[int], count: int):
+        self.seeds, self.count = seeds, count
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        step, shape = input_ids.shape[1], (scores.shape[1], self.count)
+        generators = (torch.Generator().manual_seed(seed_of(step, str(seed))) for seed in self.seeds)
+        uniform = torch.cat([torch.rand(shape, generator=generator).T for generator in generators])
+        return scores - (-uniform.clamp_(min=1e-10).log()).log().to(scores.device)

@@ -1,0 +1,236 @@
+"""`hf-paraphrase paraphrase -n`: files in, scored paraphrases out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from hf_paraphrase import Paraphraser
+from hf_paraphrase.cli.text_tables import open_table, read_texts
+from hf_paraphrase.errors import InputError
+
+from .runner import run
+
+TEXTS = ["how do i learn faster ?", "", "the cat sat on the mat", 'a "dog", or\ta cat', "can you make bread"]
+OPTIONS = ["-n", "2", "--max-new-tokens", "5", "--batch-size", "2"]
+
+
+@pytest.fixture(scope="module")
+def expected(checkpoint: Path) -> list[tuple]:
+    paraphraser = Paraphraser.from_pretrained(checkpoint)
+    groups = zip(TEXTS, paraphraser(TEXTS, 2, max_new_tokens=5), strict=True)
+    return [
+        (row, source, rank, one.text, one.score)
+        for row, (source, group) in enumerate(groups, start=1)
+        for rank, one in enumerate(group, start=1)
+    ]
+
+
+def write_texts(path: Path) -> None:
+    if path.suffix == ".parquet":
+        table = pyarrow.table({"number": list(range(5)), "text": TEXTS})
+        pyarrow.parquet.write_table(table, path, row_group_size=2)
+    elif path.suffix in (".csv", ".tsv"):
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            table = csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t")
+            table.writerows([["number", "text"], *enumerate(TEXTS)])
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    else:
+        path.write_text("".join(f"{text}\n" for text in TEXTS))
+
+
+def read_rows(path: Path) -> list[dict]:
+    if path.suffix == ".parquet":
+        return pyarrow.parquet.read_table(path).to_pylist()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t"))
+    return [row | {"row": int(row["row"]), "rank": int(row["rank"]), "score": float(row["score"])} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [(".txt", ".jsonl"), (".csv", ".parquet"), (".parquet", ".csv"), (".jsonl", ".tsv"), (".tsv", ".jsonl")],
+)
+def test_from_file_to_file(read: str, written: str, checkpoint: Path, expected: list[tuple], tmp_path: Path) -> None:
+    write_texts(tmp_path / f"in{read}")
+    output = tmp_path / f"out{written}"
+    assert run("paraphrase", checkpoint, *OPTIONS, "--input", tmp_path / f"in{read}", "--output", output) == 0
+    rows = read_rows(output)
+    assert list(rows[0]) == ["row", "source", "rank", "text", "score", "adequacy", "fluency", "novelty"]
+    found = [(row["row"], row["source"], row["rank"], row["text"]) for row in rows]
+    assert found == [row[:4] for row in expected] and {row[0] for row in found} == {1, 3, 4, 5}
+    assert [row["score"] for row in rows] == pytest.approx([row[4] for row in expected], rel=1e-3)
+    assert {file.name for file in tmp_path.iterdir()} == {f"in{read}", f"out{written}"}
+
+
+def test_lines_of_standard_input_and_json(
+    checkpoint: Path, expected: list[tuple], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    for given in ([], ["--input", "-"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{text}\n" for text in TEXTS)))
+        assert run("paraphrase", checkpoint, *OPTIONS, "--json", *given) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [(row["row"], row["source"], row["rank"], row["text"]) for row in rows] == [row[:4] for row in expected]
+
+
+def test_for_people(checkpoint: Path, expected: list[tuple], capsys: pytest.CaptureFixture) -> None:
+    assert run("paraphrase", checkpoint, *TEXTS[:3], *OPTIONS) == 0
+    blocks = capsys.readouterr().out.strip("\n").split("\n\n")
+    assert [block.split("\n")[0] for block in blocks] == [TEXTS[0], TEXTS[2]]
+    lines = [line.split("  ", 1) for block in blocks for line in block.split("\n")[1:]]
+    assert [line[1] for line in lines] == [row[3] for row in expected if row[0] < 4]
+    assert [float(line[0].split()[0]) for line in lines] == pytest.approx([r[4] for r in expected[:4]], abs=6e-4)
+    options = ["--keep", "none", "--return-rejected", "--decoding", "sample", "--seed", "3", "--min-novelty", "0.95"]
+    assert run("paraphrase", checkpoint, TEXTS[2], *OPTIONS, *options) == 0
+    assert "is below 0.95)" in capsys.readouterr().out
+
+
+def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(Paraphraser, "__call__", lambda self, texts, n, **options: asked.append((n, options)) or [])
+    options = {
+        "min_adequacy": 0.1,
+        "min_fluency": 0.2,
+        "min_novelty": 0.3,
+        "diversity": 0.4,
+        "adequacy": "embedding",
+        "encoder": "e",
+        "fluency": "f",
+        "seed": 5,
+        "num_beams": 6,
+        "temperature": 0.7,
+        "max_new_tokens": 8,
+        "num_neighbors": 9,
+        "num_candidates": 10,
+        "matcher": "m",
+        "batch_size": 11,
+        "decoding": "dips",
+        "fidelity": 0.25,
+        "exclude_source": True,
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", value) if value is not True]
+    words += ["--exclude-source", "--return-rejected", "--keep", "names, urls"]
+    assert run("paraphrase", checkpoint, "a", "-n", "4", *words) == 0
+    assert asked == [(4, {**options, "return_rejected": True, "keep": ["names", "urls"]})]
+    assert run("paraphrase", checkpoint, "a", "-n", "1", "--keep", "none") == 0
+    assert asked[1] == (1, {"return_rejected": False, "keep": [], "decoding": None})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--min-adequacy", "0.5"], "--min-adequacy goes with -n"),
+        (["--output", "a.csv"], "--output goes with -n"),
+        (["--return-rejected"], "--return-rejected goes with -n"),
+        (["-n", "0"], "Invalid value for '-n': "),
+        (["-n", "2", "--min-adequacy", "1.5"], "Invalid value for '--min-adequacy': "),
+        (["-n", "2", "--diversity", "-1"], "Invalid value for '--diversity': "),
+        (["-n", "2", "--num-return-sequences", "2"], "--num-return-sequences goes without -n"),
+        (["-n", "2", "--do-sample"], "--do-sample goes without -n"),
+        (["-n", "2", "--select", "score"], "--select goes without -n"),
+        (["-n", "2", "--decoding", "x"], "--decoding must be one of beam, diverse_beam, dips, sample, noise, not x"),
+        (["-n", "2", "--decoding", "sample", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
+        (["-n", "2", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
+        (["-n", "2", "--input", "a.txt"], "--input: texts are given already"),
+        (["-n", "2", "--output", "a.xlsx"], "--output must end in .parquet, .csv, .tsv or .jsonl, not a.xlsx"),
+        (["-n", "2", "--keep", "dates"], "`keep` may name names, numbers, urls, addresses, code, quotes, not 'dates'"),
+        (
+            ["-n", "2", "--adequacy", "x"],
+            "`adequacy` must be one of round_trip, embedding, matcher, or a function, not 'x'",
+        ),
+    ],
+)
+def test_what_cannot_be(options: list[str], message: str, checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run("paraphrase", checkpoint, "a text", *options) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    # What else typer says of a value differs between its releases.
+    assert last.startswith(f"error: {message}") if message.startswith("Invalid") else last == f"error: {message}"
+
+
+WRONG = [
+    ("a.csv", b"number,question\n1,x\n", [], "a.csv, line 2: no text or source, only number, question; give --column"),
+    ("a.csv", b"text,other\nx,1\ny\n", [], "a.csv, line 3: 1 fields, but 2 columns"),
+    ("a.csv", b"text\nx\ny\n", ["--column", "z"], "a.csv, line 2: no z, only text; give --column"),
+    ("a.jsonl", b'{"text": "x"}\n{"text": 3}\n', [], "a.jsonl, line 2: `text` is no text: 3"),
+    ("a.jsonl", b'{"text": "x"}\n{"source": null}\n', [], "a.jsonl, line 2: `source` is no text: None"),
+    ("a.jsonl", b'{"text": "x"}\nx\n', [], "a.jsonl, line 2: not JSON (Expecting value)"),
+    ("a.jsonl", b"[1]\n", ["--column", "q"], "a.jsonl, line 1: expected an object with the field `q`"),
+    ("a.parquet", b"text", [], "a.parquet is no Parquet file that can be read: "),
+    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3)"),
+    ("none.csv", None, [], "No such file or directory: 'none.csv'"),
+    ("none.txt", None, [], "No such file or directory: 'none.txt'"),
+    ("none.parquet", None, [], "none.parquet"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "options", "message"), WRONG)
+def test_bad_input_is_named_by_file_and_line(
+    name: str,
+    content: bytes | None,
+    options: list[str],
+    message: str,
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(name).write_bytes(content)
+    assert run("paraphrase", checkpoint, "-n", "1", "--input", name, *options, "--output", "out.parquet") == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("error: ") and message in last
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_columns_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"q": ["x", None], "r": ["y", "z"]}), path)
+    assert list(read_texts(str(path), "r")) == ["y", "z"]
+    with pytest.raises(InputError, match="a.parquet, row 1: no text or source, only q, r; give --column"):
+        read_texts(str(path))
+    texts = read_texts(str(path), "q")
+    assert next(texts) == "x"
+    with pytest.raises(InputError, match="a.parquet, row 2: `q` is no text: None"):
+        next(texts)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_rows_are_flushed_as_they_come(suffix: str, tmp_path: Path) -> None:
+    path, columns = tmp_path / f"a{suffix}", {"row": "int64", "text": "string"}
+    rows = [{"row": 1, "text": 'a "b",\n'}, {"row": None, "text": "ü"}]
+    with open_table(path, columns) as write:
+        sizes = []
+        for row in rows:
+            write([row])
+            sizes.append(path.stat().st_size if path.exists() else None)
+        write([])
+    assert sizes == [None, None] if suffix == ".parquet" else 0 < sizes[0] < sizes[1] == path.stat().st_size
+    if suffix == ".parquet":
+        assert pyarrow.parquet.read_table(path).to_pylist() == rows
+        assert pyarrow.parquet.ParquetFile(path).num_row_groups == 2
+
+
+def test_a_parquet_file_that_failed_is_not_there(tmp_path: Path) -> None:
+    def rows() -> Iterator[dict]:
+        yield {"row": 1}
+        raise RuntimeError
+
+    for old in (None, b"old"):
+        path = tmp_path / "a.parquet"
+        if old:
+            path.write_bytes(old)
+        with pytest.raises(RuntimeError), open_table(path, {"row": "int64"}) as write:
+            for row in rows():
+                write([row])
+        assert [file.read_bytes() for file in tmp_path.iterdir()] == ([old] if old else [])

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.generation.keep import KEPT, check_keep, find_change, find_kept
+
+FOUND = [
+    ("names", "Where can I buy a cheap keyboard in Stockholm?", ["Stockholm"]),
+    ("names", "Paris is nice. Rome is nicer, says Mr. Smith of St. Louis.", ["Mr", "Smith", "St", "Louis"]),
+    ("names", "NASA and McDonald bought an iPhone, and so did I.", ["NASA", "McDonald", "iPhone"]),
+    ("names", "Écoles à Zürich et cafe\u0301s in Ko\u0308ln", ["Zürich", "Köln"]),
+    ("names", "we saw O'Brien and Jean-Luc", ["O", "Brien", "Jean", "Luc"]),
+    ("names", "он живёт в Москве с ǅemal", ["Москве", "ǅemal"]),
+    ("names", "我 爱 Paris", ["Paris"]),
+    ("names", "How To Cook Rice", []),
+    ("names", "HOW DO I COOK", []),
+    ("names", "", []),
+    ("numbers", "It cost $1,000,000.50 or 12'000 at 12:30 on 24/7", ["1000000.50", "12000", "12:30", "24/7"]),
+    ("numbers", "1,00 is not 100, nor is 1.000 or 10 000", ["1,00", "100", "1.000", "10", "000"]),
+    ("numbers", "from 2010-2015 at −5 and -5.", ["2010", "2015", "-5"]),
+    ("numbers", "½ of 10² is not 102, and ٣٤ is ３４ but Ⅷ", ["½", "10²", "102", "34", "Ⅷ"]),
+    ("numbers", "covid19 for 3rd B2B, three times", ["19", "3", "2"]),
+    ("numbers", "三 is a word, 一二 too", []),
+    ("urls", "see (https://a.org/wiki/Foo_(bar)), or www.x.org.", ["https://a.org/wiki/Foo_(bar)", "www.x.org"]),
+    ("urls", "HTTP://X.org/?a=b&c=d#e, «ftp://a.b/ü»", ["HTTP://X.org/?a=b&c=d#e", "ftp://a.b/ü"]),
+    ("urls", "http and ftp are protocols", []),
+    ("addresses", "Mail a.b+c@d-e.co.uk, or 'ö@ü.de'.", ["a.b+c@d-e.co.uk", "ö@ü.de"]),
+    ("addresses", "me @ home, a@b", []),
+    ("code", "run `x = 1`, ``a`b`` and `` ` ``; not `this", ["x = 1", "a`b", "`"]),
+    ("quotes", 'He said “Hello,” «oui», „ja“, 「はい」 and "x  y".', ["Hello", "oui", "ja", "はい", "x y"]),
+    ("quotes", "‘it’s me’ but don’t, won't, 'no'", ["it’s me"]),
+    ("quotes", '"" and 5" of it', []),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "expected"), FOUND)
+def test_what_is_found(kind: str, text: str, expected: list[str]) -> None:
+    assert find_kept(text, kind) == expected
+
+
+CHANGES = [
+    # Names move to the beginning of a sentence and back.
+    ("I live in Paris.", "Paris is where I live.", "names", None),
+    ("Paris is where I live.", "I live in Paris.", "names", None),
+    ("I live in Paris.", "I live in Rome.", "names", "loses 'Paris' (names)"),
+    ("I live in town.", "I live in Rome.", "names", "invents 'Rome' (names)"),
+    ("I live in Paris.", "I live in paris.", "names", "loses 'Paris' (names)"),
+    ("cafe\u0301s in Ko\u0308ln", "Köln has cafés", "names", None),
+    ("It costs 1,000 euros.", "You pay 1000 euros.", "numbers", None),
+    ("It costs 1000 euros.", "You pay 100 euros.", "numbers", "loses '1000' (numbers)"),
+    ("It costs much.", "You pay 100 euros.", "numbers", "invents '100' (numbers)"),
+    ("At −5 degrees", "It has -5 degrees", "numbers", None),
+    ("At 5 degrees", "It has -5 degrees", "numbers", "loses '5' (numbers)"),
+    ("٣ cats", "3 cats", "numbers", None),
+    ("See www.a.org.", "Look at www.a.org", "urls", None),
+    ("See www.a.org/A.", "Look at www.a.org/a", "urls", "loses 'www.a.org/A' (urls)"),
+    ("Mail a@b.de.", "Write to c@b.de.", "addresses", "loses 'a@b.de' (addresses)"),
+    ("Run `ls -l`.", "Call `ls -l`!", "code", None),
+    ("Run `ls -l`.", "Call `ls  -l`!", "code", "loses 'ls -l' (code)"),
+    ("He said “yes”.", '"Yes," said he.', "quotes", "loses 'yes' (quotes)"),
+    ("He said “yes.”", '"yes," said he.', "quotes", None),
+    ("", "", "names", None),
+]
+
+
+@pytest.mark.parametrize(("source", "candidate", "kind", "reason"), CHANGES)
+def test_what_is_lost_or_invented(source: str, candidate: str, kind: str, reason: str | None) -> None:
+    assert find_change(source, candidate, [kind]) == reason
+    others = [other for other in KEPT if other != kind]
+    assert reason is None or find_change(source, candidate, [*others, kind]) is not None
+    assert find_change(source, candidate, []) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "candidate", "kind"),
+    [
+        ("I live in Paris.", "paris is where i live", "names"),
+        ("STRASSE in Köln", "straße in köln", "names"),
+        ("See www.a.org/A.", "look at www.a.org/a", "urls"),
+        ("He said “Yes”.", '"yes" said he', "quotes"),
+    ],
+)
+def test_case_may_be_ignored(source: str, candidate: str, kind: str) -> None:
+    assert find_change(source, candidate, [kind]) is not None or kind == "names"
+    assert find_change(source, candidate, [kind], ignore_case=True) is None
+    assert find_change("We live in Rome.", candidate, ["names"], ignore_case=True) == "loses 'Rome' (names)"
+
+
+def test_kinds_are_checked() -> None:
+    assert check_keep("names") == ("names",) and check_keep(()) == ()
+    with pytest.raises(InputError, match="may name names, numbers, urls, addresses, code, quotes, not 'dates'"):
+        check_keep(["names", "dates"])

@@ -1,0 +1,337 @@
+"""What a paraphraser promises, for T5, BART and every generator of this package."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+
+import hf_paraphrase
+import hf_paraphrase.generation.candidate_pool as candidate_pool
+import hf_paraphrase.generation.paraphraser as paraphraser_module
+from hf_paraphrase import Paraphrase, Paraphraser, ParaphraseRetriever
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.generation.candidate_pool import Candidate, CandidatePool
+from hf_paraphrase.generation.paraphrase_choice import combine_scores
+from hf_paraphrase.generation.paraphraser import ignores_case
+from hf_paraphrase.generation.set_selection import normal_form
+from hf_paraphrase.metrics.pinc.scoring import pinc
+from hf_paraphrase.tokenization import train_word_tokenizer
+from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
+
+from .paraphrasers import PAIRS, PARAPHRASERS, make_paraphraser, random_sentences
+
+every = pytest.mark.parametrize("name", PARAPHRASERS)
+TEXTS = ["how do i learn faster ?", "", "the cat sat on the mat with 3 dogs", "  ", "?!", "can you make bread"]
+
+
+def texts_of(groups: list[list[Paraphrase]]) -> list[list[tuple]]:
+    return [[(one.text, one.reason and one.reason.split()[0]) for one in group] for group in groups]
+
+
+def assert_same(groups: list[list[Paraphrase]], expected: list[list[Paraphrase]]) -> None:
+    """The same texts in the same order, and the same scores but for their last digits."""
+    assert texts_of(groups) == texts_of(expected)
+    for one, other in zip(sum(groups, []), sum(expected, []), strict=True):
+        scores, others = ([score for score in each[1:5] if score is not None] for each in (one, other))
+        assert scores == pytest.approx(others, rel=1e-3, abs=1e-7)
+
+
+@pytest.mark.parametrize("rows", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@every
+def test_thresholds_hold_on_every_output(name: str, rows: int) -> None:
+    """Three quarters of the candidates pass each of them; what passes all is returned, and nothing else."""
+    paraphraser, texts = make_paraphraser(name), random_sentences(rows)
+    options = {"num_candidates": 6, "batch_size": 50, "seed": 1, "keep": ()}
+    everything = sum(paraphraser(texts, n=6, return_rejected=True, **options), [])
+    scored = [one for one in everything if one.adequacy is not None]
+    least = {f: sorted(getattr(one, f) for one in scored)[len(scored) // 4] for f in Paraphrase._fields[2:5]}
+    groups = paraphraser(texts, n=6, **{f"min_{f}": value for f, value in least.items()}, **options)
+    passing = sum(groups, [])
+    assert 0 < len(passing) < len(scored)
+    for field, value in least.items():
+        assert min(getattr(one, field) for one in passing) >= value
+    expected = [one for one in scored if all(getattr(one, field) >= value for field, value in least.items())]
+    assert len(passing) == len(expected)
+
+
+@every
+def test_ordering_follows_the_scores(name: str) -> None:
+    texts = random_sentences(30)
+    options = {"decoding": "sample", "num_candidates": 8, "batch_size": 30, "diversity": 0.5, "keep": ()}
+    groups = make_paraphraser(name)(texts, n=4, **options)
+    assert sum(len(group) > 1 for group in groups) > 10
+    for source, group in zip(texts, groups, strict=True):
+        scores = [one.score for one in group]
+        assert scores == sorted(scores, reverse=True) and len(group) <= 4
+        for one in group:
+            assert one.score == pytest.approx((one.adequacy * one.fluency * one.novelty) ** (1 / 3))
+            assert one.novelty == pytest.approx(pinc([one.text], [source], lowercase=True)["score"] / 100)
+            assert all(0 <= score <= 1 for score in one[1:5]) and one.reason is None
+
+
+@every
+def test_never_the_source_or_one_text_twice(name: str) -> None:
+    texts = random_sentences(12, seed=2)
+    for source, group in zip(texts, make_paraphraser(name)(texts, n=9, batch_size=12, keep=()), strict=True):
+        forms = [normal_form(text) for text in (source, *(one.text for one in group))]
+        assert len(set(forms)) == len(forms) and all(forms)
+
+
+DECODINGS = [
+    {"decoding": "beam"},
+    {"decoding": "diverse_beam", "diversity_penalty": 1.0},
+    {"decoding": "dips", "fidelity": 0.3},
+    {"decoding": "sample", "temperature": 0.8, "top_k": 9, "top_p": 0.95},
+    {},
+]
+
+
+@pytest.mark.parametrize("options", DECODINGS, ids=lambda options: options.get("decoding", "default"))
+@every
+def test_batches_give_what_single_texts_give(name: str, options: dict) -> None:
+    paraphraser = make_paraphraser(name)
+    options = {"n": 3, "num_candidates": 6, "seed": 5, "return_rejected": True, **options}
+    expected = [paraphraser(text, **options) for text in TEXTS]
+    assert [bool(group) for group in expected] == [True, False, True, False, False, True]
+    for batch_size in (2, 6):
+        assert_same(paraphraser(TEXTS, batch_size=batch_size, **options), expected)
+    assert_same(paraphraser(TEXTS[::-1], batch_size=4, **options), expected[::-1])
+
+
+@every
+def test_what_is_drawn_depends_on_the_seed(name: str) -> None:
+    paraphraser = make_paraphraser(name)
+    options = {"n": 10, "keep": (), "decoding": "noise" if name == "hierarchical_lm" else "sample"}
+    state = torch.get_rng_state()
+    first, again, other = (paraphraser(TEXTS[:3], seed=seed, **options) for seed in (1, 1, 2))
+    assert first == again and texts_of(first) != texts_of(other)
+    # Nor does it depend on, or change, what torch draws elsewhere.
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_samples_are_of_the_model_s_distribution() -> None:
+    """First words of many samples, against the probabilities that the model states."""
+    paraphraser = make_paraphraser("bart")
+    model, tokenizer, count = paraphraser.model, paraphraser.tokenizer, 4000
+    options = {"decoding": "sample", "num_candidates": count, "num_neighbors": None, "seed": 0, "top_k": 0}
+    pool = CandidatePool(model, tokenizer, None, "", **options, temperature=3.0, max_new_tokens=1)
+    (written,) = pool.write(["the cat sat"], 1)
+    with torch.no_grad():
+        logits = model(**tokenizer("the cat sat", return_tensors="pt"), decoder_input_ids=torch.tensor([[2]])).logits
+    expected = (logits[0, 0] / 3.0).softmax(0)
+    for word in ("x", "the", "learn", "dog"):
+        share = sum(candidate.text == word for candidate in written) / count
+        p = float(expected[tokenizer.convert_tokens_to_ids(word)])
+        assert abs(share - p) < 4 * math.sqrt(p * (1 - p) / count) + 1e-9
+
+
+def test_a_text_gives_a_list_a_list_lists_and_a_generator_a_generator() -> None:
+    paraphraser = make_paraphraser("bart")
+    expected = [paraphraser(text) for text in TEXTS]
+    assert all(isinstance(one, Paraphrase) for group in expected for one in group)
+    for column in (tuple(TEXTS), Dataset.from_dict({"source": TEXTS})["source"]):
+        assert_same(paraphraser(column), expected)
+    assert_same(list(paraphraser(text for text in TEXTS)), expected)
+    assert paraphraser([]) == [] and paraphraser("") == [] and list(paraphraser(iter(()))) == []
+
+
+def test_a_generator_is_read_a_batch_at_a_time() -> None:
+    read = []
+
+    def endless() -> Iterator[str]:
+        while True:
+            read.append(TEXTS[len(read) % len(TEXTS)])
+            yield read[-1]
+
+    stream = make_paraphraser("bart")(endless(), batch_size=3)
+    assert read == []
+    for number in range(1, 8):
+        next(stream)
+        assert len(read) == -(-number // 3) * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "`n` must be a whole number of at least 1, not 0"),
+        ({"n": 2.5}, "`n` must be a whole number"),
+        ({"n": True}, "`n` must be a whole number"),
+        ({"min_adequacy": 1.5}, "`min_adequacy` must be from 0 to 1, not 1.5"),
+        ({"min_fluency": -0.1}, "`min_fluency` must be from 0 to 1"),
+        ({"min_novelty": math.nan}, "`min_novelty` must be from 0 to 1"),
+        ({"min_novelty": "much"}, "`min_novelty` must be from 0 to 1, not 'much'"),
+        ({"diversity": 2}, "`diversity` must be from 0 to 1, not 2"),
+        ({"keep": ["dates"]}, "`keep` may name names, .*, not 'dates'"),
+        ({"weights": (1, 1)}, "`weights` must be three numbers"),
+        ({"weights": (0, 0, 0)}, "`weights` must be three numbers"),
+        ({"weights": (1, -1, 3)}, "`weights` must be three numbers"),
+        ({"decoding": "best"}, "`decoding` must be one of beam, diverse_beam, dips, sample, noise, not 'best'"),
+        ({"decoding": "noise"}, "is for a model that embeds sentences, which a BartFor"),
+        ({"num_candidates": 2}, "`num_candidates` must be at least `n`, 3, not 2"),
+        ({"num_candidates": 0}, "`num_candidates` must be a whole number of at least 1"),
+        ({"num_neighbors": 3}, "`num_neighbors`: a BartForConditionalGeneration edits by no retrieved pair"),
+        ({"batch_size": 0}, "`batch_size` must be a whole number of at least 1"),
+        ({"seed": None}, "`seed` must be a whole number, not None"),
+        ({"num_return_sequences": 3}, "`num_return_sequences` is not asked of a pool .* see `num_candidates`"),
+        ({"do_sample": True}, "`do_sample` is not asked of a pool .* see `decoding='sample'`"),
+        (
+            {"adequacy": "exact"},
+            "`adequacy` must be one of round_trip, embedding, matcher, or a function, not 'exact'",
+        ),
+        ({"encoder": "x"}, "`encoder` is asked with `adequacy='embedding'` alone"),
+        ({"matcher": "x"}, "`matcher` is asked with `adequacy='matcher'` alone"),
+        ({"adequacy": "matcher"}, "needs `matcher`"),
+        ({"adequacy": "matcher", "matcher": "no/such"}, "no/such is no sentence pair model"),
+        ({"adequacy": "embedding", "encoder": "no/such"}, "the encoder no/such cannot be loaded"),
+        ({"fluency": "no/such"}, "`fluency`: no/such is no causal language model that can be loaded"),
+        ({"texts": 3}, "`texts` must be a text or give texts, not a int"),
+        ({"texts": ["a", None]}, "`texts`, number 1 from 0: a NoneType, not a text: None"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_model_work(
+    options: dict, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paraphraser = make_paraphraser("bart")
+    monkeypatch.setattr(type(paraphraser.model), "generate", None)
+    monkeypatch.setattr(type(paraphraser.model), "forward", None)
+    with pytest.raises(InputError, match=message):
+        paraphraser(**{"texts": ["how do i learn"], **options})
+    if "texts" not in options:  # a generator is not even begun
+        with pytest.raises(InputError, match=message):
+            paraphraser((1 / 0 for _ in "a"), **options)
+
+
+def test_options_of_noise() -> None:
+    paraphraser = make_paraphraser("hierarchical_lm")
+    with pytest.raises(InputError, match="`num_beams`: `decoding='noise'` takes temperature, noise, max_new_tokens"):
+        paraphraser("a cat", num_beams=3)
+    options = {"keep": (), "num_candidates": 8, "n": 8, "max_new_tokens": 9}
+    # Without noise and temperature all candidates are the likeliest one.
+    assert len(paraphraser("a cat", temperature=0.0, noise=0.0, **options)) == 1
+    assert len(paraphraser("a cat", **options)) > 1
+
+
+def test_what_a_generator_gives_is_checked_as_it_comes() -> None:
+    stream = make_paraphraser("bart")(iter(["a cat", "a dog", 3]), batch_size=2)
+    next(stream), next(stream)
+    with pytest.raises(InputError, match="`texts`, number 2 from 0: a int"):
+        next(stream)
+
+
+def test_names_and_numbers_are_kept_unless_told_otherwise() -> None:
+    """Words that the model does not know, so that it can only lose them."""
+    paraphraser, text = make_paraphraser("bart"), "how do i learn faster in Oslo ?"
+    assert paraphraser(text) == []
+    rejected = paraphraser(text, return_rejected=True)
+    assert rejected and {one.reason for one in rejected} == {"loses 'Oslo' (names)"}
+    assert {one.score for one in rejected} == {None}
+    assert len(paraphraser(text, keep=())) == 3
+    assert [one.reason for one in paraphraser("3 cats", keep="numbers", return_rejected=True)][0].startswith("loses")
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_model_that_knows_no_case_may_ignore_it(lowercase: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = train_word_tokenizer(["How do I learn in Oslo ?"] * 3, vocab_size=30, lowercase=lowercase)
+    assert ignores_case(tokenizer) is lowercase
+    written = [[Candidate("we live in oslo")]]
+    monkeypatch.setattr(CandidatePool, "write", lambda *args: written)
+    (one,) = Paraphraser(tiny_bart(), tokenizer)("we are in Oslo", return_rejected=True)
+    assert one.reason == (None if lowercase else "loses 'Oslo' (names)")
+
+
+def test_rejected_ones_follow_with_their_reasons() -> None:
+    paraphraser, text = make_paraphraser("bart"), "the cat sat on the mat"
+    options = {"n": 2, "num_candidates": 12, "min_fluency": 0.02, "decoding": "sample"}
+    chosen, everything = (paraphraser(text, return_rejected=flag, **options) for flag in (False, True))
+    assert everything[: len(chosen)] == chosen and len(everything) > len(chosen)
+    assert all(one.reason is None for one in chosen)
+    reasons = [one.reason for one in everything[len(chosen) :]]
+    assert all(reasons) and any(reason.endswith("is below 0.02") for reason in reasons)
+    scores = [one.score for one in everything[len(chosen) :] if one.score is not None]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_weights_of_the_scores() -> None:
+    assert combine_scores([0.25, 1.0, 1.0], (1, 1, 0)) == pytest.approx(0.5)
+    assert combine_scores([0.25, 0.5, 0.0], (1, 0, 0)) == pytest.approx(0.25)
+    assert combine_scores([0.25, 0.5, 0.0]) == 0.0
+    for one in make_paraphraser("bart")("the cat sat", weights=(0, 2, 0)):
+        assert one.score == pytest.approx(one.fluency)
+
+
+def test_a_saved_checkpoint_brings_all_along(tmp_path: Path) -> None:
+    fset = make_paraphraser("fset")
+    save(fset.model, tmp_path)
+    with pytest.raises(ValueError, match="has no folder retriever"):
+        Paraphraser.from_pretrained(tmp_path, device="cpu")
+    ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard").save_pretrained(tmp_path / "retriever")
+    loaded = hf_paraphrase.Paraphraser.from_pretrained(tmp_path, device="cpu")
+    assert_same(loaded(TEXTS, keep=()), fset(TEXTS, keep=()))
+    pairs = {tuple(pair) for pair in PAIRS}
+    assert len(loaded.retriever) == len(pairs)
+
+
+def test_candidates_come_by_all_retrieved_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, generate = [], candidate_pool.generate_outputs
+    monkeypatch.setattr(
+        candidate_pool, "generate_outputs", lambda *a, **k: asked.append(k["pairs"]) or generate(*a, **k)
+    )
+    paraphraser = make_paraphraser("fset")
+    paraphraser("the cat sat", num_neighbors=3, num_candidates=7)
+    paraphraser("the cat sat")
+    assert [len(set(pairs)) for pairs in asked] == [3, 4]  # there are but four
+    assert asked[0][0] == PAIRS[0]
+
+
+def test_the_prefix_of_a_checkpoint_is_read_before_every_text() -> None:
+    model = tiny_t5()
+    plain = Paraphraser(model, word_tokenizer(), prefix="")
+    given = Paraphraser(model, word_tokenizer(), prefix="how do ")
+    model.config.task_specific_params = {"text2text-generation": {"prefix": "how do "}}
+    configured = Paraphraser(model, word_tokenizer())
+    options = {"keep": (), "max_new_tokens": 6}
+    assert configured("the cat sat", **options) == given("the cat sat", **options) != plain("the cat sat", **options)
+    # The prefix is no part of the text: neither of what is new, nor of what is written back.
+    options["return_rejected"] = True
+    (before, after) = plain("how do the cat sat", **options), given("the cat sat", **options)
+    assert {(one.text, one.fluency) for one in before} == {(one.text, one.fluency) for one in after}
+    assert {(one.text, one.adequacy) for one in before} != {(one.text, one.adequacy) for one in after}
+
+
+def test_models_that_are_named_are_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, loaded = save(tiny_gpt2(), tmp_path), []
+    load = paraphraser_module.load_causal_fluency
+    monkeypatch.setattr(paraphraser_module, "load_causal_fluency", lambda *args: loaded.append(args) or load(*args))
+    paraphraser = Paraphraser(tiny_bart(), word_tokenizer())
+    first, second = (paraphraser("the cat sat", fluency=path) for _ in range(2))
+    assert first == second and len(loaded) == 1
+
+
+def test_other_models_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs an encoder-decoder model"):
+        Paraphraser(tiny_gpt2(), word_tokenizer())
+
+
+@pytest.mark.parametrize(("as_list", "total"), [(True, 6), (False, None)])
+def test_long_work_shows_how_far_it_is(as_list: bool, total: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars = []
+
+    class Bar(paraphraser_module.tqdm):
+        def __init__(self, **options):
+            bars.append(self)
+            self.done = 0
+            super().__init__(**options | {"disable": True})
+            self.total = options["total"]
+
+        def update(self, n: int) -> None:
+            self.done += n
+
+    monkeypatch.setattr(paraphraser_module, "tqdm", Bar)
+    list(make_paraphraser("bart")(TEXTS if as_list else iter(TEXTS), batch_size=4))
+    (bar,) = bars
+    assert (bar.done, bar.total) == (6, total)
