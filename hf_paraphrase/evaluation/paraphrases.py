@@ -22,6 +22,7 @@ from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
 from ..models.retrieved_pairs import find_pairs, load_retriever
+from ..models.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
@@ -71,6 +72,8 @@ def evaluate_paraphraser(
     decoding: str = "beam",
     num_return_sequences: int = 1,
     group_by: str | None = None,
+    replace_unknown: bool = False,
+    restore_surface: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
@@ -114,6 +117,9 @@ def evaluate_paraphraser(
             `generate_kwargs`.
         num_return_sequences: Outputs of each row, by a model that edits by no pairs.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
+        replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
+            attended to, as `GenerationRequest` has it.
+        restore_surface: Whether outputs get the case and the spacing of ordinary text before they are scored.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
 
@@ -124,8 +130,8 @@ def evaluate_paraphraser(
         the mean, and of a model that edits by pairs how many rows have one of their own, `rows_with_own_pair`.
 
     Raises:
-        InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, or both one
-            output chosen of several and several asked for.
+        InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, both one
+            output chosen of several and several asked for, or unknown words that the model cannot replace.
     """
     rows = _Rows.read(dataset, group_by)
     found = describe_data(data, split, len(rows.sources))
@@ -136,6 +142,13 @@ def evaluate_paraphraser(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser)
+    if replace_unknown:
+        try:
+            check_replaceable(model, tokenizer)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    words = {"replace_unknown": replace_unknown, "restore_surface": restore_surface}
+    generate_kwargs |= {name: value for name, value in words.items() if value}
     # Asked now: the working tree may change while the model writes.
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
