@@ -134,8 +134,6 @@ SEARCHES = {
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_words_are_those_that_the_search_attended_to(model, search, side):
     tokenizer = word_tokenizer(padding_side=side)
-    if side == "left" and type(model).__name__.startswith(("Bart", "Marian", "T5")):
-        pytest.skip("their positions count the padding, for one text and for several alike")
     inputs, _ = encode(model, tokenizer)
     torch.manual_seed(1)
     sequences, expected = naive_attended(model, inputs, tokenizer, max_new_tokens=7, **SEARCHES[search])
@@ -207,7 +205,7 @@ def test_other_searches_replace_words_too(decoding):
     assert words[0] and words[0] <= {"Zürich", "Blorp"} and words[1] == {"QUUX"}
 
 
-def test_hand_set_attention_copies_the_word_it_looks_at(monkeypatch):
+def test_hand_set_attention_copies_the_word_it_looks_at():
     """All weight on the last word, then all on the first: what is a mark or padding never counts."""
     model, tokenizer = MODELS["residual_lstm"](), train_word_tokenizer(["how do i get to , 's"], 30)
     inputs = tokenizer(["Get to Stockholm's Gröna-Lund", "to X"], padding=True, return_tensors="pt")
