@@ -21,6 +21,7 @@ from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
+from ..models.generation_request import GenerationRequest
 from ..models.retrieved_pairs import find_pairs, load_retriever
 from ..models.unknown_words import check_replaceable
 from ..papers import find_paper_rows
@@ -174,7 +175,7 @@ def evaluate_paraphraser(
     for width in num_beams:
         written = _decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
         for k in num_neighbors if pairs else [None]:
-            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, asked))
+            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, tokenizer, asked))
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 entry = replace(entry, outputs=_name_outputs(split, how))
@@ -336,14 +337,14 @@ def _find_pairs(
     return pairs, {"rows_with_own_pair": int((retriever.count_shared(sentences) > 0).sum())}
 
 
-def _settle(model: PreTrainedModel, asked: Decoding) -> dict[str, Any]:
+def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: Decoding) -> dict[str, Any]:
     """All that `generate` goes by, but for the width, which the record names."""
-    decided = model.generation_config.to_diff_dict()
-    return {
-        name: value
-        for name, value in {**decided, **asked.generate_kwargs}.items()
-        if name not in ("transformers_version", "num_beams")
-    }
+    settled = {**model.generation_config.to_diff_dict(), **asked.generate_kwargs}
+    if settled.get("replace_unknown"):
+        request = GenerationRequest.from_kwargs(**asked.generate_kwargs)
+        allowed = request.generate_kwargs(model, tokenizer)
+        settled |= {name: allowed[name] for name in ("suppress_tokens",) if name in allowed}
+    return {name: value for name, value in settled.items() if name not in ("transformers_version", "num_beams")}
 
 
 def _score_diversity(outputs: Sequence[Sequence[str]]) -> tuple[Score, ...]:

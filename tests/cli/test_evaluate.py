@@ -159,7 +159,9 @@ def test_words_and_surface_of_outputs(tmp_path: Path, monkeypatch: pytest.Monkey
         lines = (tmp_path / "evaluation" / entry.outputs).read_text().splitlines()
         predictions = [json.loads(line)["prediction"] for line in lines]
         known = ["replace_unknown", "restore_surface"]
-        assert [entry.decoding.generate_kwargs.get(name) for name in known] == [bool(asked) or None] * 2
+        settled = entry.decoding.generate_kwargs
+        assert [settled.get(name) for name in known] == [bool(asked) or None] * 2
+        assert settled["suppress_tokens"] == (None if asked else [3])
         for text in predictions:
             words = text.rstrip("?").split()
             assert (len(words) > 0 and words[0][0].isupper() and set(text.lower().split()) <= SOURCE) == bool(asked)
