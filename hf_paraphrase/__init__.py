@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not run what is bel
     from .models.pipeline_text2text import Text2TextGenerationPipeline as Text2TextGenerationPipeline
     from .registration import register as register
     from .retrieval import ParaphraseRetriever as ParaphraseRetriever
+    from .tokenization import train_tokenizer as train_tokenizer
     from .tokenization import train_word_tokenizer as train_word_tokenizer
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ MODULES = {
     "load_dataset": "datasets",
     "load_metric": "metrics",
     "register": "registration",
+    "train_tokenizer": "tokenization",
     "train_word_tokenizer": "tokenization",
 } | {name: module for row in ARCHITECTURES for name, module in row.modules.items()}
 

@@ -37,6 +37,8 @@ from .options import (
     Model,
     NumBeamGroups,
     NumSamples,
+    ReplaceUnknown,
+    RestoreSurface,
     Select,
     Tokenize,
     WordVectors,
@@ -89,6 +91,8 @@ def evaluate(
         int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored.")
     ] = 1,
     group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
+    replace_unknown: ReplaceUnknown = False,
+    restore_surface: RestoreSurface = False,
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
@@ -100,6 +104,7 @@ def evaluate(
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
+    hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
 
     Models of other kinds have commands of their own: evaluate-matcher, evaluate-autoencoder, evaluate-language-model.
     """
@@ -143,6 +148,8 @@ def evaluate(
         matcher=matcher,
         num_return_sequences=num_return_sequences,
         group_by=group_by,
+        replace_unknown=replace_unknown,
+        restore_surface=restore_surface,
         **decoding_options,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )

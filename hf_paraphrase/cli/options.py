@@ -29,6 +29,8 @@ __all__ = [
     "Model",
     "NumBeamGroups",
     "NumSamples",
+    "ReplaceUnknown",
+    "RestoreSurface",
     "Select",
     "Tokenize",
     "WordVectors",
@@ -79,6 +81,13 @@ ExcludeSource = Annotated[
         "--exclude-source/--allow-source",
         help="Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
     ),
+]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option("--replace-unknown", help="Put the source's words that the model attended to for unknown ones."),
+]
+RestoreSurface = Annotated[
+    bool, typer.Option("--restore-surface", help="Give outputs the case and the spacing of ordinary text.")
 ]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 

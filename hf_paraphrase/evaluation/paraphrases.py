@@ -20,7 +20,9 @@ from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.candidate_selection import tokens
+from ..models.generation_request import GenerationRequest
 from ..models.retrieved_pairs import find_pairs, load_retriever
+from ..models.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
@@ -70,6 +72,8 @@ def evaluate_paraphraser(
     decoding: str = "beam",
     num_return_sequences: int = 1,
     group_by: str | None = None,
+    replace_unknown: bool = False,
+    restore_surface: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
@@ -113,6 +117,9 @@ def evaluate_paraphraser(
             `generate_kwargs`.
         num_return_sequences: Outputs of each row, by a model that edits by no pairs.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
+        replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
+            attended to, as `GenerationRequest` has it.
+        restore_surface: Whether outputs get the case and the spacing of ordinary text before they are scored.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
 
@@ -123,8 +130,8 @@ def evaluate_paraphraser(
         the mean, and of a model that edits by pairs how many rows have one of their own, `rows_with_own_pair`.
 
     Raises:
-        InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, or both one
-            output chosen of several and several asked for.
+        InputError: Rows that cannot be scored, no tokenizer, no retriever, an unknown metric or column, both one
+            output chosen of several and several asked for, or unknown words that the model cannot replace.
     """
     rows = _Rows.read(dataset, group_by)
     found = describe_data(data, split, len(rows.sources))
@@ -135,6 +142,13 @@ def evaluate_paraphraser(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser)
+    if replace_unknown:
+        try:
+            check_replaceable(model, tokenizer)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    words = {"replace_unknown": replace_unknown, "restore_surface": restore_surface}
+    generate_kwargs |= {name: value for name, value in words.items() if value}
     # Asked now: the working tree may change while the model writes.
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
@@ -160,7 +174,7 @@ def evaluate_paraphraser(
     for width in num_beams:
         written = _decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
         for k in num_neighbors if pairs else [None]:
-            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, asked))
+            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, tokenizer, asked))
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 entry = replace(entry, outputs=_name_outputs(split, how))
@@ -322,14 +336,14 @@ def _find_pairs(
     return pairs, {"rows_with_own_pair": int((retriever.count_shared(sentences) > 0).sum())}
 
 
-def _settle(model: PreTrainedModel, asked: Decoding) -> dict[str, Any]:
+def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: Decoding) -> dict[str, Any]:
     """All that `generate` goes by, but for the width, which the record names."""
-    decided = model.generation_config.to_diff_dict()
-    return {
-        name: value
-        for name, value in {**decided, **asked.generate_kwargs}.items()
-        if name not in ("transformers_version", "num_beams")
-    }
+    settled = {**model.generation_config.to_diff_dict(), **asked.generate_kwargs}
+    if settled.get("replace_unknown"):
+        request = GenerationRequest.from_kwargs(**asked.generate_kwargs)
+        allowed = request.generate_kwargs(model, tokenizer)
+        settled |= {name: allowed[name] for name in ("suppress_tokens",) if name in allowed}
+    return {name: value for name, value in settled.items() if name not in ("transformers_version", "num_beams")}
 
 
 def _score_diversity(outputs: Sequence[Sequence[str]]) -> tuple[Score, ...]:

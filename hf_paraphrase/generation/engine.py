@@ -28,6 +28,8 @@ from ..models.encoded_inputs import encode_inputs
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
+from ..models.surface import restore_surface
+from ..models.unknown_words import find_attended, put_words, read_words_of_source
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -189,31 +191,46 @@ def generate_outputs(
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
         sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
-        request: What is asked; with `output_scores=True` among its parameters, scores too.
+        request: What is asked; with `output_scores=True` among its parameters, scores too. `replace_unknown` and
+            `restore_surface` are done to all outputs.
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
         description: Of the progress bar; None for none.
+
+    Raises:
+        ValueError: The request asks for what the model or the tokenizer cannot do.
     """
     generate_kwargs = request.generate_kwargs(model, tokenizer)
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     with inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, description):
-            inputs, words = encode_inputs(tokenizer, *_pick(rows, sources, pairs), model, _is_limited(tokenizer))
+            texts, their_pairs = _pick(rows, sources, pairs)
+            inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, _is_limited(tokenizer))
+            words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
             sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
-            texts = [
+            sequences = sequences.unflatten(0, (len(rows), -1))
+            attended = torch.full_like(sequences, -1)
+            if request.replace_unknown:
+                attended = find_attended(model, inputs, sequences, tokenizer)
+            written = [
                 decode_with_unknown(tokenizer, ids)
                 if keep_unknown
-                else decode_with_words(tokenizer, ids, known, skip_special_tokens=True).strip()
-                for group, known in zip(sequences.unflatten(0, (len(rows), -1)).tolist(), words, strict=True)
-                for ids in group
+                else decode_with_words(tokenizer, *put_words(ids, numbers, *known), skip_special_tokens=True).strip()
+                for group, places, *known in zip(
+                    sequences.tolist(), attended.tolist(), words, outside_words, strict=True
+                )
+                for ids, numbers in zip(group, places, strict=True)
             ]
+            if request.restore_surface:
+                count = len(written) // len(rows)
+                written = [restore_surface(text, texts[place // count]) for place, text in enumerate(written)]
             # An output without a token has no score.
-            scores = [None] * len(texts) if scores is None else [None if s != s else s for s in scores.tolist()]
-            written = map(GeneratedText, texts, scores)
+            scores = [None] * len(written) if scores is None else [None if s != s else s for s in scores.tolist()]
+            found = map(GeneratedText, written, scores)
             for row in rows:
-                outputs[row] = list(islice(written, len(texts) // len(rows)))
+                outputs[row] = list(islice(found, len(written) // len(rows)))
     return outputs
 
 

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .candidate_selection import select_by_jaccard
 from .decodings import asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
+from .unknown_words import check_replaceable
 
 __all__ = ["GenerationRequest", "task_parameters"]
 
@@ -36,6 +37,9 @@ class GenerationRequest:
         retrieved: Pairs to edit by in their place.
         return_retrieved: Whether a result names its pair.
         retriever: Finds the pairs, in place of the checkpoint's.
+        replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
+            source that it attended to.
+        restore_surface: Whether outputs get the case and the spacing of ordinary text.
 
     Raises:
         ValueError: These contradict each other, or ask for less than one.
@@ -51,6 +55,8 @@ class GenerationRequest:
     retrieved: Sequence[tuple[str, str]] | None = None
     return_retrieved: bool | None = None
     retriever: Any = None
+    replace_unknown: bool = False
+    restore_surface: bool = False
 
     def __post_init__(self):
         find_decoding(self.decoding)
@@ -64,6 +70,9 @@ class GenerationRequest:
             raise ValueError("`matcher` is asked with `select='matcher'` alone")
         if self.select is not None and self.num_candidates is None:
             raise ValueError("`select` chooses among `num_candidates` paraphrases: say how many")
+        for name in ("replace_unknown", "restore_surface"):
+            if getattr(self, name) and self.parameters.get("streamer") is not None:
+                raise ValueError(f"`streamer`: `{name}` needs the whole output")
 
     @classmethod
     def from_kwargs(cls, **kwargs: Any) -> GenerationRequest:
@@ -92,8 +101,11 @@ class GenerationRequest:
             tokenizer: Its tokenizer, whose padding fills the outputs where nothing else says by what.
 
         Raises:
-            ValueError: A search that knows no word before the whole output is to be streamed.
+            ValueError: A search that knows no word before the whole output is to be streamed, or unknown words
+                cannot be replaced.
         """
+        if self.replace_unknown:
+            check_replaceable(model, tokenizer)
         decided, is_whole = self._decided(model), self.parameters.get("generation_config") is not None
         defaults = {} if is_whole else {"pad_token_id": tokenizer.pad_token_id, **self.defaults}
         if "max_length" in decided:
@@ -110,6 +122,9 @@ class GenerationRequest:
             kwargs["custom_generate"] = search
         if self.num_candidates is not None:
             kwargs["num_return_sequences"] = self.num_candidates
+        suppressed = decided.get("suppress_tokens") or []
+        if self.replace_unknown and tokenizer.unk_token_id in suppressed:
+            kwargs["suppress_tokens"] = [word for word in suppressed if word != tokenizer.unk_token_id] or None
         is_given = is_whole or "num_beams" in self.parameters
         if self.num_candidates is not None or not is_given:
             decided |= kwargs

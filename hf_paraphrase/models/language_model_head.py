@@ -26,6 +26,8 @@ class LanguageModelHeadMixin(PortableModel):
     output_class: type[Seq2SeqLMOutput] = Seq2SeqLMOutput
     # The loss is a mean over one batch, also where `Trainer` accumulates gradients over several.
     accepts_loss_kwargs = False
+    # Whether `cross_attentions` say which words of the source stand behind a word that is written.
+    attends_to_words = True
 
     def score(self, outputs: Seq2SeqModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
         """Compute the logits and, of labels, the loss; with further fields of the output, if a family has them.

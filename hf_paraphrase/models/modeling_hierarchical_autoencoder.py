@@ -313,6 +313,7 @@ class HierarchicalAutoencoderForConditionalGeneration(
     """The autoencoders of Li et al. 2015 with a softmax over the vocabulary, for training and `generate()`."""
 
     model_class = HierarchicalAutoencoderModel
+    attends_to_words = False
     forward = scored(HierarchicalAutoencoderModel.forward)
 
     def generate(self, inputs: torch.LongTensor | None = None, *args: Any, **kwargs: Any) -> Any:

@@ -382,6 +382,8 @@ class HierarchicalLmForConditionalGeneration(
 ):
     """The model of Traynor 2018 with a softmax over the characters, for training and `generate()`."""
 
+    attends_to_words = False
+
     def __init__(self, config: HierarchicalLmConfig):
         super().__init__(config)
         self.model = HierarchicalLmModel(config)

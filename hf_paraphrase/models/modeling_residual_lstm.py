@@ -336,3 +336,8 @@ class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmP
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
+
+    @property
+    def attends_to_words(self) -> bool:
+        """Whether there is attention."""
+        return self.config.attention is not None

@@ -25,6 +25,8 @@ from .outside_words import decode_with_words
 from .pipeline_checks import check_each_text, check_model, check_text, check_tokenizer, warn_of_length
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
 from .sequence_scores import generate_with_scores
+from .surface import restore_surface as restore
+from .unknown_words import find_attended, put_words, read_words_of_source
 
 __all__ = ["Text2TextGenerationPipeline"]
 
@@ -142,6 +144,11 @@ class Text2TextGenerationPipeline(Pipeline):
             decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
                 `fidelity` and `candidates_per_beam`; both with `exclude_source`; or a function that
                 `generate(custom_generate=…)` takes. The beams are as many as `num_return_sequences` at least.
+            replace_unknown: Let the model write the mark of unknown words, and put the word of the text that it
+                attended to most in the place of each (Jean et al. 2015), in the case in which it stands there. For
+                models that attend to words, which all of transformers' do, with a fast tokenizer.
+            restore_surface: Give what a model wrote in lower case, or in tokens, the case and the spacing of ordinary
+                English text; what stands so already stays as it is.
             output_scores: Also return `score`: the logarithm of the sequence's probability over its length to the
                 power of `length_penalty`, as beam search ranks by; None for a text without words.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
@@ -228,14 +235,17 @@ class Text2TextGenerationPipeline(Pipeline):
         """By a model that embeds sentences itself: the nearest candidate that is no copy, as `paraphrase` ranks."""
         known = ("batch_size", "num_workers", "num_candidates", "select")
         kwargs = {name: value for name, value in kwargs.items() if name not in known and value is not None}
+        is_restored = kwargs.pop("restore_surface", False)
         unknown = kwargs.keys() - {"temperature", "noise", "seed", "max_new_tokens"}
         if unknown:
             raise ValueError(
                 f"`{sorted(unknown)[0]}`: a {type(self.model).__name__} that selects by embedding takes "
-                "`temperature`, `noise`, `seed` and `max_new_tokens`"
+                "`temperature`, `noise`, `seed`, `max_new_tokens` and `restore_surface`"
             )
         groups = self.model.paraphrase([self.prefix + text for text in texts], self.tokenizer, count, **kwargs)
         chosen = [next((c.text for c in group if not c.is_copy), group[0].text if group else "") for group in groups]
+        if is_restored:
+            chosen = map(restore, chosen, texts)
         return [[{"generated_text": text}] for text in chosen]
 
     def _sanitize_parameters(
@@ -246,6 +256,8 @@ class Text2TextGenerationPipeline(Pipeline):
         clean_up_tokenization_spaces: bool | None = None,
         stop_sequence: str | None = None,
         decoding: str | Callable | None = None,
+        replace_unknown: bool | None = None,
+        restore_surface: bool | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
         if return_text and return_tensors:
@@ -270,12 +282,18 @@ class Text2TextGenerationPipeline(Pipeline):
                 raise ValueError(
                     f"`{name}`: the pipeline returns texts; call `model.generate(…, return_dict_in_generate=True)`"
                 )
+        if replace_unknown is not None:
+            preprocess["replace_unknown"] = generate_kwargs["replace_unknown"] = replace_unknown
+        if restore_surface is not None:
+            postprocess["restore_surface"] = generate_kwargs["restore_surface"] = restore_surface
         if decoding is not None:
             find_decoding(decoding)
             generate_kwargs["decoding"] = decoding
         return preprocess, generate_kwargs, postprocess
 
-    def preprocess(self, text: str | TextWithPair, truncation: bool | str = False) -> dict[str, Any]:
+    def preprocess(
+        self, text: str | TextWithPair, truncation: bool | str = False, replace_unknown: bool = False
+    ) -> dict[str, Any]:
         pairs = None
         if isinstance(text, TextWithPair):
             text, *pair = text
@@ -284,52 +302,67 @@ class Text2TextGenerationPipeline(Pipeline):
         inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation)
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(inputs["input_ids"].shape[1], self.model)
+        source = read_words_of_source(inputs, [self.prefix + text])[0] if replace_unknown else []
         blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
-        return {**inputs, "blank": torch.tensor([blank]), "outside_words": words}
+        return {**inputs, "blank": torch.tensor([blank]), "outside_words": words, "source": source, "text": text}
 
     def _forward(self, model_inputs: dict[str, Any], **asked: Any) -> dict[str, Any]:
-        worded, words = ~model_inputs.pop("blank"), model_inputs.pop("outside_words")
+        worded = ~model_inputs.pop("blank")
+        kept = {name: model_inputs.pop(name) for name in ("outside_words", "source", "text")}
         request, scores = self._request(asked), None
         generate_kwargs = request.generate_kwargs(self.model, self.tokenizer)
         if worded.any():
             inputs = {name: tensor[worded] for name, tensor in model_inputs.items()}
             sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
             sequences = sequences.unflatten(0, (int(worded.sum()), -1))
+            attended = torch.full_like(sequences, -1)
+            if request.replace_unknown:
+                attended = find_attended(self.model, inputs, sequences, self.tokenizer)
         else:
-            sequences = torch.empty(0, request.count_outputs(self.model), 2, dtype=torch.long)
+            sequences = attended = torch.empty(0, request.count_outputs(self.model), 2, dtype=torch.long)
             if (streamer := generate_kwargs.get("streamer")) is not None:
                 streamer.end()  # whoever reads the stream is waiting for it
         _, returned, length = sequences.shape
         output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
         output_ids[worded.to(sequences.device)] = sequences
+        all_attended = torch.full_like(output_ids, -1)
+        all_attended[worded.to(sequences.device)] = attended
         all_scores = torch.full((len(worded), returned), torch.nan)
         if scores is not None:
             all_scores[worded.cpu()] = scores.float().cpu().view(-1, returned)
-        return {"output_ids": output_ids, "scores": all_scores, "outside_words": words}
+        return {"output_ids": output_ids, "attended": all_attended, "scores": all_scores, **kept}
 
     def postprocess(
         self,
         model_outputs: dict[str, torch.Tensor],
         return_tensors: bool = False,
         return_scores: bool = False,
+        restore_surface: bool = False,
         clean_up_tokenization_spaces: bool | None = None,
     ) -> list[dict[str, Any]]:
         (sequences,) = model_outputs["output_ids"]
-        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": clean_up_tokenization_spaces}
-        words = model_outputs["outside_words"]
-        records: list[dict[str, Any]] = [
-            {"generated_token_ids": ids}
-            if return_tensors
-            else {"generated_text": decode_with_words(self.tokenizer, ids.tolist(), words, **options)}
-            for ids in sequences
-        ]
+        if return_tensors:
+            records: list[dict[str, Any]] = [{"generated_token_ids": ids} for ids in sequences]
+        else:
+            texts = self._decode(model_outputs, clean_up_tokenization_spaces=clean_up_tokenization_spaces)
+            if restore_surface:
+                texts = [restore(text, model_outputs["text"]) for text in texts]
+            records = [{"generated_text": text} for text in texts]
         if return_scores:
             (scores,) = model_outputs["scores"].tolist()
             for record, score in zip(records, scores, strict=True):
                 record["score"] = None if math.isnan(score) else score
         return records
+
+    def _decode(self, model_outputs: dict[str, Any], **options: Any) -> list[str]:
+        sequences, attended = (model_outputs[name][0].tolist() for name in ("output_ids", "attended"))
+        words = [
+            put_words(*row, model_outputs["source"], model_outputs["outside_words"])
+            for row in zip(sequences, attended, strict=True)
+        ]
+        return [decode_with_words(self.tokenizer, *row, skip_special_tokens=True, **options) for row in words]
 
     def _empty_text(self, length: int) -> torch.Tensor:
         """Return `(length,)` ids as a model would generate them for an empty text: start, end, padding."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
@@ -63,25 +63,56 @@ def train_word_tokenizer(
     Raises:
         InputError: A text is not a string, there is no word at all, or `vocab_size` has no room for one.
     """
-    if vocab_size <= len(SPECIAL_TOKENS):
-        raise InputError(
-            f"`vocab_size` is {vocab_size}, of which {len(SPECIAL_TOKENS)} are special tokens; give it room for words"
-        )
-    if isinstance(texts, str):
-        raise InputError("`texts` is one string; pass a list of strings")
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.normalizer = _make_normalizer(lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(TOKEN), behavior="removed", invert=True)
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS.values()), show_progress=False
-    )
-    tokenizer.train_from_iterator(_checked(texts), trainer)
-    if tokenizer.get_vocab_size() == len(SPECIAL_TOKENS):
+    tokenizer.decoder = _make_decoder()
+    return train_fast(tokenizer, trainers.WordLevelTrainer, texts, vocab_size, sentence_pairs)
+
+
+def train_fast(
+    tokenizer: Tokenizer,
+    make_trainer: Callable[..., trainers.Trainer],
+    texts: Iterable[str],
+    vocab_size: int,
+    sentence_pairs: bool = False,
+    alphabet: Sequence[str] = (),
+) -> PreTrainedTokenizerFast:
+    """Do what the training of every kind of tokenizer has in common.
+
+    Args:
+        tokenizer: Normaliser, pre-tokenizer, model and decoder.
+        make_trainer: Makes the trainer of that model.
+        texts: Texts to learn from.
+        vocab_size: Most tokens.
+        sentence_pairs: Whether to return `token_type_ids` too.
+        alphabet: Characters that the vocabulary has whether `texts` have them or not.
+
+    Raises:
+        InputError: A text is not a string, there is no word at all, or `vocab_size` has no room for one.
+    """
+    if isinstance(texts, str):
+        raise InputError("`texts` is one string; pass a list of strings")
+    special, options = list(SPECIAL_TOKENS.values()), {"initial_alphabet": list(alphabet)} if alphabet else {}
+    given = len(special) + len(alphabet)
+    if vocab_size <= given:
+        names = "special tokens and single bytes" if alphabet else "special tokens"
+        raise InputError(f"`vocab_size` is {vocab_size}, of which {given} are {names}; give it room for words")
+    trainer = make_trainer(vocab_size=vocab_size, special_tokens=special, show_progress=False, **options)
+    has_words = False
+
+    def read() -> Iterator[str]:
+        nonlocal has_words
+        for text in _checked(texts):
+            has_words = has_words or bool(text.strip())
+            yield text
+
+    tokenizer.train_from_iterator(read(), trainer)
+    if tokenizer.get_vocab_size() == given and not has_words:
         raise InputError("`texts` hold no word to make a vocabulary of")
     tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", pair="$A </s> $B:1 </s>:1", special_tokens=[("</s>", tokenizer.token_to_id("</s>"))]
     )
-    tokenizer.decoder = _make_decoder()
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_input_names=["input_ids", "attention_mask", *(["token_type_ids"] if sentence_pairs else [])],

@@ -36,9 +36,12 @@ class TrainingConfig:
         "Weights of `pretrained` that do not fit this model's sizes start anew.", False
     )
     tokenizer: str | None = _option(
-        "Pretrained tokenizer; if null, that of `pretrained`, or one of words trained on the train split.", None
+        "Pretrained tokenizer; if null, that of `pretrained`, or one trained on the train split.", None
     )
-    lowercase: bool = _option("Lower-case the words of a tokenizer trained here.", True)
+    tokenizer_model: Literal["word", "bpe", "unigram"] = _option(
+        "Kind of a tokenizer trained here: whole words, or sub-words, as `train_tokenizer` makes them.", "word"
+    )
+    lowercase: bool = _option("Lower-case what a tokenizer trained here reads.", True)
     max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
     max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)
     max_train_samples: int | None = _option("Train on the first so many pairs only.", None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 import hf_paraphrase.datasets
+from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.results import Data, Results
-from tests.models.tiny import save, tiny_bart, tiny_matcher
+from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 
 from .runner import run
 
@@ -142,3 +144,38 @@ def test_evaluate_autoencoder(
             "reconstructions-test.jsonl",
             "results-test.json",
         }
+
+
+def test_words_and_surface_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the options do is tested with the models; here that they arrive, and that results say so."""
+    rows = Dataset.from_dict({"source": ["how do i cook Zebra ?"] * 2, "references": [["can you cook ?"]] * 2})
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *_, **__: rows)
+    model = tiny_bart()
+    model.generation_config.update(suppress_tokens=[3], sequence_bias=[[[3], 50.0]], max_new_tokens=2)
+    options = ["--dataset", "mscoco", "--num-beams", "1", "--output-dir", tmp_path / "evaluation"]
+    for asked in ([], ["--replace-unknown", "--restore-surface"]):
+        assert run("evaluate", save(model, tmp_path / "model"), *options, *asked) == 0
+        (entry,) = Results.load(tmp_path / "evaluation" / "results-test.json").of("model")
+        lines = (tmp_path / "evaluation" / entry.outputs).read_text().splitlines()
+        predictions = [json.loads(line)["prediction"] for line in lines]
+        known = ["replace_unknown", "restore_surface"]
+        settled = entry.decoding.generate_kwargs
+        assert [settled.get(name) for name in known] == [bool(asked) or None] * 2
+        assert settled["suppress_tokens"] == (None if asked else [3])
+        for text in predictions:
+            words = text.rstrip("?").split()
+            assert (len(words) > 0 and words[0][0].isupper() and set(text.lower().split()) <= SOURCE) == bool(asked)
+
+
+SOURCE = {"how", "do", "i", "cook", "zebra", "?"}
+
+
+def test_unknown_words_of_a_model_without_attention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    rows = Dataset.from_dict({"source": ["how do i"], "references": [["can you cook ?"]]})
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *_, **__: rows)
+    model = tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration)
+    command = ["evaluate", save(model, tmp_path), "--dataset", "mscoco", "--replace-unknown"]
+    assert run(*command) == 2
+    assert (
+        "`replace_unknown`: this ResidualLstmForConditionalGeneration attends to no words" in capsys.readouterr().err
+    )

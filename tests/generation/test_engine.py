@@ -16,6 +16,7 @@ from hf_paraphrase.generation.engine import (
 )
 from hf_paraphrase.models.generation_request import GenerationRequest
 from hf_paraphrase.models.pipeline_text2text import Text2TextGenerationPipeline
+from hf_paraphrase.models.surface import restore_surface
 from tests.models.test_pipeline_pairs import tiny_copy_editor, tiny_fset
 from tests.models.tiny import tiny_bart, tiny_t5, word_tokenizer
 
@@ -177,3 +178,13 @@ def test_load_paraphraser(tmp_path: Path) -> None:
     model, tokenizer = load_paraphraser(tmp_path, device="cpu")
     loaded, fresh = (generate_paraphrases(one, tokenizer, SOURCES, max_new_tokens=12) for one in (model, tiny_bart()))
     assert loaded == fresh
+
+
+def test_case_and_spacing_are_restored_on_request_alone() -> None:
+    model, tokenizer = tiny_bart(), word_tokenizer()
+    sources = ["How do I Cook ?", "  ", "the Cat and the Dog"]
+    options = {"num_beams": 2, "max_new_tokens": 6}
+    plain = generate_several(model, tokenizer, sources, 2, **options)
+    restored = generate_several(model, tokenizer, sources, 2, restore_surface=True, **options)
+    pairs = zip(plain, sources, strict=True)
+    assert restored == [[restore_surface(text, source) for text in group] for group, source in pairs] != plain

@@ -8,6 +8,7 @@ from transformers import pipeline
 
 from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGeneration, HierarchicalLmTokenizer
 from hf_paraphrase.models.embedding_paraphraser import Draws, Sampler
+from hf_paraphrase.models.surface import restore_surface
 
 TEXTS = ["a cab", "bad bed.", "a"]
 
@@ -134,6 +135,9 @@ def test_the_pipeline_selects_by_the_model_s_own_vectors(model, tokenizer):
     assert Counter(map(type, got)) == {dict: 4}
     with pytest.raises(ValueError, match="`num_beams`: a HierarchicalLm"):
         pipe(TEXTS, num_candidates=6, select="embedding", num_beams=3)
+    restored = pipe(TEXTS, num_candidates=6, select="embedding", seed=1, noise=0.5, restore_surface=True)
+    expected = [restore_surface(record["generated_text"], text) for record, text in zip(got, TEXTS, strict=False)]
+    assert [record["generated_text"] for record in restored] == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import hf_paraphrase
 from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.surface import restore_surface
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_model, tiny_t5, word_tokenizer
 
 TASK = "text2text-generation"
@@ -395,3 +396,42 @@ def test_saving_the_pipeline_of_a_model_that_is_not_ours(pipe, tmp_path):
     assert not {"custom_pipelines", "auto_map"} & config.keys()
     assert not list(tmp_path.glob("*.py"))
     assert pipeline(TASK, model=str(tmp_path), device="cpu")(TEXTS, **SHORT) == pipe(TEXTS, **SHORT)
+
+
+SURFACE = ["The Cat is in a Mat", "do you see Dog and Bread ?", "", "How do I Learn"]
+
+
+@pytest.mark.parametrize("options", [{}, {"num_return_sequences": 2}, {"num_candidates": 3, "select": "jaccard"}])
+def test_case_and_spacing_are_restored_on_request_alone(pipe, options):
+    plain, restored = (pipe(SURFACE, **SHORT, **options, **asked) for asked in ({}, {"restore_surface": True}))
+    plain, restored = (
+        [group if isinstance(group, list) else [group] for group in groups] for groups in (plain, restored)
+    )
+    for source, before, after in zip(SURFACE, plain, restored, strict=True):
+        expected = [restore_surface(record["generated_text"], source) for record in before]
+        assert [record["generated_text"] for record in after] == expected
+    assert plain != restored
+    for batch_size in (2, 4):
+        assert list(pipe((text for text in SURFACE), batch_size=batch_size, restore_surface=True, **SHORT)) == [
+            pipe(source, restore_surface=True, **SHORT) for source in SURFACE
+        ]
+
+
+def test_a_pipeline_may_be_made_to_restore_text(folder):
+    asked = {"restore_surface": True, "replace_unknown": True}
+    made = pipeline(TASK, model=folder, device="cpu", **asked)
+    assert made(SURFACE, **SHORT) == pipeline(TASK, model=folder, device="cpu")(SURFACE, **asked, **SHORT)
+    assert made(SURFACE, return_tensors=True, **SHORT)[0].keys() == {"generated_token_ids"}
+
+
+def test_a_prefix_is_not_in_the_source_that_tells_the_case(folder):
+    pipe = pipeline(TASK, model=folder, device="cpu")
+    pipe.prefix = "say The Cat : "
+    before, after = (pipe("to a dog", **SHORT, **asked) for asked in ({}, {"restore_surface": True}))
+    assert after[0]["generated_text"] == restore_surface(before[0]["generated_text"], "to a dog")
+
+
+def test_streams_need_words_as_they_come(pipe):
+    for name in ("replace_unknown", "restore_surface"):
+        with pytest.raises(ValueError, match=f"`streamer`: `{name}` needs the whole output"):
+            pipe("the cat", streamer=TextStreamer(pipe.tokenizer), num_beams=1, **{name: True})

@@ -193,3 +193,9 @@ def test_nearest_documents_are_others():
     vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.3]])
     assert [[row for row, _ in neighbours] for neighbours in nearest_documents(vectors, 2)] == [[2, 1], [2, 0], [0, 1]]
     assert nearest_documents(vectors, 5)[1][1] == (0, pytest.approx(0.0))
+
+
+def test_documents_have_no_sub_words():
+    task = AutoencodeTask(TrainingConfig(task="autoencode", dataset="d", tokenizer_model="bpe"))
+    with pytest.raises(InputError, match="`tokenizer_model: bpe`: documents are read in whole words"):
+        task.make_tokenizer(Dataset.from_dict({"sentences": [["a b", "c"]]}), 300)

@@ -297,3 +297,12 @@ def test_the_word_encoders_have_the_parameters_that_traynor_2018_counts(name, mi
     parts = (model.get_input_embeddings(), model.model.encoder.word_encoder)
     count = sum(parameter.numel() for part in parts for parameter in part.parameters())
     assert count / 1e6 == pytest.approx(millions, rel=0.04)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "-bpe-" in name])
+def test_recipes_of_sub_words_keep_case_beside_those_of_words(name):
+    recipe, words = (load_recipe(FOLDER / folder) for folder in (name, name.replace("-bpe", "")))
+    assert (recipe.training.tokenizer_model, recipe.training.lowercase) == ("bpe", False)
+    assert (words.training.tokenizer_model, words.training.lowercase) == ("word", True)
+    assert recipe.training.dataset == words.training.dataset
+    assert recipe.generation_config["max_new_tokens"] >= recipe.training.max_target_length

@@ -27,7 +27,14 @@ class AutoencodeTask(Seq2SeqTask):
     """
 
     columns = ("sentences",)
-    train_tokenizer = staticmethod(train_document_tokenizer)
+
+    @staticmethod
+    def train_tokenizer(
+        documents: Iterable[Sequence[str]], vocab_size: int, model: str, lowercase: bool
+    ) -> PreTrainedTokenizerBase:
+        if model != "word":
+            raise InputError(f"`tokenizer_model: {model}`: documents are read in whole words alone")
+        return train_document_tokenizer(documents, vocab_size, lowercase)
 
     def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
         return rows["sentences"]

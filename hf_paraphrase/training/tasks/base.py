@@ -22,7 +22,7 @@ from transformers import (
 
 from ...datasets import load_dataset
 from ...errors import InputError
-from ...tokenization import train_word_tokenizer
+from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
 from ..data import token_counts
@@ -63,7 +63,7 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
-    train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_word_tokenizer)
+    train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
 
     def __init__(self, training: TrainingConfig):
         self.training = training
@@ -110,18 +110,19 @@ class Task(ABC):
         return self.columns
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
-        """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one of words.
+        """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one.
 
         Args:
             rows: The train split.
-            vocab_size: Most words of a trained tokenizer, special tokens included.
+            vocab_size: Most tokens of a trained tokenizer, special tokens included.
 
         Raises:
             InputError: If there is no such pretrained tokenizer.
         """
         name = self.training.tokenizer or self.training.pretrained
         if name is None:
-            tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, lowercase=self.training.lowercase)
+            kind = {"model": self.training.tokenizer_model, "lowercase": self.training.lowercase}
+            tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, **kind)
         else:
             tokenizer = load_tokenizer(name)
         tokenizer.model_max_length = self.training.max_source_length

@@ -61,6 +61,8 @@ class LanguageModelConfig(TrainingConfig):
             raise InputError(
                 "`task: language_model` mixes lengths: set `train_batch_size`, not `max_tokens_per_batch`"
             )
+        if self.tokenizer_model != "word":
+            raise InputError(f"`tokenizer_model: {self.tokenizer_model}`: `task: language_model` spells whole words")
         if self.trained_parts is not None and self.pretrained is None:
             raise InputError("`trained_parts` leaves the other parts as they are in `pretrained`: name a checkpoint")
 

@@ -27,7 +27,7 @@ from ...metrics.ranking.scoring import ranking
 from ...models.configuration_coupled_lstm import CoupledLstmConfig
 from ...models.precision import at_least_single
 from ...models.sentence_pair import max_margin_loss
-from ...tokenization import train_word_tokenizer
+from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import pad_rows
 from ..data import token_counts
@@ -87,7 +87,7 @@ class MatchTask(Task):
 
     config_class = MatchConfig
     auto_class = AutoModelForSequenceClassification
-    train_tokenizer = staticmethod(partial(train_word_tokenizer, sentence_pairs=True))
+    train_tokenizer = staticmethod(partial(train_tokenizer, sentence_pairs=True))
 
     def columns_of(self, rows: Dataset) -> tuple[str, ...]:
         if "candidates" in rows.column_names:

@@ -174,3 +174,8 @@ def test_mistakes_are_named(pretrained, tmp_path):
         train(make_recipe(tokenizer="nowhere"), tmp_path / "b", dataset=make_splits())
     with pytest.raises(InputError, match="`pretrained`: .* cannot be loaded as this recipe's model"):
         train(make_recipe({"value_size": 8}, pretrained=folder), tmp_path / "c", dataset=make_splits())
+
+
+def test_characters_are_no_sub_words():
+    with pytest.raises(InputError, match="`tokenizer_model: bpe`: `task: language_model` spells whole words"):
+        LanguageModelConfig(dataset="d", tokenizer_model="bpe")

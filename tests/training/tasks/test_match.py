@@ -262,3 +262,11 @@ def test_models_that_do_not_match_are_refused():
 def test_number_of_negatives_is_checked():
     with pytest.raises(InputError, match="`num_negatives` must be at least 1"):
         MatchConfig(dataset="d", num_negatives=0)
+
+
+def test_pairs_of_sentences_may_be_read_in_sub_words():
+    task, rows = MatchTask(MatchConfig(dataset="d", tokenizer_model="bpe")), make_pairs()
+    tokenizer = task.make_tokenizer(rows["train"], 300)
+    row = task.encode(rows, tokenizer).splits["train"][0]
+    texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in row.values() if isinstance(ids, list)]
+    assert [rows["train"][0][f"sentence{side}"] for side in (1, 2)] == texts

@@ -186,3 +186,18 @@ def test_missing_models_are_named_before_training(pretrained, tmp_path):
         training = ParaphraseConfig(dataset="d", pretrained=pretrained)
         recipe = Recipe("other", {"model_type": "fset"}, {}, training)
         train(recipe, tmp_path / "run", dataset=make_pairs(), overwrite=True)
+
+
+@pytest.mark.parametrize(("model", "text"), [("word", "w1 w2"), ("bpe", "W1 ẅ2"), ("unigram", "W1 ẅ2")])
+def test_the_recipe_names_the_kind_of_a_trained_tokenizer(model, text):
+    config = ParaphraseConfig(dataset="d", tokenizer_model=model, lowercase=False)
+    tokenizer = ParaphraseTask(config).make_tokenizer(make_pairs()["train"], 300)
+    ids = tokenizer(text).input_ids
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.decode(ids, skip_special_tokens=True) == text
+    assert (type(tokenizer.backend_tokenizer.model).__name__ == "WordLevel") == (model == "word")
+
+
+def test_a_kind_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="`tokenizer_model` must be one of 'word', 'bpe', 'unigram', not 'char"):
+        ParaphraseConfig(dataset="d", tokenizer_model="characters")

@@ -1,0 +1,121 @@
+"""Unknown words in what a model writes, replaced by the words of its source that it attended to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = ["check_replaceable", "find_attended", "put_words", "read_words_of_source"]
+
+
+def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise ValueError unless a model attends to words of its source, and a tokenizer knows where these stand."""
+    # Models of transformers all do.
+    if not getattr(model, "attends_to_words", True):
+        raise ValueError(
+            f"`replace_unknown`: this {type(model).__name__} attends to no words of the source that could stand for "
+            "unknown ones"
+        )
+    if not tokenizer.is_fast:
+        raise ValueError("`replace_unknown` needs a tokenizer that knows where its tokens stand, a fast one")
+
+
+def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[list[str]]:
+    """For each text the words that its tokens, without padding, are of, as they stand there; "" for an end mark.
+
+    Args:
+        inputs: What the tokenizer made of the texts.
+        texts: The texts.
+    """
+    return [
+        [
+            "" if word is None else text[slice(*encoding.word_to_chars(word))].strip()
+            for word, is_real in zip(encoding.word_ids, encoding.attention_mask, strict=True)
+            if is_real
+        ]
+        for text, encoding in zip(texts, inputs.encodings, strict=True)
+    ]
+
+
+def find_attended(
+    model: PreTrainedModel,
+    inputs: Mapping[str, torch.Tensor],
+    sequences: torch.LongTensor,
+    tokenizer: PreTrainedTokenizerBase,
+) -> torch.LongTensor:
+    """Find the word of the source that a model attended to most when it wrote an unknown one.
+
+    The weights are those of the last layer that attends to the source, in the mean over its heads. They are computed
+    anew from the finished sequences, so that they are those of the sequences that a search has chosen, whichever it
+    was, and those alone are read that have an unknown word.
+
+    Args:
+        model: Wrote the sequences.
+        inputs: What it read, `(texts, source_length)` each.
+        sequences: `(texts, sequences of each, length)`, from the start token on.
+        tokenizer: Knows the unknown word and what is no word.
+
+    Returns:
+        Of the shape of `sequences`: the number of the attended token among those of its source, without padding; -1
+        where a word is known, or the source has none.
+
+    Source: Jean et al. 2015, On Using Very Large Target Vocabulary for Neural Machine Translation, section 3.3; in one
+    language the word itself stands for its translation.
+    """
+    attended = torch.full_like(sequences, -1)
+    is_unknown = torch.zeros_like(sequences, dtype=torch.bool)
+    if tokenizer.unk_token_id is not None:
+        is_unknown[..., 1:] = sequences[..., 1:] == tokenizer.unk_token_id
+    rows, places = is_unknown.any(-1).nonzero(as_tuple=True)
+    if not len(rows):
+        return attended
+    inputs = {name: tensor[rows] for name, tensor in inputs.items()}
+    written = sequences[rows, places]
+    with torch.no_grad(), _with_weights(model):
+        outputs = model(**inputs, decoder_input_ids=written[:, :-1], output_attentions=True, use_cache=False)
+    weights = outputs.cross_attentions[-1].mean(dim=1)
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    is_real = inputs["attention_mask"].bool()
+    is_word = is_real & ~torch.isin(inputs["input_ids"], torch.tensor(sorted(special), device=is_real.device))
+    columns = weights.masked_fill(~is_word.unsqueeze(1), -1.0).argmax(dim=-1)
+    numbers = (is_real.cumsum(dim=1) - 1).gather(1, columns)
+    is_found = is_unknown[rows, places][:, 1:] & is_word.any(dim=1, keepdim=True)
+    attended[rows, places, 1:] = numbers.where(is_found, -1)
+    return attended
+
+
+def put_words(
+    ids: Sequence[int], attended: Sequence[int], source: Sequence[str], outside_words: Mapping[int, str]
+) -> tuple[list[int], dict[int, str]]:
+    """Give each replaced word an id of its own, for `decode_with_words`.
+
+    Args:
+        ids: A sequence.
+        attended: Of `find_attended`.
+        source: Of `read_words_of_source`.
+        outside_words: Words outside the vocabulary that have an id already.
+
+    Returns:
+        The sequence with these ids, and all words outside the vocabulary by their ids.
+    """
+    first = max([*ids, *outside_words]) + 1
+    replaced = {first + number: source[number] for number in attended if number >= 0}
+    ids = [word if number < 0 else first + number for word, number in zip(ids, attended, strict=True)]
+    return ids, {**outside_words, **replaced}
+
+
+@contextmanager
+def _with_weights(model: PreTrainedModel) -> Iterator[None]:
+    """Let a model's attention compute its weights, which its faster implementations do not have."""
+    implementation = model.config._attn_implementation
+    if implementation in (None, "eager"):
+        yield
+        return
+    model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(implementation)
