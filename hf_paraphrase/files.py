@@ -38,11 +38,17 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     return gzip.open(path, "rb") if zipped else path.open("rb")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, whenever the process or the machine stops."""
+def write_text(path: Path, text: str, newline: str | None = None) -> None:
+    """Write a file so that it is there whole or not at all, whenever the process or the machine stops.
+
+    Args:
+        path: The file.
+        text: What it is to hold, in UTF-8.
+        newline: As in `open`: empty to leave the line ends as they are on every system.
+    """
     temporary = _temporary(path)
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline=newline)
         _publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

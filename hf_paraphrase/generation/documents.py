@@ -17,7 +17,8 @@ PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 
 FORMATS = ("auto", "markdown", "plain")
 
-Rewrite = Callable[[list[str]], Sequence[str | None]]
+Answer = str | Sequence[str] | None
+Rewrite = Callable[[list[str]], Sequence[Answer]]
 
 
 class SentenceChange(NamedTuple):
@@ -89,7 +90,8 @@ def rewrite_document(
     Args:
         text: The document, with its own line ends, byte order mark and all.
         rewrite: Takes all sentences of the document at once, each on one line and with its markup, and returns as
-            many: the new sentence, or None to leave the old one. It is not called where there are none.
+            many answers: the new sentence, or a list of candidates, of which the first that fits is taken, or None to
+            leave the old one. It is not called where there are no sentences.
         format: `markdown` (CommonMark with tables and struck-out text, and the math, notes, task boxes and templates
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
             but indentation, else plain.
@@ -107,7 +109,7 @@ def rewrite_document(
     answers = iter(_ask(rewrite, asked))
     edits, changes = [], []
     for passage, sentences in found:
-        outcomes = [_fit(document, sentence, answers) for sentence in sentences]
+        outcomes = [_choose(document, sentence, answers) for sentence in sentences]
         if not _keeps_markup(document, passage, sentences, outcomes):
             outcomes = [
                 outcome if outcome.reason else _left("the markup of its paragraph would change")
@@ -147,26 +149,39 @@ def _read_document(text: str, format: str) -> Document:
     return document if format == "markdown" or document.has_markup else PlainDocument(text)
 
 
-def _ask(rewrite: Rewrite, sentences: Sequence[Sentence]) -> list[str | None]:
+def _ask(rewrite: Rewrite, sentences: Sequence[Sentence]) -> list[list[str]]:
+    """The candidates of each sentence."""
     if not sentences:
         return []
     answers = list(rewrite([sentence.text for sentence in sentences]))
     if len(answers) != len(sentences):
         raise InputError(f"`rewrite` returned {len(answers)} answers to {len(sentences)} sentences")
-    for sentence, answer in zip(sentences, answers, strict=True):
-        if not isinstance(answer, str | None):
-            raise InputError(f"`rewrite` must return str or None, not {type(answer).__name__} for {sentence.text!r}")
-    return answers
+    return [_list_candidates(sentence, answer) for sentence, answer in zip(sentences, answers, strict=True)]
 
 
-def _fit(document: Document, sentence: Sentence, answers: Iterator[str | None]) -> _Outcome:
-    """What becomes of a sentence, whose answer is the next one if it was asked for."""
+def _list_candidates(sentence: Sentence, answer: Answer) -> list[str]:
+    if answer is None or isinstance(answer, str):
+        return [] if answer is None else [answer]
+    if isinstance(answer, Sequence) and all(isinstance(candidate, str) for candidate in answer):
+        return list(answer)
+    raise InputError(f"`rewrite` must return str, lists of str or None, not {answer!r} for {sentence.text!r}")
+
+
+def _choose(document: Document, sentence: Sentence, answers: Iterator[list[str]]) -> _Outcome:
+    """What becomes of a sentence, whose candidates are the next ones if it was asked for."""
     if sentence.obstacle:
         return _left(sentence.obstacle)
-    answer = next(answers)
-    if answer is None:
-        return _left("no rewriting was given")
-    text = answer.replace("\r", " ").replace("\n", " ").strip()
+    reason = None
+    for candidate in next(answers):
+        outcome = _fit(document, sentence, candidate)
+        if not outcome.reason:
+            return outcome
+        reason = reason or outcome.reason
+    return _left(reason or "no rewriting was given")
+
+
+def _fit(document: Document, sentence: Sentence, candidate: str) -> _Outcome:
+    text = candidate.replace("\r", " ").replace("\n", " ").strip()
     if text in ("", sentence.text):
         return _left("its rewriting is empty" if not text else "its rewriting is the same")
     markup = document.read_markup(text)

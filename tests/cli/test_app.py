@@ -152,6 +152,7 @@ MISSING = {
     "compare": ["a=none", "--dataset", "synthetic_questions", "--metrics", "bleu", "--output-dir", "out"],
     "compare-language-models": ["no/such", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
+    "paraphrase-document": ["none", "HERE", "--output", "out.md"],
     "rank": ["none", "HERE"],
     "card": ["none"],
     "info": ["none"],

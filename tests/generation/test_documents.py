@@ -308,6 +308,16 @@ def test_answers_that_would_change_the_markup_are_refused(text: str, answer: str
     assert changes[0].reason == reason
 
 
+def test_the_first_candidate_that_fits_is_taken() -> None:
+    candidates = [["It has `code` in it.", "It has code.", "Code: `code`.", "`code` it has."], []]
+    text = "It has `code` in it. That is all of it."
+    rewritten, changes = rewrite_document(text, lambda sentences: candidates, "markdown", return_changes=True)
+    assert rewritten == "Code: `code`. That is all of it."
+    assert [change.reason for change in changes] == [None, "no rewriting was given"]
+    _, changes = rewrite_document(text, lambda sentences: [["No code.", ""], None], "markdown", return_changes=True)
+    assert changes[0].reason == MARKUP
+
+
 def test_all_sentences_of_a_document_are_asked_for_at_once() -> None:
     calls = []
     rewrite_document("\n\n".join(NASTY[:40]), lambda sentences: calls.append(len(sentences)) or sentences)
@@ -338,7 +348,7 @@ def test_the_format_is_found(text: str, format: str) -> None:
         ((b"text", upper_case), "`text` must be a str, not bytes"),
         (("text", upper_case, "html"), "`format` must be one of auto, markdown, plain, not 'html'"),
         (("Some text of words.", lambda sentences: []), "`rewrite` returned 0 answers to 1 sentences"),
-        (("Some text of words.", lambda sentences: [1]), "must return str or None, not int for 'Some text of words.'"),
+        (("Some text of words.", lambda sentences: [1]), "must return str, lists of str or None, not 1 for 'Some"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple, message: str) -> None:
