@@ -221,8 +221,7 @@ def _wrap(words: Iterable[str], column: int, width: int) -> str:
     pieces: list[str] = []
     for word in words:
         head, *tail = word.split("\n")
-        # A backslash at the end of a line would be a hard break.
-        if pieces and column + 1 + len(head) > width and word[0].isalpha() and not pieces[-1].endswith("\\"):
+        if pieces and column + 1 + len(head) > width and word[0].isalpha():
             pieces.append("\n")
             column = 0
         elif pieces:

@@ -244,6 +244,12 @@ def test_what_was_left_is_told_with_the_reason() -> None:
         ("---\na: one two three four\n---\nProse of four words.\n", ["Prose of four words."]),
         ("$$\none two three four\n- five six seven eight\n$$\n", []),
         ("It is $a. B$ that we see. Now see $5 or $6 more.", ["It is $a. B$ that we see.", "Now see $5 or $6 more."]),
+        ("---\n\nProse between two rules.\n\n---\n", ["Prose between two rules."]),
+        ("$$\nProse after no math.\n\nMore of it there.\n$$\n", ["$$ Prose after no math.", "More of it there."]),
+        ("\ufeff# No sentence of words\n", []),
+        ("`$a` is not the same as `$b` now.", ["`$a` is not the same as `$b` now."]),
+        # `"In quotes."` would be the link's title there.
+        ("[a]: /u\nThis line has words.\n\nSo has this one.\n", ["So has this one."]),
         ("[a]: /u 'one two three four'\n\nSee the link [a] here.\n", ["See the link [a] here."]),
     ],
 )  # fmt: skip
@@ -275,6 +281,7 @@ LONG = "One two three four five six seven."
         ("One two three\nfour\n", "One two three 1986. - six and", "One two three 1986. -\nsix and\n"),
         # Links over lines keep theirs.
         ("> It is [a link\n> of us](u) here.\n", "Here [a link of us](u) is.", "> Here [a link\n> of us](u) is.\n"),
+        ("See [a b](u) and [a\nb](u) here.\n", "Look: [a b](u), [a b](u).", "Look: [a b](u), [a\nb](u).\n"),
         ("It is `a  b` of  them.\n", "They are of `a  b`  now.", "They are of `a  b` now.\n"),
         ("It is an old one.\n", " It is\nnew \r\n now. ", "It is new now.\n"),
     ],
