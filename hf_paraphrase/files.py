@@ -66,10 +66,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file so that it is there whole or not at all."""
+def write_text(path: Path, text: str, newline: str | None = None) -> None:
+    """Write a text file in UTF-8 so that it is there whole or not at all.
+
+    Args:
+        path: The file.
+        text: What it is to hold.
+        newline: As in `open`: empty to leave the line ends as they are on every system.
+    """
     with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline=newline)
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> None:

@@ -153,6 +153,7 @@ MISSING = {
     "compare-language-models": ["no/such", "--output-dir", "out"],
     "reproduce": ["none", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
+    "paraphrase-document": ["none", "HERE", "--output", "out.md"],
     "rank": ["none", "HERE"],
     "card": ["none"],
     "info": ["none"],

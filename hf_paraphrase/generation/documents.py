@@ -1,0 +1,211 @@
+"""Whole documents: the sentences of their prose are rewritten, and all else stays byte for byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..errors import InputError
+from .markdown import MarkdownDocument
+from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
+
+__all__ = ["SentenceChange", "rewrite_document"]
+
+# How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
+PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
+
+FORMATS = ("auto", "markdown", "plain")
+
+Answer = str | Sequence[str] | None
+Rewrite = Callable[[list[str]], Sequence[Answer]]
+
+
+class SentenceChange(NamedTuple):
+    """What became of a sentence of a document.
+
+    Args:
+        line: The line on which it starts, from 1.
+        start: Where it starts in the document, in characters from 0.
+        end: Where it ends.
+        before: The sentence on one line, with its markup: what was, or would have been, handed to `rewrite`.
+        after: What stands in its place, on one line; None where it was left.
+        reason: Why it was left; None where it was not.
+    """
+
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str | None
+    reason: str | None
+
+
+class PlainDocument:
+    """A document without any markup: its prose are runs of lines between blank ones.
+
+    Args:
+        text: The document.
+
+    Attributes:
+        passages: Those runs.
+    """
+
+    def __init__(self, text: str):
+        self.passages: list[Passage] = []
+        run: list[tuple[int, int]] = []
+        for number, (start, end) in enumerate([*find_lines(text), (0, 0)], 1):
+            if line := text[start:end].lstrip():
+                run.append((end - len(line), end))
+            elif run:
+                self.passages.append(Passage(text, run, number - len(run), self.read_markup))
+                run = []
+
+    def read_markup(self, content: str) -> Markup:
+        """There is none."""
+        return Markup(content)
+
+    def is_paragraph(self, content: str) -> bool:
+        """Whether a text is read as one paragraph and nothing else: every text is."""
+        return True
+
+
+Document = MarkdownDocument | PlainDocument
+
+
+def rewrite_document(
+    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False
+) -> str | tuple[str, list[SentenceChange]]:
+    """Rewrite the sentences of a document's prose; all that is no rewritten sentence stays byte for byte.
+
+    Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and
+    definitions of links are none. A sentence with markup inside, such as a link, emphasis, inline code or a bare
+    address, is rewritten only if each such piece comes back once and unchanged; emphasis and links that hold several
+    sentences are one piece. Sentences with a hard line break inside, and those of fewer than three words outside
+    their markup, are not asked for. An answer that would make other markup of its paragraph is refused.
+
+    A rewritten sentence stays on the lines of the old one: on one line if that stood on one, else wrapped at the
+    width of the longest of its lines, with the old line ends, indents and quote markers between.
+
+    Args:
+        text: The document, with its own line ends, byte order mark and all.
+        rewrite: Takes all sentences of the document at once, each on one line and with its markup, and returns as
+            many answers: the new sentence, or a list of candidates, of which the first that fits is taken, or None to
+            leave the old one. It is not called where there are no sentences.
+        format: `markdown` (CommonMark with tables and struck-out text, and the math, notes, task boxes and templates
+            of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
+            but indentation, else plain.
+        return_changes: Whether to tell what became of each sentence too.
+
+    Returns:
+        The document; with `return_changes`, a tuple of it and a `SentenceChange` for each sentence in order.
+
+    Raises:
+        InputError: `text` is no str, `format` is none of these, or `rewrite` returned something else than asked for.
+    """
+    document = _read_document(text, format)
+    found = [(passage, split_passage(passage)) for passage in document.passages]
+    asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
+    answers = iter(_ask(rewrite, asked))
+    edits, changes = [], []
+    for passage, sentences in found:
+        outcomes = [_choose(document, sentence, answers) for sentence in sentences]
+        if not _keeps_markup(document, passage, sentences, outcomes):
+            outcomes = [
+                outcome if outcome.reason else _left("the markup of its paragraph would change")
+                for outcome in outcomes
+            ]
+        for sentence, outcome in zip(sentences, outcomes, strict=True):
+            start, end = passage.offset(sentence.start), passage.offset(sentence.end)
+            line = passage.line(sentence.start)
+            changes.append(SentenceChange(line, start, end, sentence.text, outcome.text, outcome.reason))
+            if not outcome.reason:
+                edits.append((start, end, outcome.source))
+    rewritten = replace_ranges(text, edits)
+    return (rewritten, changes) if return_changes else rewritten
+
+
+class _Outcome(NamedTuple):
+    """An answer as it is to stand on one line, in its passage and in the document; or why it is not to."""
+
+    text: str | None
+    content: str
+    source: str
+    reason: str | None
+
+
+def _left(reason: str) -> _Outcome:
+    return _Outcome(None, "", "", reason)
+
+
+def _read_document(text: str, format: str) -> Document:
+    if not isinstance(text, str):
+        raise InputError(f"`text` must be a str, not {type(text).__name__}")
+    if format not in FORMATS:
+        raise InputError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}")
+    if format == "plain":
+        return PlainDocument(text)
+    document = MarkdownDocument(text)
+    return document if format == "markdown" or document.has_markup else PlainDocument(text)
+
+
+def _ask(rewrite: Rewrite, sentences: Sequence[Sentence]) -> list[list[str]]:
+    """The candidates of each sentence."""
+    if not sentences:
+        return []
+    answers = list(rewrite([sentence.text for sentence in sentences]))
+    if len(answers) != len(sentences):
+        raise InputError(f"`rewrite` returned {len(answers)} answers to {len(sentences)} sentences")
+    return [_list_candidates(sentence, answer) for sentence, answer in zip(sentences, answers, strict=True)]
+
+
+def _list_candidates(sentence: Sentence, answer: Answer) -> list[str]:
+    if answer is None or isinstance(answer, str):
+        return [] if answer is None else [answer]
+    if isinstance(answer, Sequence) and all(isinstance(candidate, str) for candidate in answer):
+        return list(answer)
+    raise InputError(f"`rewrite` must return str, lists of str or None, not {answer!r} for {sentence.text!r}")
+
+
+def _choose(document: Document, sentence: Sentence, answers: Iterator[list[str]]) -> _Outcome:
+    """What becomes of a sentence, whose candidates are the next ones if it was asked for."""
+    if sentence.obstacle:
+        return _left(sentence.obstacle)
+    reason = None
+    for candidate in next(answers):
+        outcome = _fit(document, sentence, candidate)
+        if not outcome.reason:
+            return outcome
+        reason = reason or outcome.reason
+    return _left(reason or "no rewriting was given")
+
+
+def _fit(document: Document, sentence: Sentence, candidate: str) -> _Outcome:
+    text = candidate.replace("\r", " ").replace("\n", " ").strip()
+    if text in ("", sentence.text):
+        return _left("its rewriting is empty" if not text else "its rewriting is the same")
+    markup = document.read_markup(text)
+    if markup.count(text) != sentence.count_markup():
+        return _left("its markup would change")
+    if not PLAIN_START.match(text) and text.split()[0] != sentence.text.split()[0]:
+        return _left("its rewriting starts like the marker of a block")
+    if sentence.is_unevenly_broken:
+        return _left("its markup goes over lines that are joined in different ways")
+    content, source = lay_out(sentence, text, markup)
+    return _Outcome(content.replace("\n", " "), content, source, None)
+
+
+def _keeps_markup(
+    document: Document, passage: Passage, sentences: Sequence[Sentence], outcomes: Sequence[_Outcome]
+) -> bool:
+    """Whether a passage with its new sentences is still one paragraph with the markup it had."""
+    edits = [
+        (sentence.start, sentence.end, outcome.content)
+        for sentence, outcome in zip(sentences, outcomes, strict=True)
+        if not outcome.reason
+    ]
+    if not edits:
+        return True
+    content = replace_ranges(passage.content, edits)
+    markup = document.read_markup(content)
+    return markup.count(content) == passage.markup.count(passage.content) and document.is_paragraph(content)

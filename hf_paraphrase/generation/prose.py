@@ -1,0 +1,241 @@
+"""A passage of running text in a document: where its sentences stand, and how a new one takes an old one's place."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from ..datasets.sentences import split_by_rules
+
+__all__ = [
+    "HARD_BREAK",
+    "Markup",
+    "Passage",
+    "Range",
+    "Sentence",
+    "split_passage",
+    "lay_out",
+    "replace_ranges",
+    "find_lines",
+]
+
+LINE_END = re.compile(r"\r\n|\r|\n")
+WORD = re.compile(r"\S+")
+# Fewer are a label or an item of a list, no sentence.
+MIN_WORDS = 3
+# White space to the sentence splitter; what it stands for in a mask is a line break that must stay.
+HARD_BREAK = "\v"
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Markup:
+    """What is no free text in a passage.
+
+    Attributes:
+        mask: The passage, as long as it is, whose markup is letters where it belongs to a sentence, `HARD_BREAK` or
+            newlines where it does not: what the sentence splitter and the search for words read.
+        spans: Where the markup inside sentences stands, such as links, in order.
+        others: The rest of it, as it is written.
+    """
+
+    mask: str
+    spans: Sequence[Range] = ()
+    others: Sequence[str] = ()
+
+    def count(self, content: str) -> Counter[str]:
+        """How often each piece of markup stands in the passage; those that go over lines as if they did not."""
+        return Counter([*(_join_lines(content[start:end]) for start, end in self.spans), *self.others])
+
+
+class Passage:
+    """Some lines of a document, without what stands before and behind the text of each.
+
+    Args:
+        document: The document.
+        lines: Where the text of each line starts and ends in it; lines that follow each other.
+        number: Of the first of them, from 1.
+        read_markup: Finds the markup in the text.
+
+    Attributes:
+        content: The text of the lines, joined by newlines.
+        markup: What is no free text in it.
+    """
+
+    def __init__(self, document: str, lines: Sequence[Range], number: int, read_markup: Callable[[str], Markup]):
+        self._document = document
+        self._lines = lines
+        self._number = number
+        self.content = "\n".join(document[start:end] for start, end in lines)
+        self.markup = read_markup(self.content)
+        self._starts = list(accumulate((end - start + 1 for start, end in lines[:-1]), initial=0))
+
+    def offset(self, position: int) -> int:
+        """Where a position of the content stands in the document."""
+        row = self._row(position)
+        return self._lines[row][0] + position - self._starts[row]
+
+    def line(self, position: int) -> int:
+        """The number of the document's line, from 1, on which a position of the content stands."""
+        return self._number + self._row(position)
+
+    def column(self, position: int) -> int:
+        """How many characters of its line's text stand before a position of the content."""
+        return position - self._starts[self._row(position)]
+
+    def width(self, start: int, end: int) -> int:
+        """The characters of the longest line of those that a part of the content touches."""
+        first, last = self._row(start), self._row(end)
+        return max(end - start for start, end in self._lines[first : last + 1])
+
+    def joints(self, start: int, end: int) -> list[str]:
+        """What stands between the lines of a part of the content: line ends, markers and indents."""
+        first, last = self._row(start), self._row(end)
+        return [self._document[self._lines[row][1] : self._lines[row + 1][0]] for row in range(first, last)]
+
+    def _row(self, position: int) -> int:
+        return bisect_right(self._starts, position) - 1
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a passage.
+
+    Attributes:
+        passage: The passage.
+        start: Where it starts in the passage's content.
+        end: Where it ends.
+        spans: Where its markup stands in the content.
+        text: The sentence on one line, its markup as it is written.
+    """
+
+    passage: Passage
+    start: int
+    end: int
+    spans: tuple[Range, ...]
+    text: str
+
+    def count_markup(self) -> Counter[str]:
+        """How often each piece of its markup stands in it, on one line."""
+        return Counter(_join_lines(self.passage.content[start:end]) for start, end in self.spans)
+
+    @property
+    def is_unevenly_broken(self) -> bool:
+        """Whether markup goes over its lines and these are not all joined alike, so that it cannot be broken anew."""
+        is_broken = any("\n" in self.passage.content[start:end] for start, end in self.spans)
+        return is_broken and len(set(self.passage.joints(self.start, self.end))) > 1
+
+    @cached_property
+    def obstacle(self) -> str | None:
+        """Why it is no sentence to rewrite; None where it is one."""
+        mask = self.passage.markup.mask
+        if HARD_BREAK in mask[self.start : self.end]:
+            return "a hard line break stands in it"
+        bounds = [self.start, *(bound for span in self.spans for bound in span), self.end]
+        words = " ".join(mask[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)).split()
+        if sum(any(letter.isalpha() for letter in word) for word in words) < MIN_WORDS:
+            return f"it has fewer than {MIN_WORDS} words outside its markup"
+        return None
+
+
+def split_passage(passage: Passage) -> list[Sentence]:
+    """The sentences of a passage, in order, as `datasets.sentences.split_by_rules` splits them.
+
+    Together they hold all that is visible in it but markup that belongs to no sentence.
+    """
+    content, mask = passage.content, passage.markup.mask
+    visible = [position for position, letter in enumerate(mask) if not letter.isspace()]
+    spans = iter([*passage.markup.spans, (len(content) + 1, len(content) + 1)])
+    span = next(spans)
+    sentences, seen = [], 0
+    for text in split_by_rules(mask):
+        length = len(text) - text.count(" ")
+        start, end = visible[seen], visible[seen + length - 1] + 1
+        seen += length
+        own = []
+        while span[0] < end:
+            own.append(span)
+            span = next(spans)
+        shown = _join_lines(" ".join(_find_words(content, mask, start, end)))
+        sentences.append(Sentence(passage, start, end, tuple(own), shown))
+    return sentences
+
+
+def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
+    """Write a new sentence in an old one's place.
+
+    What stood on one line stays on one line. What stood on several is broken where its line would grow longer than the
+    longest of those it stood on, before a word that starts with a letter: nothing else can be taken for the marker of
+    a list, a heading or another block. The lines are joined as the old ones were, in their order, the last joint
+    serving all further ones; the lines before and after the sentence's own stay as they are.
+
+    Args:
+        sentence: The old sentence.
+        text: The new one, on one line, with the same spans of markup.
+        markup: The markup of `text`.
+
+    Returns:
+        It as it stands in the content of the passage, and as it stands in the document.
+    """
+    passage = sentence.passage
+    # Spans that go over lines stand in `text` as if they did not; a newline is as long as a space.
+    originals: dict[str, list[str]] = {}
+    for start, end in reversed(sentence.spans):
+        original = passage.content[start:end]
+        originals.setdefault(_join_lines(original), []).append(original)
+    restored = replace_ranges(text, [(start, end, originals[text[start:end]].pop()) for start, end in markup.spans])
+    words = _find_words(restored, markup.mask, 0, len(text))
+    joints = passage.joints(sentence.start, sentence.end)
+    if not joints:
+        written = " ".join(words)
+        return written, written
+    written = _wrap(words, passage.column(sentence.start), passage.width(sentence.start, sentence.end))
+    first, *rest = written.split("\n")
+    joints += joints[-1:] * (len(rest) - len(joints))
+    return written, "".join([first, *(joint + line for joint, line in zip(joints, rest, strict=False))])
+
+
+def replace_ranges(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
+    """Put other texts in the place of parts of a text, given by their starts and ends in order."""
+    pieces, done = [], 0
+    for start, end, replacement in replacements:
+        pieces += [text[done:start], replacement]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def find_lines(text: str) -> list[Range]:
+    """Where each line starts and ends, without its line end (LF, CR LF or CR) and the byte order mark."""
+    ends = [found.span() for found in LINE_END.finditer(text)]
+    starts = [int(text.startswith("\ufeff")), *(stop for _, stop in ends)]
+    return list(zip(starts, [*(start for start, _ in ends), len(text)], strict=True))
+
+
+def _wrap(words: Iterable[str], column: int, width: int) -> str:
+    pieces: list[str] = []
+    for word in words:
+        head, *tail = word.split("\n")
+        if pieces and column + 1 + len(head) > width and word[0].isalpha():
+            pieces.append("\n")
+            column = 0
+        elif pieces:
+            pieces.append(" ")
+            column += 1
+        pieces.append(word)
+        column = len(tail[-1]) if tail else column + len(head)
+    return "".join(pieces)
+
+
+def _find_words(content: str, mask: str, start: int, end: int) -> list[str]:
+    """The words of a part of the content, markup in one piece with what it touches."""
+    return [content[word.start() : word.end()] for word in WORD.finditer(mask, start, end)]
+
+
+def _join_lines(text: str) -> str:
+    return text.replace("\n", " ")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hf_paraphrase.generation import engine
+
+from .runner import run
+
+DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r\n\r\nCan you make *good* bread?"
+
+
+def answer(model: object, tokenizer: object, sources: list[str], count: int, **options: object) -> list[list[str]]:
+    return [[source, source.replace("bread", "soup")][:count] for source in sources]
+
+
+def test_a_document_is_paraphrased(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(engine, "generate_several", answer)
+    file, output, changes = tmp_path / "in.md", tmp_path / "out.md", tmp_path / "changes.jsonl"
+    file.write_bytes(DOCUMENT.encode())
+    assert run("paraphrase-document", checkpoint, file, "--output", output, "--changes", changes) == 0
+    assert output.read_bytes() == DOCUMENT.replace("bread", "soup").encode()
+    rows = [json.loads(line) for line in changes.read_text(encoding="utf-8").splitlines()]
+    assert [(row["line"], row["before"], row["after"]) for row in rows] == [
+        (3, "How do I cook bread?", "How do I cook soup?"),
+        (4, "`code`", None),
+        (6, "Can you make *good* bread?", "Can you make *good* soup?"),
+    ]
+    assert capsys.readouterr().out == f"2 of 3 sentences rewritten: {output}\n"
+    assert run("paraphrase-document", checkpoint, file, "--output", file, "--num-candidates", 1) == 0
+    assert file.read_bytes() == DOCUMENT.encode()
+
+
+def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:
+    file = tmp_path / "in.md"
+    file.write_bytes(DOCUMENT.encode())
+    assert run("paraphrase-document", checkpoint, file, "--output", file, "--num-candidates", 2) == 0
+    lines = file.read_bytes().decode().split("\r\n")
+    assert lines[:2] + lines[3:5] == DOCUMENT.split("\r\n")[:2] + DOCUMENT.split("\r\n")[3:5]
+    assert lines[2].startswith("- ") and lines[2] != "- How do I cook bread?"
+
+
+@pytest.mark.parametrize("format", ["html", "md"])
+def test_formats(format: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "in.md").write_text("words", encoding="utf-8")
+    arguments = [checkpoint, tmp_path / "in.md", "--output", tmp_path / "out.md", "--format", format]
+    assert run("paraphrase-document", *arguments) == 2
+    assert f"`format` must be one of auto, markdown, plain, not '{format}'" in capsys.readouterr().err
+
+
+def test_what_is_no_text_is_told_with_file_and_byte(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "in.md"
+    file.write_bytes(b"a word\n" * 10_000 + b"\xff\n")
+    assert run("paraphrase-document", "none", file, "--output", tmp_path / "out.md") == 2
+    error = f"error: {file} is no text in UTF-8 (invalid start byte at byte 70001)\n"
+    assert capsys.readouterr().err == error
+    assert not (tmp_path / "out.md").exists()
