@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +26,9 @@ def paraphrase_document(
         Path | None,
         typer.Option(help="JSON Lines file of what became of each sentence, and why those left were left."),
     ] = None,
-    num_candidates: Annotated[int, typer.Option(min=1, help="Outputs of each sentence, to take one that fits.")] = 4,
+    min_adequacy: Annotated[float, typer.Option(min=0, max=1, help="Leave a sentence rather than take less.")] = 0.0,
+    min_novelty: Annotated[float, typer.Option(min=0, max=1, help="The same of novelty.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn at random.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 16,
 ) -> None:
     """Paraphrase the sentences of a Markdown or plain document; all else stays byte for byte.
@@ -35,23 +36,24 @@ def paraphrase_document(
     \b
     hf-paraphrase paraphrase-document runs/first README.md --output README.new.md --changes changes.jsonl
 
-    Of each sentence the likeliest output is taken that is another text and keeps its links, code and emphasis.
+    Of each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
-    from ..files import open_text, write_text
-    from ..generation.documents import rewrite_document
-    from ..generation.engine import generate_several, load_paraphraser
+    from ..files import open_text, write_lines, write_text
+    from ..generation.paraphraser import Paraphraser
 
     with open_text(file, newline="") as opened:
         text = opened.read()
-    loaded, tokenizer = load_paraphraser(model)
-
-    def rewrite(sentences: list[str]) -> list[list[str]]:
-        return generate_several(loaded, tokenizer, sentences, num_candidates, batch_size=batch_size)
-
-    document, records = rewrite_document(text, rewrite, format, return_changes=True)
+    document, records = Paraphraser.from_pretrained(model).document(
+        text,
+        format,
+        return_changes=True,
+        min_adequacy=min_adequacy,
+        min_novelty=min_novelty,
+        seed=seed,
+        batch_size=batch_size,
+    )
     write_text(output, document, newline="")
     if changes is not None:
-        rows = (json.dumps(record._asdict(), ensure_ascii=False) + "\n" for record in records)
-        write_text(changes, "".join(rows))
+        write_lines(changes, [record._asdict() for record in records])
     rewritten = sum(record.reason is None for record in records)
     typer.echo(f"{rewritten} of {len(records)} sentences rewritten: {output}")

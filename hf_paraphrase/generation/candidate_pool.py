@@ -11,11 +11,13 @@ from ..errors import InputError
 from ..models.embedding_paraphraser import embeds_sentences
 from ..models.generation_request import GenerationRequest
 from ..models.retrieved_pairs import find_pairs
+from ..models.surface import restore_surface
+from ..models.unknown_words import can_replace_unknown
 from ..retrieval import ParaphraseRetriever
 from .engine import generate_outputs, inference
 from .seeded_sampling import sample_seeded, seed_of
 
-__all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "finish_outputs"]
+__all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "ignores_case"]
 
 DECODINGS_OF_POOL = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
@@ -50,7 +52,10 @@ class CandidatePool:
         num_candidates: Candidates of each text, by all its pairs together.
         num_neighbors: Pairs for each text; None for 5.
         seed: Of "sample" and "noise".
-        generate_kwargs: Arguments of `generate()`, or with "noise" of `EmbeddingParaphraser.paraphrase`.
+        restore_surface: Whether outputs get the case and the spacing of ordinary English text; None where the
+            tokenizer reads upper case as lower case.
+        generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
+            of `EmbeddingParaphraser.paraphrase`.
 
     Raises:
         InputError: There is no such decoding, or not with this model.
@@ -67,6 +72,7 @@ class CandidatePool:
         num_candidates: int,
         num_neighbors: int | None,
         seed: int,
+        restore_surface: bool | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
@@ -74,6 +80,7 @@ class CandidatePool:
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
+        self.restore_surface = ignores_case(tokenizer) if restore_surface is None else restore_surface
         self.request = self._make_request()
 
     def write(self, texts: Sequence[str], batch_size: int) -> list[list[Candidate]]:
@@ -109,7 +116,8 @@ class CandidatePool:
     def _make_request(self) -> GenerationRequest:
         pairs = 1 if self.retriever is None else self.num_neighbors
         count = -(-self.num_candidates // pairs)
-        options = {"do_sample": False, "decoding": self.decoding, **self.kwargs}
+        options = {"do_sample": False, "decoding": self.decoding}
+        options |= {"replace_unknown": can_replace_unknown(self.model, self.tokenizer), **self.kwargs}
         if self.decoding == "sample":
             options |= {"do_sample": True, "num_beams": 1, "decoding": sample_seeded, "seed": self.seed}
         elif self.decoding == "noise":
@@ -123,7 +131,7 @@ class CandidatePool:
         options = {"batch_size": batch_size, "pairs": pairs, "description": None}
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
-            [Candidate(output, pair) for output in finish_outputs(text, [output.text for output in group])]
+            [Candidate(self._finish(text, output.text), pair) for output in group]
             for (text, pair), group in zip(items, groups, strict=True)
         ]
 
@@ -132,9 +140,17 @@ class CandidatePool:
         options = {"seed": seed_of(self.seed, text), "batch_size": batch_size, **self.kwargs}
         with inference(self.model):
             found = self.model.paraphrase(self.prefix + text, self.tokenizer, self.num_candidates, **options)
-        return [Candidate(output) for output in finish_outputs(text, [candidate.text for candidate in found])]
+        return [Candidate(self._finish(text, candidate.text)) for candidate in found]
+
+    def _finish(self, source: str, output: str) -> str:
+        """Make of what a model wrote for a text what people read."""
+        output = " ".join(output.split())
+        return restore_surface(output, source) if self.restore_surface else output
 
 
-def finish_outputs(source: str, outputs: Sequence[str]) -> list[str]:
-    """Make of what a model wrote for a text what people read: the one place where outputs are mended."""
-    return [" ".join(output.split()) for output in outputs]
+def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether a tokenizer reads upper case as lower case, so that its model writes no capitals."""
+    if not tokenizer.is_fast:
+        return tokenizer("AB")["input_ids"] == tokenizer("ab")["input_ids"]
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return normalizer is not None and normalizer.normalize_str("Ab").strip("▁ ") == "ab"

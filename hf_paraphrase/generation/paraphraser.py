@@ -17,7 +17,8 @@ from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
 from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
-from .candidate_pool import CandidatePool
+from .candidate_pool import CandidatePool, ignores_case
+from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .paraphrase_choice import Choice, Paraphrase, score_novelty
@@ -188,6 +189,33 @@ class Paraphraser:
         stream = self._stream(iter(texts), total, choice, pool, *judges, batch_size)
         return list(stream) if is_list else stream
 
+    def document(
+        self, text: str, format: str = "auto", return_changes: bool = False, **options: Any
+    ) -> str | tuple[str, list[SentenceChange]]:
+        """Rewrite the sentences of a document; all else stays byte for byte: see `rewrite_document`.
+
+        Args:
+            text: The document.
+            format: "markdown", "plain", or "auto" to find out.
+            return_changes: Return what became of every sentence too, and why one was left.
+            options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
+                be tried, and names, numbers, URLs, code and quotes are kept.
+
+        Returns:
+            The new document; with `return_changes` a pair of it and the records.
+
+        Raises:
+            InputError: An argument that cannot be.
+        """
+        if options.get("return_rejected"):
+            raise InputError("`return_rejected` is for texts; `return_changes` says why a sentence was left")
+        options = {"keep": ("names", "numbers", "urls", "code", "quotes"), **options}
+
+        def rewrite(sentences: list[str]) -> list[list[str]]:
+            return [[one.text for one in found] for found in self(sentences, **options)]
+
+        return rewrite_document(text, rewrite, format, return_changes)
+
     def _stream(
         self, texts: Iterator[str], total: int | None, choice: Choice, pool: CandidatePool, *rest: Any
     ) -> Iterator[list[Paraphrase]]:
@@ -252,14 +280,6 @@ class Paraphraser:
         if name not in self._judges:
             self._judges[name] = load()
         return self._judges[name]
-
-
-def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Tell whether a tokenizer reads upper case as lower case, so that its model writes no capitals."""
-    if not tokenizer.is_fast:
-        return tokenizer("AB")["input_ids"] == tokenizer("ab")["input_ids"]
-    normalizer = tokenizer.backend_tokenizer.normalizer
-    return normalizer is not None and normalizer.normalize_str("Ab").strip("▁ ") == "ab"
 
 
 def check_counts(**counts: int | None) -> None:

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["check_replaceable", "find_attended", "put_words", "read_words_of_source"]
+__all__ = ["can_replace_unknown", "check_replaceable", "find_attended", "put_words", "read_words_of_source"]
+
+
+def can_replace_unknown(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether unknown words can be replaced: see `check_replaceable`."""
+    return getattr(model, "attends_to_words", True) and tokenizer.is_fast
 
 
 def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.generation import engine
+from hf_paraphrase.generation.paraphraser import Paraphrase, Paraphraser
 
 from .runner import run
 
 DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r\n\r\nCan you make *good* bread?"
 
 
-def answer(model: object, tokenizer: object, sources: list[str], count: int, **options: object) -> list[list[str]]:
-    return [[source, source.replace("bread", "soup")][:count] for source in sources]
+def answer(self: Paraphraser, texts: list[str], **options: object) -> list[list[Paraphrase]]:
+    assert options["min_novelty"] in (0, 0.5) and "names" in options["keep"]
+    is_open = not options["min_novelty"]
+    return [[Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [] for text in texts]
 
 
 def test_a_document_is_paraphrased(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine, "generate_several", answer)
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
     file, output, changes = tmp_path / "in.md", tmp_path / "out.md", tmp_path / "changes.jsonl"
     file.write_bytes(DOCUMENT.encode())
     assert run("paraphrase-document", checkpoint, file, "--output", output, "--changes", changes) == 0
@@ -31,14 +33,14 @@ def test_a_document_is_paraphrased(
         (6, "Can you make *good* bread?", "Can you make *good* soup?"),
     ]
     assert capsys.readouterr().out == f"2 of 3 sentences rewritten: {output}\n"
-    assert run("paraphrase-document", checkpoint, file, "--output", file, "--num-candidates", 1) == 0
+    assert run("paraphrase-document", checkpoint, file, "--output", file, "--min-novelty", 0.5) == 0
     assert file.read_bytes() == DOCUMENT.encode()
 
 
 def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:
     file = tmp_path / "in.md"
     file.write_bytes(DOCUMENT.encode())
-    assert run("paraphrase-document", checkpoint, file, "--output", file, "--num-candidates", 2) == 0
+    assert run("paraphrase-document", checkpoint, file, "--output", file) == 0
     lines = file.read_bytes().decode().split("\r\n")
     assert lines[:2] + lines[3:5] == DOCUMENT.split("\r\n")[:2] + DOCUMENT.split("\r\n")[3:5]
     assert lines[2].startswith("- ") and lines[2] != "- How do I cook bread?"
