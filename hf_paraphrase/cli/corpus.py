@@ -52,7 +52,10 @@ EvaluatedCorpus = Annotated[
     typer.Option(help="Corpus, one of `hf-paraphrase datasets list`.  [default: what the model was trained on]"),
 ]
 DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
-DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the corpus's published files.  [default: downloaded, where their address is open]"),
+]
 DataFiles = Annotated[
     list[str] | None,
     typer.Option(metavar="[SPLIT=]FILE", help="File of the corpus `pairs`, for instance test=mine.csv; repeatable."),

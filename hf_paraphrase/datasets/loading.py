@@ -43,7 +43,8 @@ def load_dataset(
     Args:
         path: A corpus, one of `list_datasets()`.
         name: A configuration of the corpus, where it has several.
-        data_dir: The folder with the corpus's files; not needed for `synthetic_questions`.
+        data_dir: The folder with the corpus's files. Without one they are downloaded, where their address is open
+            (`datasets.addresses`), into the cache of datasets.
         split: One split only, such as `train`, `test` or `train[:100]`.
         data_files: The files of the corpus `pairs`: a path, several, or those of each split.
         num_proc: Processes to read with, where a corpus comes in several files.
@@ -57,6 +58,8 @@ def load_dataset(
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
     builder = make_builder(path, name, data_dir, data_files, **builder_kwargs)
+    if builder.downloads and not Path(builder.cache_dir).is_dir():
+        builder.fetch()  # here, for its progress is worth showing
     with _no_progress_bars():
         # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
         builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
