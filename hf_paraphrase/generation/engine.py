@@ -23,7 +23,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.encoded_inputs import encode_inputs
+from ..models.encoded_inputs import encode_inputs, read_prefix
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
@@ -193,6 +193,7 @@ def generate_outputs(
     generate_kwargs = request.generate_kwargs(model, tokenizer)
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    sources = _prefixed(model, sources)
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "generating"):
             inputs, words = encode_inputs(tokenizer, *_pick(rows, sources, pairs), model, _is_limited(tokenizer))
@@ -257,7 +258,7 @@ def compute_perplexity(
     ]
     if not rows_with_text:
         raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
-    total, tokens = 0.0, 0
+    total, tokens, sources = 0.0, 0, _prefixed(model, sources)
     with _inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
             inputs, _ = encode_inputs(tokenizer, *_pick(rows, sources, pairs), truncation=_is_limited(tokenizer))
@@ -315,6 +316,12 @@ def _batches(
             batch = rows[start : start + batch_size]
             yield batch
             progress.update(len(batch))
+
+
+def _prefixed(model: PreTrainedModel, sources: Sequence[str]) -> list[str]:
+    """The sources as the model was trained to read them."""
+    prefix = read_prefix(model.config)
+    return [prefix + source for source in sources]
 
 
 def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:

@@ -19,7 +19,7 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
-from .encoded_inputs import encode_inputs, has_words
+from .encoded_inputs import encode_inputs, has_words, read_prefix
 from .generation_request import GenerationRequest
 from .outside_words import decode_with_words
 from .pipeline_checks import check_each_text, check_model, check_text, check_tokenizer, warn_of_length
@@ -105,7 +105,8 @@ class Text2TextGenerationPipeline(Pipeline):
         self.retriever = None
         # transformers 5 reads neither field any more, but the configs of older checkpoints have them.
         parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
-        self.prefix = parameters.pop("prefix", None) or getattr(model.config, "prefix", None) or ""
+        self.prefix = read_prefix(model.config, task)
+        parameters.pop("prefix", None)
         self.task_parameters = parameters
 
     def __call__(
