@@ -11,7 +11,7 @@ import typer
 
 from .. import __version__
 from ..errors import InputError
-from . import compare, datasets, evaluate, explain, hub, paraphrase, rating, retriever, train
+from . import compare, datasets, evaluate, explain, hub, mine, paraphrase, rating, retriever, train
 from .recipes import recipes
 
 __all__ = ["app", "main"]
@@ -33,7 +33,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-for group in (train, evaluate, compare, paraphrase, hub):
+for group in (train, evaluate, compare, paraphrase, mine, hub):
     app.add_typer(group.app)
 app.command()(recipes)
 app.add_typer(datasets.app, name="datasets")

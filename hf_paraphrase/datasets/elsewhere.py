@@ -12,7 +12,7 @@ import datasets
 from datasets.exceptions import DatasetGenerationError
 
 from ..errors import InputError
-from .sampling import deal, held_out_sizes, linked_groups
+from .sampling import divide_linked, held_out_sizes
 
 __all__ = ["is_elsewhere", "load_elsewhere"]
 
@@ -183,20 +183,11 @@ def _make_splits(splits: datasets.DatasetDict) -> datasets.DatasetDict:
 
 def _divide(rows: datasets.Dataset, missing: list[str]) -> dict[str, datasets.Dataset]:
     """Draw rows for the missing splits; rows that share a text, directly or through others, stay together."""
-    columns = [[" ".join(text.casefold().split()) for text in rows[name]] for name in _texts_of(rows)]
+    columns = [rows[name][:] for name in _texts_of(rows)]
     wanted = [HELD_OUT if split in missing else 0 for split in ("validation", "test")]
-    validation, test = held_out_sizes(len(rows), *wanted, most=MOST_HELD_OUT * len(missing))
-    groups = linked_groups(range(len(rows)), lambda place: (columns[0][place], columns[-1][place]))
-    # Rows linked so widely that they would be half of a sample are for train.
-    most = max(1, max(validation, test) // 2)
-    dealt = deal(
-        (group for group in groups if len(group) <= most),
-        {"test": test, "validation": validation, "train": None},
-        key=lambda place: (columns[0][place], columns[-1][place], place),
-        seed=SEED,
-    )
-    dealt["train"] += [place for group in groups if len(group) > most for place in group]
-    return {split: rows.select(sorted(dealt[split])) for split in ("train", *missing)}
+    sizes = held_out_sizes(len(rows), *wanted, most=MOST_HELD_OUT * len(missing))
+    places = divide_linked(list(zip(columns[0], columns[-1], strict=True)), *sizes, SEED)
+    return {split: rows.select(places[split]) for split in ("train", *missing)}
 
 
 def _gather(rows: datasets.Dataset) -> datasets.Dataset:

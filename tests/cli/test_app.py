@@ -152,6 +152,7 @@ MISSING = {
     "compare": ["a=none", "--dataset", "synthetic_questions", "--metrics", "bleu", "--output-dir", "out"],
     "compare-language-models": ["no/such", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
+    "mine": ["none.txt", "--output", "out"],
     "rank": ["none", "HERE"],
     "card": ["none"],
     "info": ["none"],
