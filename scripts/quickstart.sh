@@ -1,14 +1,61 @@
 #!/usr/bin/env bash
-# From nothing to paraphrases: makes .venv if need be, trains a small residual LSTM on questions that a built-in
-# grammar writes, evaluates it, and paraphrases with it. A finished training is kept for the next time.
+# From nothing to paraphrases: makes .venv if need be, trains a small residual LSTM, evaluates it, and paraphrases with
+# it. A finished training is kept for the next time.
+#
+#     bash scripts/quickstart.sh                   questions that a built-in grammar writes; needs no download
+#     bash scripts/quickstart.sh --corpus mscoco   captions of pictures: downloads 241 MB and trains for 20 minutes
+#     bash scripts/quickstart.sh --corpus mscoco --data-dir DIR "A sentence of yours." …
 set -euo pipefail
+
+# The `${options[@]+…}` below: the bash of macOS takes an empty list for an unset one.
+corpus=synthetic_questions
+corpus_options=()
+sentences=()
+while [ $# -gt 0 ]; do
+    case "$1 ${2-}" in
+        "--corpus synthetic_questions" | "--corpus mscoco") corpus=$2 ;;
+        "--data-dir "?*) corpus_options=(--data-dir "$(cd "$2" && pwd)") ;;
+        -*)
+            echo "error: $1 ${2-}: there are --corpus synthetic_questions, --corpus mscoco, --data-dir DIR" >&2
+            exit 2
+            ;;
+        *)
+            sentences+=("$1")
+            shift
+            continue
+            ;;
+    esac
+    shift 2
+done
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
 prepare_environment
 export PATH="$PWD/.venv/bin:$PATH"
 
-recipe=residual-lstm-synthetic
-run=runs/quickstart
+if [ "$corpus" = mscoco ]; then
+    recipe=residual-lstm-mscoco-small
+    run=runs/quickstart-mscoco
+    train_options=(${corpus_options[@]+"${corpus_options[@]}"} --max_train_time 20)
+    evaluation_options=(${corpus_options[@]+"${corpus_options[@]}"} --max-samples 1000 --sample-seed 1)
+    [ ${#sentences[@]} -gt 0 ] || sentences=(
+        "A man is riding a wave on a surfboard."
+        "Two dogs are playing with a frisbee in the park."
+        "A plate of food is on a wooden table next to a window."
+    )
+else
+    recipe=residual-lstm-synthetic
+    run=runs/quickstart
+    train_options=()
+    evaluation_options=()
+    [ ${#sentences[@]} -gt 0 ] || sentences=(
+        "How can I learn Spanish quickly?"
+        "Where can I buy a cheap keyboard in Stockholm?"
+        "What is the salary of a nurse in Germany?"
+    )
+    echo "==> this model will know only the questions of a small built-in grammar; for free sentences about what is to be"
+    echo "    seen, with a network: bash scripts/quickstart.sh --corpus mscoco"
+fi
 
 show() {
     printf '\n$'
@@ -32,19 +79,16 @@ fi
 if [ -f "$run/training_summary.json" ]; then
     echo "==> $run is trained already; remove it to train anew"
 elif compgen -G "$run/checkpoints/last-*" >/dev/null; then
-    show hf-paraphrase train --recipe "$recipe" --output-dir "$run" --resume
+    show hf-paraphrase train --recipe "$recipe" ${train_options[@]+"${train_options[@]}"} --output-dir "$run" --resume
 else
-    show hf-paraphrase train --recipe "$recipe" --output-dir "$run" --overwrite
+    show hf-paraphrase train --recipe "$recipe" ${train_options[@]+"${train_options[@]}"} --output-dir "$run" --overwrite
 fi
 if [ -f "$run/evaluation/results-test.json" ]; then
     echo "==> it is evaluated already: $run/evaluation/results-test.json"
 else
-    show hf-paraphrase evaluate "$run" --num-beams 5 --output-dir "$run/evaluation"
+    show hf-paraphrase evaluate "$run" ${evaluation_options[@]+"${evaluation_options[@]}"} --num-beams 5 --output-dir "$run/evaluation"
 fi
-show hf-paraphrase paraphrase "$run" --num-return-sequences 3 \
-    "How can I learn Spanish quickly?" \
-    "Where can I buy a cheap keyboard in Stockholm?" \
-    "What is the salary of a nurse in Germany?"
+show hf-paraphrase paraphrase "$run" --num-return-sequences 3 "${sentences[@]}"
 
 cat <<EOF
 The same in Python:
@@ -53,5 +97,5 @@ The same in Python:
     from transformers import pipeline
 
     paraphraser = pipeline("text2text-generation", model="$run")
-    paraphraser("How can I learn Spanish quickly?", num_return_sequences=3)
+    paraphraser("${sentences[0]}", num_return_sequences=3)
 EOF

@@ -93,6 +93,83 @@ def test_shell_syntax(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
 
 
+FAKE_COMMAND = """#!/bin/sh
+for word in "$@"; do printf '[%s] ' "$word" >> "$CALLS.commands"; done
+echo >> "$CALLS.commands"
+case "$1" in
+    train)
+        for recipe in runs/*.recipe; do
+            mkdir -p "${recipe%.recipe}"
+            echo {} > "${recipe%.recipe}/training_summary.json"
+        done
+        ;;
+esac
+"""
+
+
+@pytest.fixture
+def quickstart(checkout: Path):
+    """Runs `scripts/quickstart.sh` with a command that only notes what it is asked; what was asked, and the output."""
+    shutil.copy(ROOT / "scripts" / "quickstart.sh", checkout / "scripts")
+    shutil.copytree(ROOT / "hub_configs" / "residual-lstm-mscoco-small", checkout / "hub_configs" / "one")
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    command = checkout / ".venv" / "bin" / "hf-paraphrase"
+    command.write_text(FAKE_COMMAND)
+    command.chmod(0o755)
+
+    def start(*args: str) -> tuple[subprocess.CompletedProcess, list[list[str]]]:
+        calls = checkout.parent / "calls"
+        noted = Path(f"{calls}.commands")
+        noted.write_text("")
+        done = subprocess.run(
+            ["bash", str(checkout / "scripts" / "quickstart.sh"), *args],
+            cwd=checkout.parent,
+            env={"PATH": os.environ["PATH"], "PYTHON": str(checkout.parent / "python"), "CALLS": str(calls)},
+            capture_output=True,
+            text=True,
+        )
+        lines = noted.read_text().splitlines()
+        return done, [line.strip()[1:-1].split("] [") for line in lines]
+
+    return start
+
+
+def test_quickstart_says_what_the_built_in_grammar_knows(quickstart) -> None:
+    done, (train, evaluate, paraphrase) = quickstart()
+    assert done.returncode == 0, done.stderr
+    assert "only the questions of a small built-in grammar" in done.stdout and "--corpus mscoco" in done.stdout
+    assert " ".join(train) == "train --recipe residual-lstm-synthetic --output-dir runs/quickstart --overwrite"
+    assert " ".join(evaluate) == "evaluate runs/quickstart --num-beams 5 --output-dir runs/quickstart/evaluation"
+    assert paraphrase[:4] == ["paraphrase", "runs/quickstart", "--num-return-sequences", "3"]
+    assert paraphrase[4] == "How can I learn Spanish quickly?"
+
+
+def test_quickstart_on_captions(quickstart, tmp_path: Path) -> None:
+    done, (train, evaluate, paraphrase) = quickstart("--corpus", "mscoco")
+    assert done.returncode == 0, done.stderr
+    assert "grammar" not in done.stdout
+    # Twenty minutes, of the corpus that is downloaded.
+    assert train == [
+        *("train", "--recipe", "residual-lstm-mscoco-small", "--max_train_time", "20"),
+        *("--output-dir", "runs/quickstart-mscoco", "--overwrite"),
+    ]
+    assert evaluate[:6] == ["evaluate", "runs/quickstart-mscoco", "--max-samples", "1000", "--sample-seed", "1"]
+    assert paraphrase[4] == "A man is riding a wave on a surfboard."
+    # A finished training is kept; a folder and sentences are taken over.
+    done, (evaluate, paraphrase) = quickstart(
+        "--data-dir", str(tmp_path), "--corpus", "mscoco", "One dog.", "Two dogs."
+    )
+    assert evaluate[2:4] == ["--data-dir", str(tmp_path)]
+    assert paraphrase[4:] == ["One dog.", "Two dogs."] and 'paraphraser("One dog."' in done.stdout
+
+
+@pytest.mark.parametrize("args", [("--corpus", "quora"), ("--corpus",), ("--data-dir",), ("--help",)])
+def test_quickstart_refuses_what_it_does_not_know(quickstart, args: tuple[str, ...]) -> None:
+    done, calls = quickstart(*args)
+    assert (done.returncode, calls) == (2, [])
+    assert "there are --corpus synthetic_questions, --corpus mscoco, --data-dir DIR" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("script", "command"),
     [("train", "train"), ("evaluate", "evaluate"), ("compare", "compare"), ("push_to_hub", "push")],

@@ -40,25 +40,42 @@ __all__ = [
 
 SPLITS = ("train", "validation", "test")
 
-DatasetOption = Annotated[str, typer.Option(help="Corpus, one of `hf-paraphrase datasets list`; `pairs` is your own.")]
+DatasetOption = Annotated[
+    str,
+    typer.Option(
+        help="Corpus, one of `hf-paraphrase datasets list` (`pairs` is your own); or owner/name of the Hub, a file or "
+        "a folder that datasets reads."
+    ),
+]
 TrainedCorpus = Annotated[
     str | None,
     typer.Option(
-        help="Corpus, one of `hf-paraphrase datasets list`, in place of all that the recipe says of its own."
+        help="Corpus, one of `hf-paraphrase datasets list`, or owner/name of the Hub, a file or a folder that "
+        "datasets reads; in place of all that the recipe says of its own."
     ),
 ]
 EvaluatedCorpus = Annotated[
     str | None,
-    typer.Option(help="Corpus, one of `hf-paraphrase datasets list`.  [default: what the model was trained on]"),
+    typer.Option(
+        help="Corpus, one of `hf-paraphrase datasets list`, or owner/name of the Hub, a file or a folder that "
+        "datasets reads.  [default: what the model was trained on]"
+    ),
 ]
 DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
-DataDir = Annotated[Path | None, typer.Option(help="Folder with the corpus's published files.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the corpus's published files.  [default: downloaded, where their address is open]"),
+]
 DataFiles = Annotated[
     list[str] | None,
     typer.Option(metavar="[SPLIT=]FILE", help="File of the corpus `pairs`, for instance test=mine.csv; repeatable."),
 ]
 DatasetKwargs = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the corpus builder; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Argument of the corpus builder, or of what is no corpus, such as columns.source=question1; repeatable.",
+    ),
 ]
 EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
 MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
@@ -83,10 +100,27 @@ class Corpus:
     data_dir: str | Path | None
     kwargs: dict[str, Any]
 
-    def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
-        """Read all splits, or one."""
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the rows are to be made while they are read."""
+        return bool(self.kwargs.get("streaming"))
+
+    def stream(self) -> datasets.IterableDatasetDict:
+        """All splits, whose rows are made while they are read."""
         from ..datasets import load_dataset
 
+        return load_dataset(self.path, name=self.name, data_dir=self.data_dir, **self.kwargs)
+
+    def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
+        """Read all splits, or one.
+
+        Raises:
+            InputError: They are to be streamed, which is for a look at them.
+        """
+        from ..datasets import load_dataset
+
+        if self.is_streamed:
+            raise InputError("--dataset-kwargs streaming=true is for `datasets preview`; the rows are needed at hand")
         return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
 
     def describe(self, **details: Any) -> dict[str, Any]:
@@ -115,7 +149,7 @@ def read_corpus(
     Raises:
         InputError: An option is misspelt.
     """
-    kwargs = parse_pairs("--dataset-kwargs", dataset_kwargs or ())
+    kwargs = _nest(parse_pairs("--dataset-kwargs", dataset_kwargs or ()))
     if data_files:
         kwargs["data_files"] = _parse_data_files(data_files)
     if dataset is not None:
@@ -174,6 +208,18 @@ def take_rows(rows: datasets.Dataset, max_samples: int | None, sample_seed: int 
     if sample_seed is not None:
         rows = rows.shuffle(seed=sample_seed)
     return rows if max_samples is None else rows.select(range(min(max_samples, len(rows))))
+
+
+def _nest(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """`{"columns.source": "a", "seed": 1}` as `{"columns": {"source": "a"}, "seed": 1}`."""
+    nested: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        name, inner, field = key.partition(".")
+        if inner:
+            nested.setdefault(name, {})[field] = str(value)
+        else:
+            nested[name] = value
+    return nested
 
 
 def _parse_data_files(files: Iterable[str]) -> list[str] | dict[str, list[str]]:

@@ -55,7 +55,13 @@ def info(name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase
 
 @app.command()
 def preview(
-    name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase datasets list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Corpus, one of `hf-paraphrase datasets list`; or owner/name of the Hub, a file or a folder that "
+            "datasets reads."
+        ),
+    ],
     dataset_name: DatasetName = None,
     data_dir: DataDir = None,
     data_files: DataFiles = None,
@@ -69,12 +75,25 @@ def preview(
     hf-paraphrase datasets preview mscoco --data-dir data/mscoco --plot lengths.png
     hf-paraphrase datasets preview quora --data-dir data/quora --dataset-name clean --rows 10
     hf-paraphrase datasets preview pairs --data-files mine.csv --dataset-kwargs source_column=question
+    hf-paraphrase datasets preview sentence-transformers/quora-duplicates --dataset-name pair-class \\
+        --dataset-kwargs columns.sentence1=sentence1 --dataset-kwargs columns.sentence2=sentence2 \\
+        --dataset-kwargs columns.label=label
+    hf-paraphrase datasets preview allenai/c4 --dataset-name en --dataset-kwargs streaming=true --rows 5
+
+    Streamed rows are shown without their lengths, which would need all of them.
     """
     from ..datasets.statistics import count_lengths, plot_lengths
 
     if plot is not None:
         check_matplotlib("--plot")
-    splits = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs).load()
+    corpus = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs)
+    if corpus.is_streamed:
+        for split, content in corpus.stream().items():
+            typer.echo(f"{split}: streamed\n")
+            for row in content.take(rows):
+                typer.echo(_format_row(content, row))
+        return
+    splits = corpus.load()
     lengths = {split: count_lengths(content) for split, content in splits.items()}
     for split, content in splits.items():
         typer.echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
@@ -99,13 +118,15 @@ def _format_lengths(lengths: dict[str, LengthCounts]) -> str:
     return "\n".join(lines)
 
 
-def _format_row(content: datasets.Dataset, row: dict[str, Any]) -> str:
+def _format_row(content: datasets.Dataset | datasets.IterableDataset, row: dict[str, Any]) -> str:
     from datasets import ClassLabel
 
     lines = []
     for column, value in row.items():
-        if isinstance(content.features[column], ClassLabel):
-            value = content.features[column].int2str(value)
+        # What is streamed need not say beforehand what it holds.
+        feature = content.features and content.features[column]
+        if isinstance(feature, ClassLabel):
+            value = feature.int2str(value)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  {column:<12}{text if len(text) <= SHOWN else text[:SHOWN] + ' …'}")
     return "\n".join(lines) + "\n"

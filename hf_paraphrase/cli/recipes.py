@@ -22,7 +22,8 @@ def recipes(
     hf-paraphrase recipes --json
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
 
-    The size is that of a model with as many words as the recipe allows. The paper is that of the architecture; its
+    The size is that of a model with as many words as the recipe allows; where none stands, that of the checkpoint to
+    start from. The paper is that of the architecture; its
     figures are those of the same architecture and depth, whatever the width.
     """
     from ..training.recipe import list_recipes
@@ -42,7 +43,8 @@ def describe_recipe(name: str) -> dict[str, Any]:
 
     Returns:
         `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
-        `num_parameters`, and `reported`: the paper's rows, each with `model`, `num_beams` and `scores`.
+        `num_parameters` (None where the checkpoint to start from decides), and `reported`: the paper's rows, each with
+        `model`, `num_beams` and `scores`.
     """
     import torch
 
@@ -55,6 +57,7 @@ def describe_recipe(name: str) -> dict[str, Any]:
     with torch.device("meta"):
         model = TASKS[training.task].auto_class.from_config(config)
     paper = find_paper(config.model_type)
+    is_sized = training.pretrained is None or recipe.model_config.keys() != {"model_type"}
     return {
         "name": recipe.name,
         "paper": paper and paper.name,
@@ -62,7 +65,7 @@ def describe_recipe(name: str) -> dict[str, Any]:
         "model_type": config.model_type,
         "dataset": training.dataset,
         "dataset_name": training.dataset_name,
-        "num_parameters": model.num_parameters(),
+        "num_parameters": model.num_parameters() if is_sized else None,
         "reported": [row._asdict() for row in find_paper_rows(config, training.dataset)],
     }
 
@@ -70,7 +73,8 @@ def describe_recipe(name: str) -> dict[str, Any]:
 def _cells(described: dict[str, Any]) -> tuple[str, ...]:
     corpus = "/".join(filter(None, (described["dataset"], described["dataset_name"])))
     reported = "; ".join(_format_figures(described["reported"]))
-    return (described["name"], described["paper"] or "", corpus, f"{described['num_parameters']:,}", reported)
+    size = "" if described["num_parameters"] is None else f"{described['num_parameters']:,}"
+    return (described["name"], described["paper"] or "", corpus, size, reported)
 
 
 def _format_figures(rows: list[dict[str, Any]]) -> list[str]:

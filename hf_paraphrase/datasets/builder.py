@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
@@ -12,6 +13,8 @@ import datasets
 import pyarrow as pa
 
 from ..errors import InputError
+from .addresses import DOWNLOADS, RELEASES, Release
+from .downloads import download_release
 from .reader import CorpusReader
 
 __all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
@@ -107,16 +110,44 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         """The columns of a split, where splits differ; a builder of datasets has the same ones for all."""
         return None
 
+    def release(self) -> Release | None:
+        """Where the files can be downloaded, by this configuration's arguments; None where nothing is known of it."""
+        return RELEASES.get(self.corpus_name)
+
     @property
-    def data_dir(self) -> Path:
-        """The folder that holds the files.
+    def downloads(self) -> bool:
+        """Whether the files are those of the published address, since no folder was given."""
+        release = self.release()
+        return self.config.data_dir is None and release is not None and bool(release.files)
+
+    def fetch(self) -> Path:
+        """Download the published files, if that was not done before, and return their folder.
 
         Raises:
-            InputError: No folder was given.
+            InputError: They are not given out openly, or are out of reach; the message says how a person gets them.
+        """
+        release = self.release()
+        message = f"`data_dir` is missing: the folder with the files of {self.name}; {self.layout()}"
+        if release is not None and release.on_request:
+            raise InputError(f"{message}. They cannot be downloaded: {release.on_request}")
+        if not self.downloads:
+            raise InputError(message)
+        try:
+            return download_release(self.corpus_name, release, self.files, self._cache_downloaded_dir)
+        except InputError as error:
+            copy = f". A copy of the rows on the Hub: {release.copy.call()}" if release.copy else ""
+            raise InputError(f"{error}. {message}{copy}") from error
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder that holds the files: the one that was given, or what is downloaded in its place.
+
+        Raises:
+            InputError: No folder was given, and the files cannot be downloaded.
             FileNotFoundError: There is no such folder.
         """
         if self.config.data_dir is None:
-            raise InputError(f"`data_dir` is missing: the folder with the files of {self.name}; {self.layout()}")
+            return self.fetch()
         path = Path(self.config.data_dir)
         if not path.is_dir():
             raise FileNotFoundError(f"`data_dir`: there is no folder {path}; {self.layout()}")
@@ -153,7 +184,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         paths = sorted(Path(__file__).parent.glob("*.py"))
         if data_dir is not None:
             paths += cls.paths(data_dir)
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(os.environ.get(DOWNLOADS, "").encode() if data_dir is None else b"")
         for path in paths:
             digest.update(f"{path.name}\0{_state(path)}\0".encode())
         return digest.hexdigest()[:32]

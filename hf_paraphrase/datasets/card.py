@@ -7,6 +7,7 @@ from typing import Any
 import datasets
 from huggingface_hub import DatasetCard, DatasetCardData, HfApi
 
+from .addresses import RELEASES
 from .builder import CorpusBuilder
 from .loading import find_builder, is_published, make_builder
 
@@ -93,6 +94,18 @@ def push_to_hub(
     return str(url)
 
 
+def _download(name: str) -> list[str]:
+    """What a card says of a corpus for which no folder is given."""
+    release = RELEASES.get(name)
+    if release is None:
+        return []
+    if release.on_request:
+        return [f"It cannot be downloaded: {release.on_request}.\n"]
+    urls = ", ".join(f"<{file.url}>" for file in release.files)
+    copy = f" A copy of the rows on the Hub: `{release.copy.call()}`." if release.copy else ""
+    return [f"Without `data_dir` it is downloaded from {urls}.{copy}\n"]
+
+
 def _use(name: str, builder: type[CorpusBuilder]) -> str:
     where = ', data_dir="the/folder"' if builder.files else ""
     where = ', data_files="pairs.csv"' if name == "pairs" else where
@@ -102,6 +115,6 @@ def _use(name: str, builder: type[CorpusBuilder]) -> str:
     config = builder.builder_configs[builder.DEFAULT_CONFIG_NAME]
     rows = [f"| `{argument}` | `{getattr(config, argument)!r}` |" for argument in config.arguments()]
     return "\n".join(
-        ["## Use\n", "```python", "import hf_paraphrase\n", *calls, "```\n"]
+        ["## Use\n", "```python", "import hf_paraphrase\n", *calls, "```\n", *_download(name)]
         + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default |", "|---|---|", *rows]
     )

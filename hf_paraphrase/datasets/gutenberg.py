@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import datasets
 
 from ..errors import InputError
+from .addresses import Release, ReleasedFile
 from .builder import seeded_order
 from .gutenberg_book import read_book
 from .overlap import fingerprints, group_overlapping
@@ -35,6 +36,8 @@ class GutenbergConfig(RunningTextConfig):
         test_books: Most books to test on. Of fewer books than wanted, the three numbers are proportions.
         parts: How many parts of as many paragraphs each book is cut into. Each counts as a book, so that parts of one
             are in different splits: a makeshift for an author of few books.
+        numbers: Without `data_dir`, the books to download, by their numbers at Project Gutenberg, such as
+            `[2009, 1228]`.
     """
 
     author: str | None = None
@@ -43,9 +46,12 @@ class GutenbergConfig(RunningTextConfig):
     validation_books: int = 0
     test_books: int = 30
     parts: int = 1
+    numbers: list | None = None
 
     def check(self) -> None:
         super().check()
+        if not all(type(number) is int and number > 0 for number in self.numbers or ()):
+            raise InputError(f"`numbers` must be those of books, such as [2009, 1228], not {self.numbers}")
         self.at_least(1, "train_books", "parts")
         self.at_least(0, "validation_books", "test_books")
         check_splitter(self.splitter)
@@ -89,9 +95,15 @@ class GutenbergBuilder(RunningTextBuilder):
     ]
     DEFAULT_CONFIG_NAME = "books"
     files = ("*.txt", "txt/*.txt")
-    origin = "they are the plain-text editions of https://www.gutenberg.org"
+    origin = "they are the plain-text editions of https://www.gutenberg.org, which `numbers` downloads"
     # A row is a whole book.
     rows_at_once: ClassVar[int] = 16
+
+    def release(self) -> Release:
+        release = super().release()
+        (file,) = release.files
+        numbers = sorted(set(self.config.numbers or ()))
+        return replace(release, files=tuple(ReleasedFile(file.url.format(number=number)) for number in numbers))
 
     def layout(self) -> str:
         return (

@@ -15,6 +15,7 @@ import datasets
 
 from ..errors import InputError
 from .builder import CorpusBuilder
+from .elsewhere import is_elsewhere, load_elsewhere
 
 __all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder"]
 
@@ -33,30 +34,51 @@ def load_dataset(
     split: str | None = None,
     data_files: DataFiles | None = None,
     num_proc: int | None = None,
+    streaming: bool = False,
+    columns: Mapping[str, str] | None = None,
     **builder_kwargs: Any,
-) -> datasets.DatasetDict | datasets.Dataset:
-    """Read a corpus from its published files, as `datasets.load_dataset` reads one from the Hub.
+) -> datasets.DatasetDict | datasets.Dataset | datasets.IterableDatasetDict | datasets.IterableDataset:
+    """Read a corpus from its published files, or whatever `datasets.load_dataset` reads.
 
     The rows are kept in the cache of datasets; they are made anew when the files, the arguments or this package's
     reader change.
 
     Args:
-        path: A corpus, one of `list_datasets()`.
+        path: A corpus, one of `list_datasets()`; or a repository of the Hub (`owner/name`), a Parquet, csv, tsv, json
+            or text file, a folder of such files, or one that `save_to_disk` wrote.
         name: A configuration of the corpus, where it has several.
-        data_dir: The folder with the corpus's files; not needed for `synthetic_questions`.
+        data_dir: The folder with the corpus's files. Without one they are downloaded, where their address is open
+            (`datasets.addresses`), into the cache of datasets.
         split: One split only, such as `train`, `test` or `train[:100]`.
         data_files: The files of the corpus `pairs`: a path, several, or those of each split.
         num_proc: Processes to read with, where a corpus comes in several files.
-        builder_kwargs: Fields of the corpus's configuration, such as `seed`.
+        streaming: Make the rows while they are read, and keep none of them.
+        columns: Of what is no corpus of the list, the columns to keep, by the names to give them:
+            `{"source": "question1", "target": "question2"}`, `sentence1`, `sentence2` and `label`, or `text` and
+            `label`.
+        builder_kwargs: Fields of the corpus's configuration, such as `seed`; of what is no corpus of the list,
+            arguments of `datasets.load_dataset`, such as `revision`.
 
     Returns:
-        All splits, or the one asked for.
+        All splits, or the one asked for. Where what is no corpus of the list has no `validation` or `test`, they are
+        made of training rows that share no text with the others (not of streamed ones).
 
     Raises:
         InputError: An argument that does not exist, with what exists; or damaged files, with what is wrong where.
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
+    if path not in list_datasets() and is_elsewhere(path):
+        places = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
+        splits = load_elsewhere(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
+        return splits if split is None else _take(splits, split, path)
+    if columns is not None:
+        raise InputError(f"`columns` is for what is no corpus of this package; the columns of {path} have their names")
     builder = make_builder(path, name, data_dir, data_files, **builder_kwargs)
+    if streaming:
+        splits = {key: _select_columns(builder, key, rows) for key, rows in builder.as_streaming_dataset().items()}
+        return datasets.IterableDatasetDict(splits) if split is None else _take(splits, split, path)
+    if builder.downloads and not Path(builder.cache_dir).is_dir():
+        builder.fetch()  # here, for its progress is worth showing
     with _no_progress_bars():
         # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
         builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
@@ -152,9 +174,25 @@ def _no_progress_bars() -> Iterator[None]:
 
 
 def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:
-    rows = builder.as_dataset(split)
+    return _select_columns(builder, split, builder.as_dataset(split))
+
+
+def _select_columns(builder: CorpusBuilder, split: str, rows: Any) -> Any:
     columns = builder.columns(split.partition("[")[0])
     return rows if columns is None else rows.select_columns(columns)
+
+
+def _take(splits: Mapping[str, Any], split: str, path: str) -> datasets.Dataset | datasets.IterableDataset:
+    """One split of several, or a part of it, such as `train[:100]`."""
+    name, part, _ = split.partition("[")
+    _check(name, splits, f"{path} has no split", "`split`")
+    rows = splits[name]
+    if not part:
+        return rows
+    if isinstance(rows, datasets.IterableDataset):
+        raise InputError(f"`split`: of a streamed split no part can be named, as {split} does; use `take`")
+    (place,) = datasets.ReadInstruction.from_spec(split).to_absolute({name: len(rows)})
+    return rows.select(range(place.from_, place.to))
 
 
 def _check(name: str, known: Iterable[str], problem: str, argument: str) -> None:

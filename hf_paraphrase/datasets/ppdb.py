@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
+from .addresses import Release, ReleasedFile
 from .reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
@@ -24,8 +25,8 @@ class PpdbConfig(SampledPairsConfig):
     """Which file to read, and how its pairs become splits.
 
     Args:
-        size: The size of the pack, s to xxxl; None takes the largest in the folder.
-        part: lexical, phrasal or all; None takes all of one size that are there.
+        size: The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.
+        part: lexical, phrasal or all; None takes all of one size that are there, and downloads all.
     """
 
     size: str | None = None
@@ -68,6 +69,12 @@ class PpdbBuilder(SampledPairsBuilder):
     files = tuple(f"ppdb-2.0-{size}-{part}{end}" for size in SIZES for part in PARTS for end in ("", ".gz"))
     origin = "the packs are on paraphrase.org (CC BY 3.0)"
     licence_id = "cc-by-3.0"
+
+    def release(self) -> Release:
+        release = super().release()
+        (file,) = release.files
+        url = file.url.format(size=self.config.size or "l", part=self.config.part or "all")
+        return replace(release, files=(ReleasedFile(url),))
 
     def layout(self) -> str:
         size, part = self.config.size or "SIZE", self.config.part or "PART"

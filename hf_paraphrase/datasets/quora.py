@@ -7,6 +7,7 @@ from typing import Any
 
 import datasets
 
+from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
 from .reader import CorpusReader
 from .sampling import linked_groups, pair_key
@@ -94,6 +95,9 @@ class QuoraBuilder(SentencePairsBuilder):
     @property
     def labelled(self) -> bool:
         return self.config.name in ("pairs", "clean_pairs")
+
+    def release(self) -> Release | None:
+        return None if self.existing else super().release()
 
     def layout(self) -> str:
         if self.existing:

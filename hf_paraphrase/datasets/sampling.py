@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from .builder import seeded_order
 
-__all__ = ["cut", "deal", "held_out_sizes", "linked_groups", "pair_key"]
+__all__ = ["cut", "deal", "divide_linked", "held_out_sizes", "linked_groups", "pair_key"]
 
 Item = TypeVar("Item")
 
@@ -91,3 +91,29 @@ def linked_groups(pairs: Iterable[Item], ends: Callable[[Item], tuple[str, str]]
     for pair in pairs:
         groups.setdefault(root(ends(pair)[0]), []).append(pair)
     return list(groups.values())
+
+
+def divide_linked(ends: Sequence[tuple[str, str]], validation: int, test: int, seed: int) -> dict[str, list[int]]:
+    """Divide rows at random so that no split shares a text with another one.
+
+    Args:
+        ends: The two texts of each row; of a row with one text, that twice.
+        validation: Most rows to validate on.
+        test: Most rows to test on.
+        seed: Another seed gives another division; the order of the rows has no say.
+
+    Returns:
+        The numbers of the rows of `train`, `validation` and `test`, ascending. Rows linked so widely, by common texts,
+        that a sample could not hold them are in `train`.
+    """
+    folded = [tuple(" ".join(text.casefold().split()) for text in pair) for pair in ends]
+    groups = linked_groups(range(len(folded)), folded.__getitem__)
+    most = max(validation, test)
+    dealt = deal(
+        (group for group in groups if len(group) <= most),
+        {"test": test, "validation": validation, "train": None},
+        key=lambda place: (*folded[place], place),
+        seed=seed,
+    )
+    dealt["train"] += [place for group in groups if len(group) > most for place in group]
+    return {split: sorted(dealt[split]) for split in ("train", "validation", "test")}

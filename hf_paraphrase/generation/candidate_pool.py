@@ -127,8 +127,8 @@ class CandidatePool:
     def _write(self, items: list[tuple[str, tuple[str, str] | None]], batch_size: int) -> list[list[Candidate]]:
         """Candidates of texts, each by one pair, or none."""
         pairs = None if self.retriever is None else [pair for _, pair in items]
-        inputs = [self.prefix + text for text, _ in items]
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        inputs = [text for text, _ in items]
+        options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
             [Candidate(self._finish(text, output.text), pair) for output in group]

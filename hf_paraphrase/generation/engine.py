@@ -24,7 +24,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.encoded_inputs import encode_inputs
+from ..models.encoded_inputs import encode_inputs, read_prefix
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
@@ -181,6 +181,7 @@ def generate_outputs(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     keep_unknown: bool = False,
+    prefix: str | None = None,
     description: str | None = "generating",
 ) -> list[list[GeneratedText]]:
     """All outputs that a request asks for, for each source in their order, none of them chosen yet.
@@ -196,6 +197,7 @@ def generate_outputs(
         batch_size: Sources at once.
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
+        prefix: What the model reads before every source; None for what its config says.
         description: Of the progress bar; None for none.
 
     Raises:
@@ -204,9 +206,10 @@ def generate_outputs(
     generate_kwargs = request.generate_kwargs(model, tokenizer)
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    read = _prefixed(model, sources, prefix)
     with inference(model):
-        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, description):
-            texts, their_pairs = _pick(rows, sources, pairs)
+        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description):
+            texts, their_pairs = _pick(rows, read, pairs)
             inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, _is_limited(tokenizer))
             words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
             sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
@@ -225,7 +228,7 @@ def generate_outputs(
             ]
             if request.restore_surface:
                 count = len(written) // len(rows)
-                written = [restore_surface(text, texts[place // count]) for place, text in enumerate(written)]
+                written = [restore_surface(text, sources[rows[place // count]]) for place, text in enumerate(written)]
             # An output without a token has no score.
             scores = [None] * len(written) if scores is None else [None if s != s else s for s in scores.tolist()]
             found = map(GeneratedText, written, scores)
@@ -279,7 +282,7 @@ def compute_perplexity(
     ]
     if not rows_with_text:
         raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
-    total, tokens = 0.0, 0
+    total, tokens, sources = 0.0, 0, _prefixed(model, sources)
     with inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
             inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
@@ -384,6 +387,12 @@ def _batches(
             batch = rows[start : start + batch_size]
             yield batch
             progress.update(len(batch))
+
+
+def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None = None) -> list[str]:
+    """The sources as the model was trained to read them."""
+    prefix = read_prefix(model.config) if prefix is None else prefix
+    return [prefix + source for source in sources]
 
 
 def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:

@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
-from ..models.generation_request import task_parameters
+from ..models.encoded_inputs import read_prefix
 from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
 from ..retrieval import ParaphraseRetriever
@@ -56,7 +56,7 @@ class Paraphraser:
     ):
         check_model(model)
         self.model, self.tokenizer = model, tokenizer
-        self.prefix = task_parameters(model)["prefix"] if prefix is None else prefix
+        self.prefix = read_prefix(model.config) if prefix is None else prefix
         self.retriever = (retriever or load_retriever(model)) if reads_pairs(model) else None
         self.ignores_case = ignores_case(tokenizer)
         self._judges: dict[tuple, Any] = {}

@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from .outside_words import OpenTokenizer, copies_words
 
-__all__ = ["encode_inputs", "has_words"]
+__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix"]
+
+TASK = "text2text-generation"
+
+
+def read_prefix(config: PreTrainedConfig, task: str = TASK) -> str:
+    """What a model was trained to find before every text, as configs say it: by task, or for all."""
+    parameters = (getattr(config, "task_specific_params", None) or {}).get(task, {})
+    return parameters.get("prefix") or getattr(config, "prefix", None) or ""
+
+
+def keep_prefix(config: PreTrainedConfig, prefix: str) -> None:
+    """Write into a config what `read_prefix` is to find there."""
+    if read_prefix(config) == prefix:
+        return
+    of_tasks = dict(getattr(config, "task_specific_params", None) or {})
+    config.task_specific_params = of_tasks | {TASK: {**of_tasks.get(TASK, {}), "prefix": prefix}}
+    if getattr(config, "prefix", None):
+        config.prefix = None
 
 
 def encode_inputs(

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .candidate_selection import select_by_jaccard
 from .decodings import asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
+from .encoded_inputs import read_prefix
 from .unknown_words import check_replaceable
 
 __all__ = ["GenerationRequest", "task_parameters"]
@@ -172,4 +173,4 @@ def task_parameters(model: PreTrainedModel, task: str = "text2text-generation") 
     transformers 5 reads these fields no more, but the configs of older checkpoints have them.
     """
     parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
-    return {**parameters, "prefix": parameters.get("prefix") or getattr(model.config, "prefix", None) or ""}
+    return {**parameters, "prefix": read_prefix(model.config, task)}

@@ -10,15 +10,18 @@ from .encoders import (
     SentenceTransformerEncoder,
     load_encoder,
 )
+from .mining import MinedPair, mine_paraphrases
 from .retriever import ParaphraseRetriever, RetrievedPair
 
 __all__ = [
     "DEFAULT_ENCODER",
     "AutoModelEncoder",
     "CallableEncoder",
+    "MinedPair",
     "ParaphraseRetriever",
     "RetrievedPair",
     "SentenceEncoder",
     "SentenceTransformerEncoder",
     "load_encoder",
+    "mine_paraphrases",
 ]

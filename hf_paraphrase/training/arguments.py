@@ -27,10 +27,12 @@ class TrainingConfig:
         "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `match`, `autoencode` or `language_model`.",
         "paraphrase",
     )
-    dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`.")
+    dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them.")
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
-    data_dir: str | None = _option("Folder with the corpus's published files.", None)
+    data_dir: str | None = _option(
+        "Folder with the corpus's published files; null downloads them, where their address is open.", None
+    )
     pretrained: str | None = _option("Checkpoint whose weights and tokenizer to start from; null to start anew.", None)
     ignore_mismatched_sizes: bool = _option(
         "Weights of `pretrained` that do not fit this model's sizes start anew.", False
@@ -162,9 +164,16 @@ class ParaphraseConfig(TrainingConfig):
         "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs.", None
     )
     cross_entropy_weight: float = _option("For `rbm`: the part of the loss that stays cross-entropy, below 1.", 0.0)
+    source_prefix: str = _option(
+        'What stands before every source, such as "paraphrase: " for T5; the checkpoint keeps it, and whatever writes '
+        "with the model puts it there.",
+        "",
+    )
 
     def __post_init__(self):
         super().__post_init__()
+        if self.source_prefix and self.task != "paraphrase":
+            raise InputError(f"`source_prefix` is for `task: paraphrase`, not `{self.task}`")
         if self.objective == "cross_entropy":
             for name in ("reward", "cross_entropy_weight"):
                 if getattr(self, name):

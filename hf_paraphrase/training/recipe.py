@@ -97,7 +97,11 @@ class Recipe:
     def _make_pretrained_config(self, name: str, tokenizer: PreTrainedTokenizerBase) -> PreTrainedConfig:
         """The checkpoint's configuration under the recipe's; with its own tokenizer it keeps its vocabulary's size."""
         own = {field: value for field, value in self.model_config.items() if field != "vocab_size"}
-        fields = _read_pretrained_config(name, own["model_type"]) | own
+        found = _read_pretrained_config(name)
+        if found["model_type"] != own["model_type"]:
+            wrong = f"its `model_type` is {found['model_type']}, not {own['model_type']}"
+            raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
+        fields = found | own
         if self.training.tokenizer is None:
             return AutoConfig.for_model(**fields)
         return _for_vocabulary(fields, len(tokenizer))
@@ -124,7 +128,8 @@ def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
         name_or_path: A folder with `config.json`, `generation_config.json` and `training.yaml`, or the name of a
             recipe that comes with the package. Where `training.yaml` has a line `extends: NAME`, which names a recipe
             beside it or one of the package, the folder holds what differs from that recipe: of each file the fields
-            that do, and no file of which none does. A `config.json` of another `model_type` stands for itself.
+            that do, and no file of which none does. A `config.json` of another `model_type` stands for itself. A
+            recipe with `pretrained` needs no file but `training.yaml`: what it leaves open the checkpoint decides.
 
     Raises:
         FileNotFoundError: If the folder or a file is missing; the message lists what there is.
@@ -181,9 +186,12 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
         parent = _find_parent(training.pop("extends"), folder, children)
         model, generation, extended = _read_files(parent, (*children, folder))
     else:
-        _check_there(model_file)
-        _check_there(generation_file)
         model, generation, extended = {}, {}, {}
+        if training.get("pretrained") is None:
+            _check_there(model_file)
+            _check_there(generation_file)
+        elif not model_file.is_file():
+            model = {"model_type": _read_pretrained_config(training["pretrained"])["model_type"]}
     if model_file.is_file():
         own = _read_json(model_file)
         same = own.get("model_type", model.get("model_type")) == model.get("model_type")
@@ -268,16 +276,12 @@ def _for_vocabulary(fields: dict[str, Any], vocab_size: int) -> PreTrainedConfig
     return config
 
 
-def _read_pretrained_config(name: str, model_type: str) -> dict[str, Any]:
+def _read_pretrained_config(name: str) -> dict[str, Any]:
     try:
         values, _ = PreTrainedConfig.get_config_dict(name)
     except OSError as error:
         raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
-    found = values.get("model_type")
-    if found != model_type:
-        wrong = f"its `model_type` is {found}, not {model_type}"
-        raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
-    return values
+    return {"model_type": None, **values}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Keep the rows that a test makes out of the user's cache."""
+    """Keep what a test downloads and the rows that it makes out of the user's cache."""
     folder = tmp_path / "cache of datasets"
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", folder)
+    monkeypatch.setattr(datasets.config, "DOWNLOADED_DATASETS_PATH", folder / "downloads")
     return folder

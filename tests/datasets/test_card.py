@@ -34,6 +34,13 @@ def test_card_follows_the_docstring(monkeypatch):
     assert "| `validation_size` | `400` |" in text
 
 
+def test_the_card_says_what_happens_without_a_folder():
+    assert "Without `data_dir` it is downloaded from <http://images.cocodataset.org/ann" in dataset_card("mscoco").text
+    assert "the Hub: `load_dataset('stanfordnlp/snli', " in dataset_card("snli").text
+    assert "It cannot be downloaded: Yahoo! Webscope gives" in dataset_card("yahoo_answers").text
+    assert "downloaded" not in dataset_card("pairs").text + dataset_card("synthetic_questions").text
+
+
 def test_a_user_s_own_files_have_no_known_language_and_the_repository_s_name():
     assert dataset_card("quora").data.language == "en"
     card = dataset_card("pairs", "fragen")

@@ -82,6 +82,8 @@ class Task(ABC):
             InputError: If a split or column is missing, or a split is empty.
         """
         training = self.training
+        if dataset is None and training.dataset_kwargs.get("streaming"):
+            raise InputError("`dataset_kwargs`: a training goes over its rows many times; leave `streaming` out")
         if dataset is None:
             dataset = load_dataset(
                 training.dataset,

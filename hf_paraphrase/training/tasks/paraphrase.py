@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, islice
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +13,10 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...models.encoded_inputs import keep_prefix
 from ...models.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..rewards import load_reward
@@ -47,9 +48,16 @@ class ParaphraseTask(Seq2SeqTask):
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
 
+    def prepare_model(self, model: PreTrainedModel) -> None:
+        keep_prefix(model.config, self.training.source_prefix)
+
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        lengths = (self.training.max_source_length, self.training.max_target_length)
-        splits = {split: encode_pairs(pairs, tokenizer, *lengths) for split, pairs in rows.items()}
+        training = self.training
+        lengths = (training.max_source_length, training.max_target_length)
+        splits = {
+            split: encode_pairs(pairs, tokenizer, *lengths, source_prefix=training.source_prefix)
+            for split, pairs in rows.items()
+        }
         return TaskData(DatasetDict(splits), tokenizer)
 
     def loss_sums(
@@ -60,8 +68,13 @@ class ParaphraseTask(Seq2SeqTask):
         return super().loss_sums(model, batch, data)
 
     def _policy_gradient(self, data: TaskData) -> SelfCritical:
-        training = self.training
-        return SelfCritical(self.reward, data.tokenizer, training.max_target_length, training.cross_entropy_weight)
+        training, tokenizer = self.training, data.tokenizer
+        prefix = tokenizer.decode(tokenizer(training.source_prefix)["input_ids"], skip_special_tokens=True).strip()
+
+        def reward(sources: Sequence[str], targets: Sequence[str], outputs: Sequence[str]) -> list[float]:
+            return self.reward([source.removeprefix(prefix).strip() for source in sources], targets, outputs)
+
+        return SelfCritical(reward, tokenizer, training.max_target_length, training.cross_entropy_weight)
 
     def validate(
         self,
@@ -93,6 +106,7 @@ def encode_pairs(
     max_source_length: int,
     max_target_length: int,
     nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
+    source_prefix: str = "",
 ) -> Dataset:
     """Tokenise pairs once, for all epochs; pairs with an empty side are dropped, with a warning that counts them.
 
@@ -103,6 +117,7 @@ def encode_pairs(
         max_target_length: The same for targets.
         nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
             tokens.
+        source_prefix: Put before every source.
 
     Returns:
         Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists.
@@ -119,6 +134,7 @@ def encode_pairs(
             "tokenizer": copy.deepcopy(tokenizer),
             "limits": (max_source_length, max_target_length),
             "nested": dict(nested),
+            "source_prefix": source_prefix,
         },
         desc="Tokenising",
     )
@@ -135,16 +151,21 @@ def _encode(
     tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
     limits: tuple[int, int],
     nested: dict[str, tuple[str, int]],
+    source_prefix: str,
 ) -> dict[str, Any]:
-    sources, targets = (
-        tokenizer(columns[name], truncation=True, max_length=limit)["input_ids"]
-        for name, limit in zip(("source", "target"), limits, strict=True)
-    )
+    texts = [source_prefix + source for source in columns["source"]]
+    sources = tokenizer(texts, truncation=True, max_length=limits[0])["input_ids"]
+    # Some tokenizers, such as Marian's, read targets by another vocabulary than sources.
+    side = "texts" if isinstance(tokenizer, OpenTokenizer) else "text_target"
+    targets = tokenizer(**{side: columns["target"]}, truncation=True, max_length=limits[1])["input_ids"]
     encoded = {"input_ids": sources, "labels": targets}
     for name, (column, limit) in nested.items():
         texts = [text for row in columns[column] for text in row]
         ids = iter(tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else [])
         encoded[name] = [list(islice(ids, len(row))) for row in columns[column]]
     specials = tokenizer.num_special_tokens_to_add()
-    full = [min(len(source), len(target)) > specials for source, target in zip(sources, targets, strict=True)]
+    full = [
+        bool(text.strip()) and min(len(source), len(target)) > specials
+        for text, source, target in zip(columns["source"], sources, targets, strict=True)
+    ]
     return {name: list(compress(rows, full)) for name, rows in encoded.items()}

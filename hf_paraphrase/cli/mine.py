@@ -1,0 +1,90 @@
+"""The command `hf-paraphrase mine`. What is heavy is imported inside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+LAYOUT = "expected is a text a line, in UTF-8, plain or gzipped"
+
+
+@app.command()
+def mine(
+    file: Annotated[Path, typer.Argument(help="A file with a text a line, plain or gzipped.")],
+    output: Annotated[Path, typer.Option(help="Folder for train.jsonl, validation.jsonl and test.jsonl.")],
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="What says how alike two texts are: a folder or Hub repository of sentence-transformers, or of any "
+            "model that embeds, or jaccard, which compares their words."
+        ),
+    ] = "sentence-transformers/all-MiniLM-L6-v2",
+    min_score: Annotated[float, typer.Option(min=-1, max=1, help="Less like pairs are left out.")] = 0.8,
+    max_score: Annotated[float, typer.Option(max=1, help="More like ones are too, such as near copies.")] = 1.0,
+    top_k: Annotated[int, typer.Option(min=1, help="The most alike texts to look at for each.")] = 10,
+    max_pairs: Annotated[int, typer.Option(min=1, help="The best so many pairs.")] = 500_000,
+    validation_size: Annotated[int, typer.Option(min=0, help="Most pairs to validate on.")] = 1000,
+    test_size: Annotated[int, typer.Option(min=0, help="Most pairs to test on.")] = 1000,
+    max_held_out: Annotated[float, typer.Option(min=0, max=1, help="The share that both have at most.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Decides which pairs are in which split.")] = 42,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts that the encoder reads at once.")] = 64,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+) -> None:
+    """Mine paraphrase pairs from the lines of a file, and divide them for training, as the corpus `pairs` has them.
+
+    \b
+    hf-paraphrase mine questions.txt --output mined --min-score 0.85
+    hf-paraphrase mine questions.txt --output mined --encoder jaccard --min-score 0.5 --max-score 0.9
+    hf-paraphrase train --recipe t5-small-quora --dataset pairs --data-files train=mined/train.jsonl \\
+        --data-files validation=mined/validation.jsonl --output-dir runs/mined
+
+    Each row has `source`, `target`, `score` and the `lines` that they come from. No text of one split stands in
+    another. A high score does not prove that two texts mean the same: look at some before training on them.
+    """
+    from ..datasets.reader import CorpusReader
+    from ..datasets.sampling import divide_linked, held_out_sizes
+    from ..files import write_text
+    from ..retrieval.mining import mine_paraphrases
+
+    paths = {split: output / f"{split}.jsonl" for split in ("train", "validation", "test")}
+    there = [str(path) for path in paths.values() if path.exists()]
+    if there and not overwrite:
+        raise FileExistsError(f"--output: {', '.join(there)} would be replaced; --overwrite does so")
+    with CorpusReader(0.0, LAYOUT) as reader:
+        lines = [(number, " ".join(line.split())) for number, line in reader.lines(file) if line.strip()]
+    texts = [text for _, text in lines]
+    mined = mine_paraphrases(
+        texts,
+        encoder,
+        min_score=min_score,
+        max_score=max_score,
+        top_k=top_k,
+        max_pairs=max_pairs,
+        batch_size=batch_size,
+    )
+    if not mined:
+        raise InputError(f"{file}: no two of its {len(texts):,} texts are from {min_score} to {max_score} alike")
+    pairs = [(texts[pair.first], texts[pair.second]) for pair in mined]
+    sizes = held_out_sizes(len(pairs), validation_size, test_size, max_held_out)
+    output.mkdir(parents=True, exist_ok=True)
+    for split, places in divide_linked(pairs, *sizes, seed).items():
+        rows = (
+            {
+                "source": pairs[place][0],
+                "target": pairs[place][1],
+                "score": round(mined[place].score, 4),
+                "lines": [lines[mined[place].first][0], lines[mined[place].second][0]],
+            }
+            for place in places
+        )
+        write_text(paths[split], "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        typer.echo(f"{paths[split]}: {len(places):,} pairs")
