@@ -88,14 +88,14 @@ if [ -f "$run/evaluation/results-test.json" ]; then
 else
     show hf-paraphrase evaluate "$run" ${evaluation_options[@]+"${evaluation_options[@]}"} --num-beams 5 --output-dir "$run/evaluation"
 fi
-show hf-paraphrase paraphrase "$run" --num-return-sequences 3 "${sentences[@]}"
+show hf-paraphrase paraphrase "$run" -n 3 "${sentences[@]}"
+echo "Before each: its score, made of adequacy, fluency and novelty, which follow."
 
 cat <<EOF
 The same in Python:
 
-    import hf_paraphrase
-    from transformers import pipeline
+    from hf_paraphrase import Paraphraser
 
-    paraphraser = pipeline("text2text-generation", model="$run")
-    paraphraser("${sentences[0]}", num_return_sequences=3)
+    paraphraser = Paraphraser.from_pretrained("$run")
+    paraphraser("${sentences[0]}", n=3)
 EOF

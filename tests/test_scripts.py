@@ -140,7 +140,7 @@ def test_quickstart_says_what_the_built_in_grammar_knows(quickstart) -> None:
     assert "only the questions of a small built-in grammar" in done.stdout and "--corpus mscoco" in done.stdout
     assert " ".join(train) == "train --recipe residual-lstm-synthetic --output-dir runs/quickstart --overwrite"
     assert " ".join(evaluate) == "evaluate runs/quickstart --num-beams 5 --output-dir runs/quickstart/evaluation"
-    assert paraphrase[:4] == ["paraphrase", "runs/quickstart", "--num-return-sequences", "3"]
+    assert paraphrase[:4] == ["paraphrase", "runs/quickstart", "-n", "3"]
     assert paraphrase[4] == "How can I learn Spanish quickly?"
 
 

@@ -68,8 +68,8 @@ class Release:
     copy: HubCopy | None = None
 
 
-# Sizes and checksums: those that the datasets library recorded for these files when it still had its own builders, and
-# torchvision's for MSCOCO. Without one, the length that the server announces is what a download is held to.
+# Sizes and checksums: those that the datasets library recorded for these files when it still had its own builders; for
+# MSCOCO the one on which many public projects agree. Without one, the length that the server announces is what counts.
 RELEASES: dict[str, Release] = {
     "books": Release("none stated; for research", on_request="nobody gives it out any more; somebody has to lend it"),
     "gutenberg": Release(
