@@ -7,8 +7,12 @@ from .runner import find_commands
 CORPUS_OPTIONS = ["dataset_name", "data_dir", "data_files", "dataset_kwargs"]
 # Of the commands that read a corpus these alone name it by an argument, as they are about nothing else.
 NAMED = {"datasets preview"}
+# A table of a paper says which corpus it is about; where its files lie, it cannot.
+FIXED = {"reproduce"}
 READERS = {
-    name: command for name, command in find_commands().items() if "data_dir" in {p.name for p in command.params}
+    name: command
+    for name, command in find_commands().items()
+    if "data_dir" in {p.name for p in command.params} and name not in FIXED
 }
 
 
