@@ -221,14 +221,14 @@ def _paraphrase_scored(
 
     groups = paraphraser(remembered(), n, return_rejected=return_rejected, **options)
     columns = COLUMNS | ({"reason": "string"} if return_rejected else {})
-    rows = (_make_rows(row, read.popleft(), group, columns) for row, group in enumerate(groups, start=1))
+    numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
     if output is not None:
         with open_table(output, columns) as write:
-            for part in rows:
-                write(part)
+            for text in numbered:
+                write(_make_rows(*text, columns))
     else:
-        for part in rows:
-            _print_rows(part, as_json)
+        for text in numbered:
+            _print_rows(text[1], _make_rows(*text, columns), as_json)
 
 
 def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -240,12 +240,14 @@ def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mappi
     return rows
 
 
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _print_rows(source: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
-    elif rows:
-        typer.echo(rows[0]["source"])
+    elif source.strip():
+        typer.echo(source)
+        if not rows:
+            typer.echo("no candidate passed; --return-rejected shows why")
         for row in rows:
             scores = " ".join("  -  " if row[name] is None else f"{row[name]:.3f}" for name in list(COLUMNS)[4:])
             typer.echo(f"{scores}  {row['text']}" + (f"  ({row['reason']})" if row.get("reason") else ""))

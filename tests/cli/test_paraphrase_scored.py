@@ -95,6 +95,11 @@ def test_for_people(checkpoint: Path, expected: list[tuple], capsys: pytest.Capt
     assert "is below 0.95)" in capsys.readouterr().out
 
 
+def test_a_text_without_a_paraphrase_is_told(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run("paraphrase", checkpoint, "the cat sat", *OPTIONS, "--min-adequacy", 1) == 0
+    assert capsys.readouterr().out == "the cat sat\nno candidate passed; --return-rejected shows why\n\n"
+
+
 def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(Paraphraser, "__call__", lambda self, texts, n, **options: asked.append((n, options)) or [])
