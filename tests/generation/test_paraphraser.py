@@ -119,7 +119,9 @@ def test_samples_are_of_the_model_s_distribution() -> None:
     paraphraser = make_paraphraser("bart")
     model, tokenizer, count = paraphraser.model, paraphraser.tokenizer, 4000
     options = {"decoding": "sample", "num_candidates": count, "num_neighbors": None, "seed": 0, "top_k": 0}
-    pool = CandidatePool(model, tokenizer, None, "", **options, temperature=3.0, max_new_tokens=1)
+    pool = CandidatePool(
+        model, tokenizer, None, "", **options, temperature=3.0, max_new_tokens=1, replace_unknown=False
+    )
     (written,) = pool.write(["the cat sat"], 1)
     with torch.no_grad():
         logits = model(**tokenizer("the cat sat", return_tensors="pt"), decoder_input_ids=torch.tensor([[2]])).logits
@@ -224,14 +226,16 @@ def test_what_a_generator_gives_is_checked_as_it_comes() -> None:
 
 
 def test_names_and_numbers_are_kept_unless_told_otherwise() -> None:
-    """Words that the model does not know, so that it can only lose them."""
+    """Words that the model does not know, so that it loses them, unless it takes them from the source."""
     paraphraser, text = make_paraphraser("bart"), "how do i learn faster in Oslo ?"
-    assert paraphraser(text) == []
-    rejected = paraphraser(text, return_rejected=True)
+    assert paraphraser(text, replace_unknown=False) == []
+    assert all("Oslo" in one.text for one in paraphraser(text))
+    rejected = paraphraser(text, return_rejected=True, replace_unknown=False)
     assert rejected and {one.reason for one in rejected} == {"loses 'Oslo' (names)"}
     assert {one.score for one in rejected} == {None}
-    assert len(paraphraser(text, keep=())) == 3
-    assert [one.reason for one in paraphraser("3 cats", keep="numbers", return_rejected=True)][0].startswith("loses")
+    assert len(paraphraser(text, keep=(), replace_unknown=False)) == 3
+    lost = paraphraser("3 cats", keep="numbers", return_rejected=True, replace_unknown=False)
+    assert [one.reason for one in lost][0].startswith("loses")
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
