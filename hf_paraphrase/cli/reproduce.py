@@ -29,7 +29,7 @@ def reproduce(
         float | None, typer.Option(min=0, help="Core-minutes of each training, in place of those of the settings.")
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="Of the trainings, for instance 1,2,3.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, among which the cores are shared out.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, a core each.")] = 1,
     cards: Annotated[bool, typer.Option("--cards", help="Write the table into model_cards/ too.")] = False,
 ) -> None:
     """Train what a table of a paper compares, evaluate it, and say whether the paper's claims hold.

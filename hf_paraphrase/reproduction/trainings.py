@@ -69,16 +69,14 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
         runs: The runs.
         minutes: Processor minutes of each; None for the steps of the recipes.
         data_dir: Folder with the corpus's published files.
-        jobs: How many run at a time; the cores of the machine are shared out among them.
+        jobs: How many run at a time, a core each.
 
     Raises:
         InputError: A training failed; the message has the end of what it said, and where the rest is.
     """
     missing = [run for run in runs if run.summary is None]
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
-        waiting = [
-            pool.submit(_train, run, minutes, data_dir, max(1, (os.cpu_count() or 1) // jobs)) for run in missing
-        ]
+        waiting = [pool.submit(_train, run, minutes, data_dir) for run in missing]
         try:
             for done in as_completed(waiting):
                 done.result()
@@ -88,27 +86,27 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
             raise
 
 
-def _train(run: Run, minutes: float | None, data_dir: Path | None, threads: int) -> None:
+def _train(run: Run, minutes: float | None, data_dir: Path | None) -> None:
     if not _has_begun(run.folder):
         recipe = run.recipe
         if minutes is not None:
-            recipe = recipe.override({"max_steps": _steps_within(run, minutes, data_dir, threads)})
+            recipe = recipe.override({"max_steps": _steps_within(run, minutes, data_dir)})
         recipe.save(run.folder.with_name(f"{run.folder.name}-recipe"))
-    _call_train(run.folder.with_name(f"{run.folder.name}-recipe"), run.folder, data_dir, threads)
+    _call_train(run.folder.with_name(f"{run.folder.name}-recipe"), run.folder, data_dir)
 
 
 def _has_begun(folder: Path) -> bool:
     return any(folder.glob("checkpoints/last-*"))
 
 
-def _steps_within(run: Run, minutes: float, data_dir: Path | None, threads: int) -> int:
+def _steps_within(run: Run, minutes: float, data_dir: Path | None) -> int:
     """How many steps, with the validations between them, take so many processor minutes."""
     folder = run.folder.with_name(f"{run.folder.name}-probe")
     summary_file = folder / SUMMARY_FILE
     if not summary_file.is_file():
         probe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
         probe.save(folder.with_name(f"{folder.name}-recipe"))
-        _call_train(folder.with_name(f"{folder.name}-recipe"), folder, data_dir, threads)
+        _call_train(folder.with_name(f"{folder.name}-recipe"), folder, data_dir)
     summary = json.loads(summary_file.read_text(encoding="utf-8"))
     step = summary["train_cpu_seconds"] / summary["steps"]
     validation = summary["cpu_seconds"] - summary["train_cpu_seconds"]
@@ -117,7 +115,7 @@ def _steps_within(run: Run, minutes: float, data_dir: Path | None, threads: int)
     return max(1, int(60 * minutes / (step + validation / interval)))
 
 
-def _call_train(recipe: Path, folder: Path, data_dir: Path | None, threads: int) -> None:
+def _call_train(recipe: Path, folder: Path, data_dir: Path | None) -> None:
     """Run `hf-paraphrase train` in a process of its own, which a signal to this one reaches too."""
     command = [sys.executable, "-m", "hf_paraphrase", "train", "--recipe", str(recipe), "--output-dir", str(folder)]
     command += ["--data-dir", str(data_dir)] if data_dir else []
@@ -125,7 +123,8 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, threads: int)
     log = folder.with_name(f"{folder.name}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        # A second thread that waits for its turn beside another process spends processor time on waiting.
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if code:
         said = log.read_text(encoding="utf-8").splitlines()

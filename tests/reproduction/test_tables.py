@@ -91,7 +91,7 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     """A step of half a second and 4 seconds of validation every 500 steps: 1,181 steps in ten minutes."""
     trained = {}
 
-    def train(recipe, folder, data_dir, threads):
+    def train(recipe, folder, data_dir):
         steps = int(
             next(line for line in (recipe / "training.yaml").read_text().split("\n") if "max_steps" in line)[11:]
         )
