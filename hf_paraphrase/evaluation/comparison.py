@@ -21,7 +21,7 @@ from ..training.environment import describe_environment
 from ..training.fields import parse_scalar
 from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers
-from .scoring import Scoring, score_without_interval
+from .scoring import IGNORING_CASE, Scoring, score_without_interval
 
 __all__ = ["METRICS", "System", "compare_paraphrasers", "evaluate_once", "parse_system"]
 
@@ -103,7 +103,7 @@ def compare_paraphrasers(
         raise InputError(f"systems need names of their own: {', '.join(names)}")
     if against not in names:
         raise InputError(f"no system is called {against}; there are: {', '.join(names)}")
-    metric_options = {"bleu": {"lowercase": True}, "pinc": {"lowercase": True}, **(metric_options or {})}
+    metric_options = IGNORING_CASE | dict(metric_options or {})
     found = describe_data(data, split, len(dataset))
     scoring = Scoring(metrics, metric_options, n_samples, n_trials, seed)
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}

@@ -40,7 +40,7 @@ from .results import (
     describe_retrieval,
     format_scores,
 )
-from .scoring import Scoring, load_given, score_without_interval
+from .scoring import IGNORING_CASE, Scoring, load_given, score_without_interval
 
 __all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 
@@ -135,7 +135,7 @@ def evaluate_paraphraser(
     """
     rows = _Rows.read(dataset, group_by)
     found = describe_data(data, split, len(rows.sources))
-    options = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True}) | dict(metric_options or {})
+    options = IGNORING_CASE | dict(metric_options or {})
     scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")

@@ -16,7 +16,10 @@ from ..metrics.significance import approximate_randomisation, bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
 from .results import Score
 
-__all__ = ["Scoring", "load_given", "score_without_interval"]
+__all__ = ["IGNORING_CASE", "Scoring", "load_given", "score_without_interval"]
+
+# Options of those metrics that heed case, for outputs of models that may write in lower case alone.
+IGNORING_CASE = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True})
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..evaluation.language_models import evaluate_language_model, read_language_
 from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
-from ..evaluation.scoring import Scoring
+from ..evaluation.scoring import IGNORING_CASE, Scoring
 from ..generation.engine import load_paraphraser
 from ..metrics.score_files import read_scored_texts
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
@@ -129,11 +129,11 @@ def reproduce(
         n_trials: Shuffles for the p-values.
 
     Raises:
-        InputError: There are no such settings, a training failed, or a folder has runs of another kind.
+        InputError: There are no such settings, a training failed, or a folder has one of another recipe or budget.
     """
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
-    train_all(runs, minutes or chosen.minutes, data_dir, jobs)
+    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs)
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
@@ -207,8 +207,7 @@ def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, options: 
 
 
 def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
-    ignored = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True})
-    return Scoring(table.metrics, ignored).collect(read_scored_texts([file]))
+    return Scoring(table.metrics, IGNORING_CASE).collect(read_scored_texts([file]))
 
 
 def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:

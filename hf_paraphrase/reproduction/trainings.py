@@ -43,10 +43,24 @@ class Run:
     folder: Path
 
     @property
+    def recipe_folder(self) -> Path:
+        """Has the recipe with the steps that fit into the budget."""
+        return self.folder.with_name(f"{self.folder.name}-recipe")
+
+    @property
+    def probe_folder(self) -> Path:
+        """Has the run of a few steps that showed what one costs."""
+        return self.folder.with_name(f"{self.folder.name}-probe")
+
+    @property
     def summary(self) -> dict[str, Any] | None:
         """What the training says of itself; None before it has ended."""
-        file = self.folder / SUMMARY_FILE
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+        return _read_summary(self.folder)
+
+    @property
+    def probe_summary(self) -> dict[str, Any] | None:
+        """The same of the probe."""
+        return _read_summary(self.probe_folder)
 
 
 def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> list[Run]:
@@ -72,8 +86,11 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
         jobs: How many run at a time, a core each.
 
     Raises:
-        InputError: A training failed; the message has the end of what it said, and where the rest is.
+        InputError: A training failed; the message has the end of what it said, and where the rest is. Or a folder has
+            a run of another recipe or budget.
     """
+    for run in runs:
+        _check_begun(run, minutes)
     missing = [run for run in runs if run.summary is None]
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
         waiting = [pool.submit(_train, run, minutes, data_dir) for run in missing]
@@ -86,32 +103,48 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
             raise
 
 
+def _check_begun(run: Run, minutes: float | None) -> None:
+    """Refuse to take a run of another recipe or budget for this one, before hours are spent on those beside it."""
+    if not (run.summary or _has_begun(run.folder)):
+        return
+    begun, probe = load_recipe(run.recipe_folder), run.probe_summary
+    steps = begun.training.max_steps
+    wanted = run.recipe.training.max_steps if minutes is None else probe and _steps_within(run, probe, minutes)
+    recipes = [(one.model_config, one.training) for one in (begun, run.recipe.override({"max_steps": steps}))]
+    if recipes[0] != recipes[1] or wanted not in (None, steps):
+        raise InputError(
+            f"{run.folder} has a run of another recipe or budget; remove it, or name another output folder"
+        )
+
+
 def _train(run: Run, minutes: float | None, data_dir: Path | None) -> None:
     if not _has_begun(run.folder):
         recipe = run.recipe
         if minutes is not None:
-            recipe = recipe.override({"max_steps": _steps_within(run, minutes, data_dir)})
-        recipe.save(run.folder.with_name(f"{run.folder.name}-recipe"))
-    _call_train(run.folder.with_name(f"{run.folder.name}-recipe"), run.folder, data_dir)
+            probe = run.probe_summary or _probe(run, data_dir)
+            recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
+        recipe.save(run.recipe_folder)
+    _call_train(run.recipe_folder, run.folder, data_dir)
 
 
 def _has_begun(folder: Path) -> bool:
     return any(folder.glob("checkpoints/last-*"))
 
 
-def _steps_within(run: Run, minutes: float, data_dir: Path | None) -> int:
+def _probe(run: Run, data_dir: Path | None) -> dict[str, Any]:
+    """Train for a few steps, to see what one costs."""
+    recipe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
+    recipe_folder = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
+    recipe.save(recipe_folder)
+    _call_train(recipe_folder, run.probe_folder, data_dir)
+    return run.probe_summary
+
+
+def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
     """How many steps, with the validations between them, take so many processor minutes."""
-    folder = run.folder.with_name(f"{run.folder.name}-probe")
-    summary_file = folder / SUMMARY_FILE
-    if not summary_file.is_file():
-        probe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
-        probe.save(folder.with_name(f"{folder.name}-recipe"))
-        _call_train(folder.with_name(f"{folder.name}-recipe"), folder, data_dir)
-    summary = json.loads(summary_file.read_text(encoding="utf-8"))
-    step = summary["train_cpu_seconds"] / summary["steps"]
-    validation = summary["cpu_seconds"] - summary["train_cpu_seconds"]
-    training = run.recipe.training
-    interval = training.eval_steps or math.inf
+    step = probe["train_cpu_seconds"] / probe["steps"]
+    validation = probe["cpu_seconds"] - probe["train_cpu_seconds"]
+    interval = run.recipe.training.eval_steps or math.inf
     return max(1, int(60 * minutes / (step + validation / interval)))
 
 
@@ -129,6 +162,11 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None) -> None:
     if code:
         said = log.read_text(encoding="utf-8").splitlines()
         raise InputError(f"the training of {folder} ended with {code}: {said[-1] if said else 'no word'}; see {log}")
+
+
+def _read_summary(folder: Path) -> dict[str, Any] | None:
+    file = folder / SUMMARY_FILE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 def _slug(name: str) -> str:

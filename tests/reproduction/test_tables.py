@@ -106,6 +106,14 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     train_all(runs, 10, None, 1)
     assert trained == {"seed-7-probe": trainings.PROBED_STEPS, "seed-7": 1181}
     assert runs[0].summary["steps"] == 1181
+    train_all(runs, 10, None, 1)
+    with pytest.raises(InputError, match="seed-7 has a run of another recipe or budget"):
+        train_all(runs, 20, None, 1)
+    systems = {
+        name: Trained(one.recipe, {**one.fields, "learning_rate": 0.5}) for name, one in settings.systems.items()
+    }
+    with pytest.raises(InputError, match="seed-7 has a run of another recipe or budget"):
+        train_all(list_runs(Settings(systems), tmp_path, [7]), 10, None, 1)
 
 
 def test_a_failed_training_says_where_to_look(tmp_path: Path) -> None:
