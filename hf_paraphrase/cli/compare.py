@@ -134,6 +134,61 @@ def compare(
     typer.echo(table, nl=False)
 
 
+@app.command(cls=ArgumentsCommand)
+def compare_choices(
+    ctx: typer.Context,
+    models: Annotated[list[str], typer.Argument(metavar="NAME=PATH...", help="Models.")],
+    dataset: DatasetOption,
+    encoder: Annotated[str, typer.Option(help="The judge of adequacy: a model of sentence-transformers.")],
+    output_dir: Annotated[Path, typer.Option(help="Where the paraphrases and the table go.")],
+    dataset_name: DatasetName = None,
+    data_dir: DataDir = None,
+    data_files: DataFiles = None,
+    dataset_kwargs: DatasetKwargs = None,
+    split: EvaluatedSplit = "test",
+    max_samples: MaxSamples = None,
+    sample_seed: SampleSeed = None,
+    override: Annotated[
+        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="An argument of Paraphraser; repeatable.")
+    ] = None,
+    num_beams: Annotated[int, typer.Option(min=1, help="Width of the search for the first beam.")] = 5,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 32,
+    n_samples: NumSamples = 1000,
+) -> None:
+    """Show what choosing among candidates is worth: first beam, Paraphraser and Parrot's rules in one table.
+
+    \b
+    hf-paraphrase compare-choices words=runs/residual-lstm-quora-small pieces=runs/residual-lstm-quora-bpe \\
+        --dataset quora --dataset-name clean --data-dir data/quora --encoder sentence-transformers/all-MiniLM-L6-v2 \\
+        --set min_novelty=0.2 --output-dir runs/choices
+
+    Scores are of the rows for which every way has a paraphrase: BLEU, iBLEU, PINC, the encoder's cosine, and the
+    shares of the text's names, numbers and unknown words that are kept. `choices.md`, `choices.json` and, with every
+    paraphrase, `choices.jsonl` hold what came out.
+    """
+    from ..evaluation.choices import compare_choices, format_choices
+    from ..files import write_text
+
+    compared = parse_pairs("NAME=PATH", models)
+    corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
+    results = compare_choices(
+        compared,
+        take_rows(corpus.load(split), max_samples, sample_seed),
+        output_dir,
+        encoder=encoder,
+        num_beams=num_beams,
+        batch_size=batch_size,
+        n_samples=n_samples,
+        split=split,
+        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
+        options=parse_pairs("--set", override or []),
+    )
+    table = format_choices(results, shlex.join(["hf-paraphrase", "compare-choices", *ctx.obj]))
+    results.save(output_dir / "choices.json")
+    write_text(output_dir / "choices.md", table)
+    typer.echo(table, nl=False)
+
+
 @app.command()
 def compare_language_models(
     recipes: Annotated[list[str], typer.Argument(help="Of `hf-paraphrase recipes`, or folders like theirs.")],

@@ -98,7 +98,7 @@ def paraphrase(
         str | None,
         typer.Option(
             help="How outputs are found: beam, diverse_beam or dips; with -n also sample or noise.  [default: beam; "
-            "with -n diverse_beam, or noise where the model embeds sentences]"
+            "with -n 1 too; with more diverse_beam; noise where the model embeds sentences]"
         ),
     ] = None,
     num_beam_groups: NumBeamGroups = None,
@@ -185,7 +185,7 @@ def _name_search(decoding: str | None, n: int | None) -> str:
         return decoding or "beam"
     if decoding not in (None, *SCORED_DECODINGS):
         raise InputError(f"--decoding must be one of {', '.join(SCORED_DECODINGS)}, not {decoding}")
-    return "beam" if decoding in ("sample", "noise") else decoding or "diverse_beam"
+    return "beam" if decoding in ("sample", "noise") else decoding or ("beam" if n == 1 else "diverse_beam")
 
 
 def _paraphrase_scored(

@@ -17,7 +17,7 @@ from ..retrieval import ParaphraseRetriever
 from .engine import generate_outputs, inference
 from .seeded_sampling import sample_seeded, seed_of
 
-__all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "ignores_case"]
+__all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "default_decoding", "ignores_case"]
 
 DECODINGS_OF_POOL = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
@@ -47,8 +47,7 @@ class CandidatePool:
         tokenizer: Its tokenizer.
         retriever: Finds the pairs of a model that edits by them; None for any other.
         prefix: What the model reads before every text.
-        decoding: "beam", "diverse_beam", "dips", "sample", or "noise" for a model that embeds sentences; None for
-            "noise" with such a model and "diverse_beam" with any other.
+        decoding: "beam", "diverse_beam", "dips", "sample", or "noise" for a model that embeds sentences.
         num_candidates: Candidates of each text, by all its pairs together.
         num_neighbors: Pairs for each text; None for 5.
         seed: Of "sample" and "noise".
@@ -68,7 +67,7 @@ class CandidatePool:
         retriever: ParaphraseRetriever | None,
         prefix: str,
         *,
-        decoding: str | None,
+        decoding: str,
         num_candidates: int,
         num_neighbors: int | None,
         seed: int,
@@ -76,7 +75,7 @@ class CandidatePool:
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
-        self.decoding = decoding or ("noise" if embeds_sentences(model) else "diverse_beam")
+        self.decoding = decoding
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
@@ -146,6 +145,21 @@ class CandidatePool:
         """Make of what a model wrote for a text what people read."""
         output = " ".join(output.split())
         return restore_surface(output, source) if self.restore_surface else output
+
+
+def default_decoding(model: PreTrainedModel, n: int) -> str:
+    """How candidates are found unless somebody says it.
+
+    The best of a beam is better than the best of a diverse one; the three best of a diverse one are less alike.
+    `hf-paraphrase compare-choices` measures it.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        n: How many paraphrases of each text are wanted.
+    """
+    if embeds_sentences(model):
+        return "noise"
+    return "beam" if n == 1 else "diverse_beam"
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -17,7 +17,7 @@ from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
 from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
-from .candidate_pool import CandidatePool, ignores_case
+from .candidate_pool import CandidatePool, default_decoding, ignores_case
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
@@ -128,7 +128,7 @@ class Paraphraser:
             weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
             decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
                 `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
-                default there; "diverse_beam" elsewhere.
+                default there. Elsewhere it is "beam" for one paraphrase, and for several "diverse_beam".
             num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
             num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
                 candidates; None for 5.
@@ -171,7 +171,7 @@ class Paraphraser:
             self.tokenizer,
             self.retriever,
             self.prefix,
-            decoding=decoding,
+            decoding=decoding or default_decoding(self.model, n),
             num_candidates=num_candidates,
             num_neighbors=num_neighbors,
             seed=seed,

@@ -67,3 +67,18 @@ def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert run("compare-language-models", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
     assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err
+
+
+def test_choices_are_compared_by_one_command(tmp_path, capsys):
+    out, model = tmp_path / "out", save(tiny_bart(), tmp_path / "bart")
+    encoder = save(tiny_bart(), tmp_path / "judge")
+    options = ["--dataset", "synthetic_questions", "--max-samples", "3", "--n-samples", "20", "--encoder", encoder]
+    options += ["--set", "max_new_tokens=5", "--set", "min_novelty=0.1", "--output-dir", str(out)]
+    assert run("compare-choices", f"tiny={model}", *options) == 0
+    table = (out / "choices.md").read_text()
+    assert capsys.readouterr().out == table and "| tiny: Paraphraser |" in table
+    assert "--set max_new_tokens=5 --set min_novelty=0.1" in table and f"judge ({encoder})" in table
+    results = Results.load(out / "choices.json")
+    assert results.kind == "choices" and results.data.rows == 3 == len(
+        (out / "choices.jsonl").read_text().splitlines()
+    )

@@ -1,0 +1,283 @@
+"""What `Paraphraser` makes of a model, beside the model's first beam: the same rows, one judge of meaning for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..files import write_lines
+from ..generation.candidate_pool import ignores_case
+from ..generation.engine import generate_several, load_paraphraser
+from ..generation.keep import find_change, find_kept, find_words
+from ..generation.paraphraser import Paraphraser
+from ..generation.selection import score_by_embedding
+from ..metrics.extras import require
+from ..metrics.inputs import check_texts
+from ..metrics.score_files import ScoredTexts
+from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.unknown_words import can_replace_unknown
+from ..retrieval.encoders import SentenceEncoder, load_encoder
+from ..training.environment import describe_environment
+from .comparison_table import SIGNIFICANT, correct_p_values, format_score
+from .paraphrases import COPIED
+from .results import Entry, Results, describe_data, describe_model
+from .scoring import IGNORING_CASE, Scoring
+
+__all__ = ["compare_choices", "format_choices"]
+
+METRICS = ("bleu", "ibleu", "pinc")
+COLUMNS = {
+    "bleu_4": "BLEU-4",
+    "ibleu": "iBLEU",
+    "pinc": "PINC",
+    "adequacy": "adequacy",
+    "names_kept": "names kept",
+    "numbers_kept": "numbers kept",
+    "unknown_kept": "unknown words kept",
+}
+# Parrot leaves out candidates of little adequacy and ranks the others by their distance to the text. Its 0.9 is the
+# probability of a classifier; of cosines so many would leave out most that it keeps.
+PARROT_ADEQUACY = 0.8
+CANDIDATES = 10
+
+Write = Callable[[list[str]], list[str | None]]
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A model, and what it is called."""
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def ignores_case(self) -> bool:
+        return ignores_case(self.tokenizer)
+
+    def find_unknown(self, text: str) -> list[str]:
+        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers."""
+        (encoding,) = self.tokenizer([text]).encodings
+        tokens = zip(encoding.ids, encoding.offsets, strict=True)
+        words = [text[slice(*place)] for token, place in tokens if token == self.tokenizer.unk_token_id]
+        return [word.casefold() for word in words if word.isalpha()]
+
+
+def compare_choices(
+    models: Mapping[str, str],
+    dataset: Dataset,
+    output_dir: Path,
+    *,
+    encoder: Any,
+    num_beams: int = 5,
+    batch_size: int = 32,
+    n_samples: int = 1000,
+    n_trials: int = 10_000,
+    seed: int = 12345,
+    split: str = "test",
+    data: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Results:
+    """Score the one paraphrase that each way of choosing gives of every text.
+
+    The ways, of each model: its first beam; the same with its unknown words replaced, where it can do so; what
+    `Paraphraser` returns; and, by the rules of Parrot, that candidate of the same pool which is furthest from the text
+    in edits among those that `encoder` gives a cosine of 0.8 (Parrot's own judges are other models). The texts
+    themselves are a row too. Scores are of those rows for which all of them have an answer.
+
+    Args:
+        models: Checkpoints by the names that they have in the table.
+        dataset: Rows of `source` and `references`, or of `source` and one `target`.
+        output_dir: Where `choices.jsonl` goes, with what each way wrote of every text.
+        encoder: The judge of `adequacy`, the mean cosine of the sentence vectors of text and paraphrase (times 100): a
+            model of sentence-transformers, as `load_encoder` takes it, which is none of those that choose.
+        num_beams: Width of the search for the first beam.
+        batch_size: Texts at a time.
+        n_samples: Resampled corpora for the 95% intervals.
+        n_trials: Shuffles for the p-values.
+        seed: Of both.
+        split: Name of the split.
+        data: Where the rows come from, by the fields of `Data`.
+        options: Arguments of `Paraphraser`, such as `min_adequacy`.
+
+    Returns:
+        An entry for each way. `names_kept`, `numbers_kept` and `unknown_kept` are shares of those in the texts
+        (unknown: to the vocabulary of one of the models), in any case where a model knows none. Its `counts` say how
+        many rows have an answer, `answered`, and how many of these change no name and no number, `intact`. Scores are
+        tested against the first beam of the first model.
+
+    Raises:
+        InputError: Rows that cannot be scored, a model that cannot be loaded, or no row that all answer.
+    """
+    require("nltk", "nltk", "the distance of Parrot's rules")
+    named = "references" if "references" in dataset.column_names else "target"
+    sources, references = check_texts(dataset["source"], dataset[named])
+    judge = load_encoder(encoder)
+    loaded = [_Model(name, *load_paraphraser(path, None)) for name, path in models.items()]
+    unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
+    environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials, "batch_size": batch_size}
+    environment["encoder"] = getattr(judge, "name", None) or "a function"
+    environment |= describe_environment(loaded[0].model.device)
+
+    answers: dict[str, list[str | None]] = {COPIED: list(sources)}
+    owners = {COPIED: loaded[0]}
+    for model in loaded:
+        for way, write in _ways(model, judge, num_beams, batch_size, options or {}):
+            answers[f"{model.name}: {way}"], owners[f"{model.name}: {way}"] = write(sources), model
+    _write_answers(output_dir / "choices.jsonl", sources, references, answers)
+
+    rows = [row for row in range(len(sources)) if all(texts[row] for texts in answers.values())]
+    if not rows:
+        raise InputError("there is no row of which every way has a paraphrase; ask for less, or give more rows")
+    scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
+    scored = _Rows(*([column[row] for row in rows] for column in (sources, references, unknown)))
+    statistics = {
+        name: scored.collect([texts[row] for row in rows], owners[name].ignores_case, judge, scoring)
+        for name, texts in answers.items()
+    }
+    against = list(answers)[1]
+    entries = [
+        Entry(COPIED, "baseline", scoring.measure(statistics[COPIED], statistics[against])),
+        *(
+            replace(
+                describe_model(model.model, scoring.measure(statistics[name], statistics[against])),
+                system=name,
+                counts=_count(sources, answers[name], model.ignores_case),
+            )
+            for name, model in list(owners.items())[1:]
+        ),
+    ]
+    found = replace(describe_data(data, split, len(sources)), counts={"scored": len(rows)})
+    return Results("choices", found, tuple(entries), environment, against)
+
+
+def format_choices(results: Results, command: str) -> str:
+    """The table as Markdown: a line for each way, and how all of it came about.
+
+    Args:
+        results: What `compare_choices` returned.
+        command: The one that made it.
+    """
+    data, scored = results.data, results.data.counts["scored"]
+    corrected = correct_p_values(results)
+    heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    for entry in results.entries:
+        scores = [format_score(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
+        lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
+    name = " ".join(part for part in (data.path, data.name) if part)
+    limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
+    environment = results.environment
+    return "\n".join(
+        [
+            *("| " + " | ".join(cells) + " |" for cells in lines),
+            "",
+            f"{name or 'data'}, split {data.split}, {data.rows:,} rows{limit}; scores are of the {scored:,} that "
+            f"every way answers. ± is half of the 95% interval (bootstrap, {environment['n_samples']} samples), * a "
+            f"difference from {results.against} with p < {SIGNIFICANT} after Holm's correction for all tests of the "
+            "table. Adequacy: 100 times the mean cosine of the sentence vectors of text and paraphrase, by a judge "
+            f"({environment['encoder']}) that takes no part in choosing but for Parrot's rules. Unknown words: those "
+            "of the texts that the vocabulary of one of the models lacks; a share of nothing is -.",
+            "",
+            f"Measured on {environment['device']}, commit {(environment['commit'] or 'unknown')[:10]}, "
+            f"{environment['date'][:10]}:",
+            "",
+            f"    {command}",
+            "",
+        ]
+    )
+
+
+def _format_shares(entry: Entry, rows: int) -> tuple[str, str]:
+    if entry.role == "baseline":
+        return "-", "-"
+    answered, intact = entry.counts["answered"], entry.counts["intact"]
+    return f"{answered / rows:.1%}", f"{intact / answered:.1%}"
+
+
+def _ways(
+    model: _Model, judge: SentenceEncoder, num_beams: int, batch_size: int, options: Mapping[str, Any]
+) -> Iterator[tuple[str, Write]]:
+    """The ways of coming by a paraphrase with a model, each a function of the texts."""
+    from nltk import edit_distance
+
+    paraphraser = Paraphraser(model.model, model.tokenizer)
+
+    def search(texts: list[str], **how: Any) -> list[str]:
+        shared = {"batch_size": batch_size, "num_beams": num_beams, "restore_surface": model.ignores_case}
+        return [group[0] for group in generate_several(model.model, model.tokenizer, texts, 1, **shared, **how)]
+
+    def choose(texts: list[str]) -> list[str | None]:
+        found = paraphraser(texts, 1, batch_size=batch_size, **options)
+        return [group[0].text if group else None for group in found]
+
+    def choose_as_parrot(texts: list[str]) -> list[str | None]:
+        rules = {"adequacy": "embedding", "encoder": judge, "min_adequacy": PARROT_ADEQUACY, "keep": ()}
+        pool = {name: options[name] for name in options.keys() & {"decoding", "num_neighbors", "seed"}}
+        found = paraphraser(texts, CANDIDATES, batch_size=batch_size, **rules, **pool)
+        return [
+            max((one.text for one in group), key=partial(edit_distance, text), default=None)
+            for text, group in zip(texts, found, strict=True)
+        ]
+
+    yield "first beam", search
+    if can_replace_unknown(model.model, model.tokenizer):
+        yield "first beam, unknown words replaced", partial(search, replace_unknown=True)
+    yield "Paraphraser", choose
+    yield "Parrot's rules", choose_as_parrot
+
+
+class _Rows(NamedTuple):
+    """What paraphrases are scored against."""
+
+    sources: list[str]
+    references: list[list[str]]
+    unknown: list[list[str]]
+
+    def collect(
+        self, answers: list[str], ignore_case: bool, judge: SentenceEncoder, scoring: Scoring
+    ) -> dict[str, SufficientStatistics]:
+        """The statistics of all columns."""
+        found = scoring.collect(ScoredTexts([answers], self.references, self.sources))
+        cosines = score_by_embedding(self.sources, [[text] for text in answers], judge)
+        adequacy = [max(0.0, cosine) for (cosine,) in cosines]
+        found["adequacy"] = SufficientStatistics.from_sentence_scores("adequacy", adequacy, "cosine", scale=100)
+        wanted = {
+            "names_kept": ([find_kept(text, "names") for text in self.sources], ignore_case),
+            "numbers_kept": ([find_kept(text, "numbers") for text in self.sources], ignore_case),
+            "unknown_kept": (self.unknown, True),
+        }
+        for name, (groups, folded) in wanted.items():
+            if any(groups):
+                kept = [_count_kept(*pair, folded) for pair in zip(groups, answers, strict=True)]
+                found[name] = SufficientStatistics.from_ratio(name, kept, list(map(len, groups)), "share", scale=100)
+        return {name: found[name] for name in COLUMNS if name in found}
+
+
+def _count_kept(wanted: Sequence[str], text: str, ignore_case: bool) -> int:
+    """How many words stand in a text, as words."""
+    fold = str.casefold if ignore_case else str
+    there = {*map(fold, find_words(text)), *find_kept(text, "numbers")}
+    return sum(fold(word) in there for word in wanted)
+
+
+def _count(sources: list[str], answers: list[str | None], ignore_case: bool) -> dict[str, int]:
+    given = [pair for pair in zip(sources, answers, strict=True) if pair[1]]
+    intact = sum(find_change(*pair, ("names", "numbers"), ignore_case=ignore_case) is None for pair in given)
+    return {"answered": len(given), "intact": intact}
+
+
+def _write_answers(
+    path: Path, sources: list[str], references: list[list[str]], answers: Mapping[str, list[str | None]]
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = ("source", "references", *answers)
+    lines = zip(sources, references, *answers.values(), strict=True)
+    write_lines(path, (dict(zip(names, values, strict=True)) for values in lines))
