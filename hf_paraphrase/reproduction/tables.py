@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from ..evaluation.results import Entry, Results, Score
 from ..evaluation.scoring import IGNORING_CASE, Scoring
 from ..generation.engine import load_paraphraser
 from ..metrics.score_files import read_scored_texts
+from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
@@ -207,7 +209,12 @@ def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, options: 
 
 
 def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
-    return Scoring(table.metrics, IGNORING_CASE).collect(read_scored_texts([file]))
+    """Of the outputs, and how alike those of a row are, where it has several."""
+    found = Scoring(table.metrics, IGNORING_CASE).collect(read_scored_texts([file]))
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    if "predictions" in rows[0]:
+        found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
+    return found
 
 
 def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:

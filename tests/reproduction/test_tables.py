@@ -9,12 +9,13 @@ import pytest
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.results import Score
 from hf_paraphrase.evaluation.scoring import Scoring
+from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
-from hf_paraphrase.reproduction.tables import MeasuredRow, Verdict, _judge, reproduce
+from hf_paraphrase.reproduction.tables import MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
 
@@ -121,6 +122,23 @@ def test_a_failed_training_says_where_to_look(tmp_path: Path) -> None:
     runs = list_runs(Settings(systems), tmp_path, [1])
     with pytest.raises(InputError, match=r"ended with 2: error: .*; see .*seed-1\.log"):
         train_all(runs, None, tmp_path / "nowhere", 1)
+
+
+def test_outputs_of_a_row_are_told_apart_where_it_has_several(tmp_path: Path) -> None:
+    outputs = [["a b c d", "a b x d", "a b c d"], ["e f g h", "e f", "g h e"]]
+    rows = [
+        {"source": "a b", "references": ["a c"], "prediction": texts[0], "predictions": texts} for texts in outputs
+    ]
+    file = tmp_path / "several.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = _read_paraphrases(make_table(), None, file)
+    expected = self_bleu(outputs, lowercase=True)
+    for name in ("self_bleu_2", "self_bleu_4"):
+        assert found[name].score == pytest.approx(expected[name]) and not found[name].higher_is_better
+        assert found[name].rows.shape[0] == 2
+    del rows[0]["predictions"]
+    file.write_text(json.dumps(rows[0]) + "\n")
+    assert _read_paraphrases(make_table(), None, file).keys() == {"bleu_2", "bleu_4", "pinc"}
 
 
 def test_unknown_settings() -> None:
