@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -223,9 +223,17 @@ def _paraphrase_scored(
     columns = COLUMNS | ({"reason": "string"} if return_rejected else {})
     numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
     if output is not None:
+        counts = Counter()
         with open_table(output, columns) as write:
-            for text in numbered:
-                write(_make_rows(*text, columns))
+            for number, source, group in numbered:
+                write(_make_rows(number, source, group, columns))
+                chosen = sum(one.reason is None for one in group)
+                counts.update(texts=1, paraphrases=chosen, unanswered=not chosen)
+        typer.echo(
+            f"{output}: {counts['paraphrases']:,} paraphrases of {counts['texts']:,} texts, "
+            f"{counts['unanswered']:,} of which have none",
+            err=True,
+        )
     else:
         for text in numbered:
             _print_rows(text[1], _make_rows(*text, columns), as_json)

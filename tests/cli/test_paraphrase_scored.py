@@ -61,7 +61,9 @@ def read_rows(path: Path) -> list[dict]:
     ("read", "written"),
     [(".txt", ".jsonl"), (".csv", ".parquet"), (".parquet", ".csv"), (".jsonl", ".tsv"), (".tsv", ".jsonl")],
 )
-def test_from_file_to_file(read: str, written: str, checkpoint: Path, expected: list[tuple], tmp_path: Path) -> None:
+def test_from_file_to_file(
+    read: str, written: str, checkpoint: Path, expected: list[tuple], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     write_texts(tmp_path / f"in{read}")
     output = tmp_path / f"out{written}"
     assert run("paraphrase", checkpoint, *OPTIONS, "--input", tmp_path / f"in{read}", "--output", output) == 0
@@ -71,6 +73,16 @@ def test_from_file_to_file(read: str, written: str, checkpoint: Path, expected: 
     assert found == [row[:4] for row in expected] and {row[0] for row in found} == {1, 3, 4, 5}
     assert [row["score"] for row in rows] == pytest.approx([row[4] for row in expected], rel=1e-3)
     assert {file.name for file in tmp_path.iterdir()} == {f"in{read}", f"out{written}"}
+    told = f"{output}: {len(rows)} paraphrases of {len(TEXTS)} texts, {len(TEXTS) - 4} of which have none\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
+def test_a_file_without_texts_gives_a_table_without_rows(checkpoint: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "in.csv").write_text("text\n")
+    output = tmp_path / "out.csv"
+    assert run("paraphrase", checkpoint, "-n", "1", "--input", tmp_path / "in.csv", "--output", output) == 0
+    assert read_rows(output) == [] and output.read_text().startswith("row,source,rank")
+    assert "0 paraphrases of 0 texts" in capsys.readouterr().err
 
 
 def test_lines_of_standard_input_and_json(
