@@ -26,6 +26,7 @@ PARTS = {
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
+    "fset": ("fset", "benchmark_fset"),
     "language-model": ("language_model", "benchmark_language_model"),
     "import": ("recurrent", "benchmark_import"),
     "matching": ("matching", "benchmark_matching"),

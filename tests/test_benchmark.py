@@ -37,3 +37,14 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = retrieval.benchmark_retrieval("cpu", repeats=1)
     # So few vectors are all compared.
     assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]
+
+
+def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
+    fset = import_module("benchmarks.fset")
+    monkeypatch.setattr(fset, "ROWS", 2)
+    monkeypatch.setattr(fset, "WORDS", 3)
+    config, batch = fset.FsetConfig(), fset.fset_batch(fset.FsetConfig(), "cpu")
+    read = sum(batch[name].shape[1] for name in ("input_ids", *2 * ("retrieved_source_ids", "retrieved_target_ids")))
+    assert read == fset.READ * fset.WORDS == fset.make_marian(config).config.max_position_embeddings
+    ((*_, ratio),) = fset.benchmark_fset("cpu", repeats=1)
+    assert float(ratio) > 0

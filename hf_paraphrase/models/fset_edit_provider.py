@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from .configuration_fset import FsetConfig
+from .dropout import Dropout
 from .fset_transformer import FsetLayer, Memory, additive_mask, position_states, zero_padding
 
 __all__ = ["EditProvider", "Edits", "Tokens"]
@@ -51,7 +52,7 @@ class EditProvider(nn.Module):
         self.target_encoder = nn.ModuleList(FsetLayer(config, heads) for _ in layers)
         self.edit_encoder = nn.ModuleList(FsetLayer(config, heads, [(size, size)]) for _ in layers)
         self.micro_edit = nn.Linear(size, config.micro_edit_size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.aggregate = self.combine = None
         if config.use_edit_vector:
             self.aggregate = nn.Parameter(torch.empty(size))
@@ -64,12 +65,14 @@ class EditProvider(nn.Module):
         encoded = self._encode_targets(reverse)
         positions = encoded[rows:, :length]
         if self.combine is None:
-            source, memory = p, Tokens(encoded[:rows], reverse.mask[:rows])
-            return Edits(None, self._encode_edits(source, memory), positions)
-        edits = self._encode_edits(self._prepend_aggregate(both), Tokens(encoded, reverse.mask))
-        forward, backward = edits[:, 0].chunk(2)
-        vector = self.combine(torch.cat((forward, backward), dim=-1))
-        return Edits(vector, edits[:rows, 1 : length + 1], positions)
+            inputs = self._start_edits(p, Tokens(encoded[:rows], reverse.mask[:rows]))
+            return Edits(None, zero_padding(self._finish_edits(*inputs), p.mask), positions)
+        inputs = self._start_edits(self._prepend_aggregate(both), Tokens(encoded, reverse.mask))
+        there = self._finish_edits(*(part[:rows] for part in inputs))
+        # From q to p nothing is asked for but z, so that the last layer need not compute the rest.
+        back = self._finish_edits(*(part[rows:] for part in inputs), num_outputs=1)
+        vector = self.combine(torch.cat((there[:, 0], back[:, 0]), dim=-1))
+        return Edits(vector, zero_padding(there[:, 1 : length + 1], p.mask), positions)
 
     def _prepend_aggregate(self, source: Tokens) -> Tokens:
         first = self.aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
@@ -81,12 +84,24 @@ class EditProvider(nn.Module):
             states = layer(states, mask)
         return zero_padding(states, target.mask)
 
-    def _encode_edits(self, source: Tokens, target: Tokens) -> torch.Tensor:
+    def _start_edits(self, source: Tokens, target: Tokens) -> tuple[torch.Tensor, ...]:
+        """Run all layers of the Edit Encoder but the last, and return the inputs of that."""
         states, mask = self._start(source)
-        memory = Memory(target.states, target.states, additive_mask(target.mask, target.states.dtype))
-        for layer in self.edit_encoder:
-            states = layer(states, mask, [memory])
-        return zero_padding(torch.tanh(self.micro_edit(states)), source.mask)
+        memory = target.states, additive_mask(target.mask, target.states.dtype)
+        for layer in self.edit_encoder[:-1]:
+            states = layer(states, mask, [Memory(memory[0], *memory)])
+        return states, mask, *memory
+
+    def _finish_edits(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor,
+        target_states: torch.Tensor,
+        target_mask: torch.Tensor,
+        num_outputs: int | None = None,
+    ) -> torch.Tensor:
+        memory = Memory(target_states, target_states, target_mask)
+        return torch.tanh(self.micro_edit(self.edit_encoder[-1](states, mask, [memory], num_outputs=num_outputs)))
 
     def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))

@@ -12,6 +12,8 @@ from transformers import EncoderDecoderCache, PreTrainedConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from .dropout import Dropout
+
 __all__ = [
     "FsetLayer",
     "Memory",
@@ -145,7 +147,7 @@ class FsetLayer(GradientCheckpointingLayer):
             nn.Linear(size, config.intermediate_size), nn.ReLU(), nn.Linear(config.intermediate_size, size)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(2 + len(memory_sizes)))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self,
@@ -154,6 +156,7 @@ class FsetLayer(GradientCheckpointingLayer):
         memories: Sequence[Memory] = (),
         past_key_values: EncoderDecoderCache | None = None,
         output_attentions: bool | None = None,
+        num_outputs: int | None = None,
     ) -> torch.Tensor:
         """Run the layer.
 
@@ -164,10 +167,15 @@ class FsetLayer(GradientCheckpointingLayer):
             past_key_values: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
                 has an entry for each memory of each layer.
             output_attentions: Compute the weights, for `capture_outputs` to collect.
+            num_outputs: Positions to compute, from the first; None for all. All positions are attended to.
+
+        Returns:
+            `(batch, num_outputs, hidden_size)`.
         """
         keys, values = self.self_attention.project(states, states)
         if past_key_values is not None:
             keys, values = past_key_values.self_attention_cache.update(keys, values, self.index)
+        states = states[:, :num_outputs]
         outputs, _ = self.self_attention(states, keys, values, mask, output_attentions)
         states = self._add(0, states, outputs)
         for number, (attention, memory) in enumerate(zip(self.memory_attentions, memories, strict=True)):
@@ -178,7 +186,7 @@ class FsetLayer(GradientCheckpointingLayer):
         return self._add(-1, states, self.feed_forward(states))
 
     def _add(self, number: int, states: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
-        return self.norms[number](states + self.dropout(outputs))
+        return self.norms[number](self.dropout.add(states, outputs))
 
 
 def project_once(

@@ -18,6 +18,7 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from .configuration_fset import FsetConfig
+from .dropout import Dropout
 from .encoder_decoder import EncoderDecoder
 from .fset_edit_provider import EditProvider, Tokens
 from .fset_transformer import (
@@ -119,7 +120,7 @@ class FsetEncoder(FsetPreTrainedModel):
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(FsetLayer(config, config.num_heads) for _ in range(config.num_layers))
         self.edit_provider = EditProvider(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.post_init()
 
     # `hidden_states[-1]` is what the last layer returned; `last_hidden_state` is zero at padding.
@@ -187,7 +188,7 @@ class FsetDecoder(FsetPreTrainedModel):
         self.join = None
         if config.use_edit_vector:
             self.join = nn.Linear(size + config.edit_vector_size, size, bias=False)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.post_init()
 
     @capture_outputs

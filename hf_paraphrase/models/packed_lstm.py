@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
+from .dropout import Dropout
+
 __all__ = ["run_packed_lstm"]
 
 # Gradients of both functions from what these returned.
@@ -38,10 +40,10 @@ def run_packed_lstm(
     else:
         state = lstm.permute_hidden(state, inputs.sorted_indices)
     last = _last_words(sizes).to(x.device)
-    finals = []
+    dropout, finals = Dropout(lstm.dropout).train(lstm.training), []
     for layer, (weights, h, c) in enumerate(zip(lstm.all_weights, *state, strict=True)):
         if layer:
-            x = nn.functional.dropout(x, lstm.dropout, lstm.training)
+            x = dropout(x)
         weight_ih, weight_hh, bias_ih, bias_hh = weights
         from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
         x, cells = _Layer.apply(from_inputs, weight_hh, h, c, sizes.tolist(), cell_output == "tanh")

@@ -82,6 +82,16 @@ class TestFset(Seq2SeqMixin):
                 torch.testing.assert_close(outputs.edit_vector[row], vector, rtol=0, atol=1e-5)
         assert (outputs.edit_vector is not None) == model.config.use_edit_vector
 
+    def test_nothing_but_z_is_computed_from_q_to_p(self):
+        model, batch, widths = self.small_model(), self.batch(), []
+        last = model.model.encoder.edit_provider.edit_encoder[-1].feed_forward
+        last.register_forward_hook(lambda module, inputs, outputs: widths.append(outputs.shape[:2]))
+        model(**batch)
+        rows = len(batch["input_ids"])
+        # Both directions have the width of the longer side, and [AGR].
+        length = max(batch[f"retrieved_{side}_ids"].shape[1] for side in ("source", "target"))
+        assert widths == [(rows, length + 1), (rows, 1)]
+
     def test_edits_only_on_request(self):
         outputs = self.small_model()(**self.batch())
         assert outputs.edit_vector is None and outputs.micro_edit_vectors is None
