@@ -166,7 +166,10 @@ class BeamSearch:
         log_probs, places = log_probs.topk(self.kept)
         parents, words = places // words.shape[2], words.flatten(1).gather(1, places)
         stops = self._find_stops(parents, words)
-        pointers, steps = torch.stack((parents, words), dim=2), torch.full_like(places, self._steps_done()).unsqueeze(2)
+        pointers, steps = (
+            torch.stack((parents, words), dim=2),
+            torch.full_like(places, self._steps_done()).unsqueeze(2),
+        )
         running, self.scores, _ = self.model._get_running_beams_for_next_iteration(
             log_probs, pointers, steps, stops, self.num_beams
         )

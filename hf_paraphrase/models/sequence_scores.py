@@ -9,6 +9,8 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
+from .beam_search import beam_search
+
 __all__ = ["generate_with_scores"]
 
 
@@ -30,7 +32,9 @@ def generate_with_scores(
         generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
     )
     if output_scores:
-        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True}
+        # The scores of single steps, which nobody reads here, would leave the search to transformers.
+        needs_steps = generate_kwargs.get("custom_generate") is not beam_search
+        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = model.generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):
         return outputs, None
