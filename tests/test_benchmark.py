@@ -37,3 +37,17 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = retrieval.benchmark_retrieval("cpu", repeats=1)
     # So few vectors are all compared.
     assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]
+
+
+def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    beam = import_module("benchmarks.beam")
+    for name, value in {"VOCABULARIES": (50,), "ROWS": 2, "MAX_NEW_TOKENS": 4}.items():
+        monkeypatch.setattr(beam, name, value)
+    monkeypatch.setattr(beam, "SIZE", {"layers": 1, "width": 16, "heads": 2, "inner": 16})
+    rows = beam.benchmark_beam("cpu", repeats=1)
+    assert [name for name, *_ in rows] == [f"beam 5, {name}, 50 words" for name in beam.MODELS]
+    assert all(float(ratio) > 0 for *_, ratio in rows)
+    # Of two searches that differ there is nothing to measure.
+    monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)
+    with pytest.raises(ValueError, match="differ"):
+        beam.benchmark_beam("cpu", repeats=1)
