@@ -45,7 +45,7 @@ def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(beam, name, value)
     monkeypatch.setattr(beam, "SIZE", {"layers": 1, "width": 16, "heads": 2, "inner": 16})
     rows = beam.benchmark_beam("cpu", repeats=1)
-    assert [name for name, *_ in rows] == [f"beam 5, {name}, 50 words" for name in beam.MODELS]
+    assert [name for name, *_ in rows] == [f"beam 5, {name}, 50" for name in beam.MODELS]
     assert all(float(ratio) > 0 for *_, ratio in rows)
     # Of two searches that differ there is nothing to measure.
     monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)

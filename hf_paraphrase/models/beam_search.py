@@ -22,7 +22,7 @@ from transformers.generation.utils import GenerateBeamEncoderDecoderOutput, Gene
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
 
-__all__ = ["beam_search"]
+__all__ = ["BeamSearch", "beam_search", "is_covered"]
 
 # Finished texts leave the batch when so many parts of it are: each time, the caches are copied.
 LEAVING_PART = 8
@@ -67,30 +67,27 @@ def beam_search(
         What beam search returns: `(texts * num_return_sequences, length)`, or a dict of it that has
         `sequences_scores` whether `output_scores` asks for them or not, and no scores of single steps.
     """
-    if not is_covered(model, generation_config, model_kwargs):
+    if generation_config.num_beams == 1 or not is_covered(model, generation_config, model_kwargs):
         config, search = copy.copy(generation_config), model._sample
         if config.num_beams > 1:
             config.output_scores, search = config.return_dict_in_generate, model._beam_search
         return search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
     search = BeamSearch(model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs)
-    while search.step():
-        pass
-    found = search.hypotheses.read(search.prompt, generation_config)
+    found = search.run()
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
 def is_covered(model: PreTrainedModel, config: GenerationConfig, model_kwargs: dict[str, Any]) -> bool:
     """Tell whether `beam_search` searches itself.
 
-    It does where an encoder-decoder with the usual methods searches by beams, without sampling, from an empty cache
-    that grows, and nothing of single steps is to be returned.
+    It does for an encoder-decoder with the usual methods, without sampling, from an empty cache that grows, where
+    nothing of single steps is to be returned.
     """
     cache = model_kwargs.get("past_key_values")
     has_own = any(getattr(type(model), name) is not getattr(GenerationMixin, name) for name in METHODS)
     return (
         model.config.is_encoder_decoder
         and not has_own
-        and config.num_beams > 1
         and not config.do_sample
         and not config.low_memory
         and config.prefill_chunk_size is None
@@ -137,6 +134,7 @@ class BeamSearch:
         texts, device = len(input_ids) // self.num_beams, input_ids.device
         ends = config._eos_token_tensor
         self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
+        self.width = self.kept  # words of a beam, of which the next are chosen
         self.prompt, self.length = input_ids, input_ids.shape[1]
         looks_back = not all(type(criterion) in OF_LAST_TOKEN for criterion in criteria)
         self.may_leave = not (looks_back or self.rules.need_all_rows)
@@ -159,16 +157,20 @@ class BeamSearch:
         )
         self.hypotheses = Hypotheses(self.finished)
 
+    def run(self) -> GenerateBeamEncoderDecoderOutput:
+        """Search, and return what `generate()` does in a dict."""
+        while self.step():
+            pass
+        return self.hypotheses.read(self.prompt, self.config)
+
     def step(self) -> bool:
         """Write one token more, and tell whether there is more to write."""
         log_probs, words = self._score_words()
-        log_probs = (log_probs + self.scores.unsqueeze(2)).flatten(1)
-        log_probs, places = log_probs.topk(self.kept)
-        parents, words = places // words.shape[2], words.flatten(1).gather(1, places)
+        log_probs, parents, words = self.choose(log_probs + self.scores.unsqueeze(2), words)
         stops = self._find_stops(parents, words)
         pointers, steps = (
             torch.stack((parents, words), dim=2),
-            torch.full_like(places, self._steps_done()).unsqueeze(2),
+            torch.full_like(words, self._steps_done()).unsqueeze(2),
         )
         running, self.scores, _ = self.model._get_running_beams_for_next_iteration(
             log_probs, pointers, steps, stops, self.num_beams
@@ -186,6 +188,21 @@ class BeamSearch:
             return False
         self._move_on(parents, words)
         return True
+
+    def choose(
+        self, log_probs: torch.FloatTensor, words: torch.LongTensor
+    ) -> tuple[torch.FloatTensor, torch.LongTensor, torch.LongTensor]:
+        """Choose the best continuations of each text.
+
+        Args:
+            log_probs: Of the beams with one word more, `(texts, num_beams, words)`.
+            words: These.
+
+        Returns:
+            The scores of the chosen, the beams that they continue and their words, each `(texts, kept)`, best first.
+        """
+        log_probs, places = log_probs.flatten(1).topk(self.kept)
+        return log_probs, places // words.shape[2], words.flatten(1).gather(1, places)
 
     def _steps_done(self) -> int:
         return self.length - self.prompt.shape[1]
@@ -211,7 +228,7 @@ class BeamSearch:
             self._reorder_cache(rows, within_texts=False)
             if self.rules.need_tokens:
                 logits = logits[rows]
-        found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.kept)
+        found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
         return tuple(part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
 
     def _tokens_so_far(self) -> torch.LongTensor:
@@ -274,9 +291,8 @@ class BeamSearch:
         going_on = self._find_going_on()
         if going_on is not None:
             self.hypotheses.keep(self.texts, self.finished)
-            parents, words, self.texts = parents[going_on], words[going_on], self.texts[going_on]
-            self.scores, self.improvable = self.scores[going_on], self.improvable[going_on]
-            self.finished = Finished(*(part[going_on] for part in self.finished))
+            parents, words = parents[going_on], words[going_on]
+            self.keep_texts(going_on)
         firsts = self.num_beams * (torch.arange(len(parents), device=parents.device) if going_on is None else going_on)
         rows = (firsts.unsqueeze(1) + parents).flatten()
         if going_on is not None:
@@ -287,6 +303,13 @@ class BeamSearch:
         words = words.reshape(-1, 1)
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
 
+    def keep_texts(self, going_on: torch.LongTensor) -> None:
+        """Go on with the texts at some places."""
+        self.texts, self.scores, self.improvable = (
+            part[going_on] for part in (self.texts, self.scores, self.improvable)
+        )
+        self.finished = Finished(*(part[going_on] for part in self.finished))
+
     def _find_going_on(self) -> torch.LongTensor | None:
         """The places of texts that may still improve; None while too few others have come together to leave.
 
@@ -295,11 +318,16 @@ class BeamSearch:
         if not self.may_leave:
             return None
         is_full = (self.finished.valid & (self.finished.scores > DEAD)).all(dim=1)
-        settled = is_full if self.config.early_stopping is True else is_full & ~self.improvable.squeeze(1)
+        is_settled = is_full if self.config.early_stopping is True else is_full & ~self.improvable.squeeze(1)
+        settled = self.find_leaving(is_settled)
         count = int(settled.sum())
         if not count or count * LEAVING_PART < len(settled):
             return None
         return (~settled).nonzero().squeeze(1)
+
+    def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
+        """Which texts may leave, `(texts,)`, of those for which all is settled."""
+        return is_settled
 
     def _reorder_cache(self, rows: torch.LongTensor, within_texts: bool) -> None:
         """Let the cache have these rows; what it knows of the source is the same for all beams of a text."""

@@ -9,7 +9,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
-from .beam_search import beam_search
+from .decodings import DECODINGS
 
 __all__ = ["generate_with_scores"]
 
@@ -32,8 +32,8 @@ def generate_with_scores(
         generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
     )
     if output_scores:
-        # The scores of single steps, which nobody reads here, would leave the search to transformers.
-        needs_steps = generate_kwargs.get("custom_generate") is not beam_search
+        # Our searches score what they return without the scores of every step, which nobody reads here.
+        needs_steps = generate_kwargs.get("custom_generate") not in DECODINGS.values()
         generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = model.generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):

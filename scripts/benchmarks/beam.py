@@ -81,7 +81,7 @@ def row(name: str, model: PreTrainedModel, vocab_size: int, device: str, repeats
     pairs = [(taken(ours, device), taken(theirs, device)) for _ in range(repeats)]
     ratio = statistics.median(their_time / our_time for our_time, their_time in pairs)
     ours, theirs = (ROWS / statistics.median(times) for times in zip(*pairs, strict=True))
-    return (f"beam 5, {name}, {vocab_size:,} words", "generate()", f"{ours:.1f}", f"{theirs:.1f}", f"{ratio:.2f}")
+    return (f"beam 5, {name}, {vocab_size:,}", "generate()", f"{ours:.1f}", f"{theirs:.1f}", f"{ratio:.2f}")
 
 
 def check_equal(model: PreTrainedModel, ids: torch.LongTensor, kwargs: dict[str, Any]) -> None:
