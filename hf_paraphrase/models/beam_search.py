@@ -19,6 +19,7 @@ from transformers import (
 )
 from transformers.generation.utils import GenerateBeamEncoderDecoderOutput, GenerateBeamOutput
 
+from .beam_cache import keep_by_time
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
 
@@ -226,6 +227,8 @@ class BeamSearch:
         if is_first:
             rows = torch.arange(len(logits), device=logits.device).repeat_interleave(beams)
             self._reorder_cache(rows, within_texts=False)
+            if not hasattr(self.model, "_reorder_cache"):
+                keep_by_time(self.kwargs.get("past_key_values"))
             if self.rules.need_tokens:
                 logits = logits[rows]
         found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)

@@ -11,8 +11,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedModel, StoppingCriteria, T5Config, T5ForConditionalGeneration
+from transformers import DynamicCache, PreTrainedModel, StoppingCriteria, T5Config, T5ForConditionalGeneration
+from transformers.cache_utils import DynamicLayer
 
+from hf_paraphrase.models.beam_cache import BeamLayer
 from hf_paraphrase.models.beam_search import beam_search
 from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
@@ -76,7 +78,7 @@ def compare(model: PreTrainedModel, inputs: dict[str, Any], **options: Any) -> N
     # `generate()` repeats the rows of encoder outputs in place.
     expected = model.generate(**deepcopy(inputs), **kwargs, output_scores=True)
     found = model.generate(**inputs, **kwargs, custom_generate=beam_search)
-    assert found.get("scores") is None, "transformers searched"
+    assert "past_key_values" not in found, "transformers searched, which returns the cache"
     # Where processors leave fewer sentences than are wanted, the others are any of the impossible ones.
     is_possible = expected.sequences_scores > DEAD
     assert torch.equal(found.sequences_scores > DEAD, is_possible)
@@ -199,8 +201,6 @@ def test_what_looks_at_the_place_of_a_row_keeps_all_rows(monkeypatch: pytest.Mon
 
 
 def test_the_source_s_part_of_a_cache_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from transformers import DynamicCache
-
     moved = []
     reorder = DynamicCache.reorder_cache
     monkeypatch.setattr(DynamicCache, "reorder_cache", lambda *args: moved.append(args[0]) or reorder(*args))
@@ -209,6 +209,26 @@ def test_the_source_s_part_of_a_cache_stays_where_it_is(monkeypatch: pytest.Monk
     # Both parts once, when one row a text becomes as many as beams; then those of the beams alone.
     assert len(moved) > 3
     assert len({id(part) for part in moved[2:]}) == 1 and moved[2] is moved[0]
+    assert all(type(layer) is BeamLayer for layer in moved[0].layers)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(steps=st.lists(st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(1, 3)), max_size=5))
+def test_a_layer_by_time_holds_what_a_usual_one_does(steps: list[tuple[list[int], int]]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    usual, count = DynamicLayer(), 3
+    usual.update(*torch.randn(2, count, 2, 4, 5, generator=generator))
+    by_time = BeamLayer(usual)
+    for rows, tokens in steps:
+        for _ in range(2):  # twice, before a token joins them
+            rows = torch.tensor(rows) % count
+            usual.reorder_cache(rows)
+            by_time.reorder_cache(rows)
+            count = len(rows)
+        states = torch.randn(2, count, 2, tokens, 5, generator=generator)
+        for found, expected in zip(by_time.update(*states), usual.update(*states), strict=True):
+            assert torch.equal(found, expected)
+        assert by_time.get_seq_length() == usual.get_seq_length()
 
 
 @pytest.mark.parametrize(
