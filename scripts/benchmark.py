@@ -24,6 +24,7 @@ from hf_paraphrase.training.allocator import keep_freed_memory
 PARTS = {
     "train": ("recurrent", "benchmark_train"),
     "generate": ("recurrent", "benchmark_generate"),
+    "beam": ("beam", "benchmark_beam"),
     "peer": ("recurrent", "benchmark_peer"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "fset": ("fset", "benchmark_fset"),
