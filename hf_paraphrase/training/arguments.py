@@ -68,6 +68,11 @@ class TrainingConfig:
         "tokens",
     )
     label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
+    sampled_softmax: int | None = _option(
+        "Words drawn for each batch that stand for the whole vocabulary in the training loss (Jean et al. 2015): pays "
+        "from 30,000 words on. Null scores all words, as validation always does.",
+        None,
+    )
     lr_scheduler_type: Literal[
         "step_halving",
         "constant",
@@ -100,6 +105,10 @@ class TrainingConfig:
             raise InputError("`train_batch_size` and `max_tokens_per_batch` are both null: nothing bounds a batch")
         if self.eval_strategy == "steps" and self.eval_steps is None:
             raise InputError("`eval_strategy: steps` needs `eval_steps`")
+        if self.sampled_softmax is not None and self.task in ("match", "language_model"):
+            raise InputError(f"`sampled_softmax` is for tasks that write words, not `task: {self.task}`")
+        if self.sampled_softmax is not None and self.label_smoothing_factor:
+            raise InputError("`label_smoothing_factor` needs the scores of all words: leave `sampled_softmax` out")
         if self.warmup_steps and self.lr_scheduler_type in ("step_halving", "constant"):
             raise InputError(f"`lr_scheduler_type: {self.lr_scheduler_type}` has no warm-up; set `warmup_steps` to 0")
 
@@ -116,6 +125,7 @@ class TrainingConfig:
             "early_stopping_patience",
             "save_steps",
             "logging_steps",
+            "sampled_softmax",
         )
         for name in at_least_one:
             value = getattr(self, name)

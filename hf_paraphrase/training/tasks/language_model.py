@@ -116,7 +116,8 @@ class LanguageModelTask(Seq2SeqTask):
         }
         return TaskData(DatasetDict(splits), tokenizer)
 
-    def prepare_model(self, model: PreTrainedModel) -> None:
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
+        super().prepare_model(model, data)
         if self.training.trained_parts is None:
             return
         model.requires_grad_(False)
