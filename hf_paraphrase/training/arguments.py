@@ -54,6 +54,9 @@ class TrainingConfig:
     max_train_time: float | None = _option("Minutes after which training ends early, in good order.", None)
     train_batch_size: int | None = _option("Most pairs in a batch, over all processes.", 64)
     max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
+    max_padding: float | None = _option(
+        "Largest share of a batch's tokens that is padding, such as 0.05: a batch ends before there is more.", None
+    )
     gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
 
     optim: Literal["sgd", "adagrad", "adamw"] = _option("Optimizer.", "adamw")
@@ -139,8 +142,9 @@ class TrainingConfig:
         for name in ("weight_decay", "warmup_steps", "halving_start_epoch", "seed"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"`{name}` must not be negative, as {getattr(self, name)} is")
-        for name in ("adam_beta1", "adam_beta2", "label_smoothing_factor"):
-            if not 0 <= getattr(self, name) < 1:
+        for name in ("adam_beta1", "adam_beta2", "label_smoothing_factor", "max_padding"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
                 raise InputError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
 
     @classmethod

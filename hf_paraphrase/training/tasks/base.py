@@ -186,6 +186,7 @@ class Task(ABC):
             *self.lengths(encoded),
             max_rows=training.train_batch_size,
             max_tokens=training.max_tokens_per_batch,
+            max_padding=training.max_padding,
             accumulation=training.gradient_accumulation_steps,
             seed=training.seed,
         )
