@@ -7,8 +7,11 @@ from torch.nn import functional
 
 from ..models.precision import at_least_single
 
-__all__ = ["SampledCrossEntropy", "flat_cross_entropy"]
+__all__ = ["FLAT_FROM", "SampledCrossEntropy", "flat_cross_entropy"]
 
+# Words from which the flat loss is the faster one too, on a CPU: with the 306 symbols of a language model of
+# characters it takes a third longer than all logits at once.
+FLAT_FROM = 2000
 # Positions whose logits exist at one time.
 CHUNK = 256
 

@@ -30,7 +30,7 @@ from ..data import token_counts, value_counts
 from ..objectives import cross_entropy_sums
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
-from ..vocabulary_losses import SampledCrossEntropy, flat_cross_entropy
+from ..vocabulary_losses import FLAT_FROM, SampledCrossEntropy, flat_cross_entropy
 
 __all__ = ["Seq2SeqTask", "Task", "TaskData", "load_tokenizer"]
 
@@ -253,13 +253,14 @@ class Seq2SeqTask(Task):
     label_column: ClassVar[str] = "labels"
 
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
-        """Let the package's models compute the loss without the logits of all labels, which smoothing needs.
+        """Let the package's models compute the loss of many words without their logits, which smoothing needs.
 
         Raises:
             InputError: `sampled_softmax` does not fit the model.
         """
         is_ours, samples = isinstance(model, LanguageModelHeadMixin), self.training.sampled_softmax
-        if is_ours and not self.training.label_smoothing_factor:
+        is_large = model.config.get_text_config(decoder=True).vocab_size >= FLAT_FROM
+        if is_ours and is_large and not self.training.label_smoothing_factor:
             model.flat_loss = flat_cross_entropy
         if samples is None:
             return
