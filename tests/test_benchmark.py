@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(retrieval.benchmark_neighbors("cpu", repeats=1)) == 2
     rows = retrieval.benchmark_retrieval("cpu", repeats=1)
     # So few vectors are all compared.
-    assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]
+    assert [row[4] for row in rows if "recall" in row[0]] == ["1.000", "1.000"]
 
 
 def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +63,33 @@ def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)
     with pytest.raises(ValueError, match="differ"):
         beam.benchmark_beam("cpu", repeats=1)
+
+
+def test_the_report_is_a_table_of_what_parts_claim(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    benchmark, timing = import_module("benchmark"), import_module("benchmarks.timing")
+    claim = timing.Row("ours", "theirs", "4", "2", "0.50", goal="≥ 2")
+    measured = {"benchmark_some": [("only measured", "theirs", "1", "1", "1.00"), claim], "benchmark_others": [claim]}
+    for name, rows in measured.items():
+        monkeypatch.setattr(timing, name, lambda device, repeats, rows=rows: iter(rows), raising=False)
+    parts = {name.removeprefix("benchmark_"): ("timing", name) for name in measured}
+    monkeypatch.setattr(benchmark, "PARTS", parts)
+    line = "| ours | theirs | 4 | 2 | 0.50 | ≥ 2 | `python scripts/benchmark.py {}` |"
+    for asked, found in ((["report"], list(parts)), (["report", "some"], ["some"])):
+        benchmark.main(asked, device="cpu", threads=1, repeats=1, quora_dir=None)
+        machine, _, header, rule, *rows = capsys.readouterr().out.splitlines()
+        assert "cores, torch" in machine and header.count("|") == rule.count("|") == line.count("|")
+        assert rows == [line.format(part) for part in found]
+    benchmark.main(["some"], device="cpu", threads=1, repeats=1, quora_dir=None)
+    assert "only measured" in capsys.readouterr().out
+
+
+def test_the_parts_of_large_vocabularies(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = import_module("benchmarks.vocabulary")
+    for name, value in {"DOCUMENTS": 2, "WORDS": 300, "UNITS": 8, "VOCABULARY": 20_000}.items():
+        monkeypatch.setattr(vocabulary, name, value)
+    monkeypatch.setattr(vocabulary, "fresh_cost_of", vocabulary.cost_of)
+    assert [row.goal for row in vocabulary.benchmark_memory("cpu", repeats=1)] == ["≥ 1", "≥ 5"]
+    monkeypatch.setattr(
+        vocabulary, "ResidualLstmConfig", partial(vocabulary.ResidualLstmConfig, vocab_size=3000, hidden_size=8)
+    )
+    assert [float(row.ratio) > 0 for row in vocabulary.benchmark_sampled("cpu", repeats=1)] == [True, True]

@@ -331,6 +331,11 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
     model_class, output_class = EditLstmModel, EditLstmSeq2SeqLMOutput
     forward = scored(EditLstmModel.forward)
 
+    @property
+    def has_plain_loss(self) -> bool:
+        """Not where words are copied."""
+        return not self.config.copy
+
     def score(self, outputs: EditLstmModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
         """Compute what the base class does and, with `copy`, `copy_weights`.
 

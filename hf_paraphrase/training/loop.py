@@ -98,7 +98,7 @@ def train(
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class)
     align_memory(model)
-    task.prepare_model(model)
+    task.prepare_model(model, data)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)

@@ -5,13 +5,22 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
 __all__ = ["Row", "in_turn", "seconds"]
 
-# What is measured, its yardstick, both figures, and their ratio.
-Row = tuple[str, str, str, str, str]
+
+class Row(NamedTuple):
+    """What is measured, its yardstick, both figures and their ratio; with a goal for that, it is a claim."""
+
+    name: str
+    against: str
+    ours: str
+    theirs: str
+    ratio: str
+    goal: str = ""
 
 
 def seconds(work: Callable[[], object], device: str) -> float:
