@@ -47,18 +47,18 @@ def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> Non
     config, batch = fset.FsetConfig(), fset.fset_batch(fset.FsetConfig(), "cpu")
     read = sum(batch[name].shape[1] for name in ("input_ids", *2 * ("retrieved_source_ids", "retrieved_target_ids")))
     assert read == fset.READ * fset.WORDS == fset.make_marian(config).config.max_position_embeddings
-    ((*_, ratio),) = fset.benchmark_fset("cpu", repeats=1)
-    assert float(ratio) > 0
+    (row,) = fset.benchmark_fset("cpu", repeats=1)
+    assert float(row.ratio) > 0 and row.goal
 
 
 def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
     beam = import_module("benchmarks.beam")
-    for name, value in {"VOCABULARIES": (50,), "ROWS": 2, "MAX_NEW_TOKENS": 4}.items():
+    for name, value in {"GOALS": {50: "≥ 1"}, "ROWS": 2, "MAX_NEW_TOKENS": 4}.items():
         monkeypatch.setattr(beam, name, value)
     monkeypatch.setattr(beam, "SIZE", {"layers": 1, "width": 16, "heads": 2, "inner": 16})
     rows = beam.benchmark_beam("cpu", repeats=1)
     assert [name for name, *_ in rows] == [f"beam 5, {name}, 50" for name in beam.MODELS]
-    assert all(float(ratio) > 0 for *_, ratio in rows)
+    assert all(float(row.ratio) > 0 and row.goal for row in rows)
     # Of two searches that differ there is nothing to measure.
     monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)
     with pytest.raises(ValueError, match="differ"):
