@@ -10,6 +10,7 @@ from torch import nn
 __all__ = ["PrepackedWeights"]
 
 LSTM_MODE = 2  # in PyTorch's enumeration of recurrent layers
+FEW_ROWS = 4  # with less, in single precision, all the time goes into reading the weights, in any layout
 
 
 class PrepackedWeights:
@@ -19,7 +20,9 @@ class PrepackedWeights:
     weights has to be changed first, which PyTorch's own layers do at every call. The cache of a decoder holds the
     packed ones: they live as long as one `generate()`, so that no change of the weights is missed.
 
-    Packing is for single precision and bfloat16 on CPUs of the x86 family, and while no gradient is recorded.
+    Packing is for single precision and bfloat16 on CPUs of the x86 family, and while no gradient is recorded. There is
+    no int8: for 160 rows and 10,000 words its product takes 0.9 to 1.2 times as long as that of bfloat16, weights of
+    the same size ten times as long to quantize and pack, and with one scale for all rows each would depend on the rest.
     """
 
     def __init__(self):
@@ -78,6 +81,7 @@ def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
         not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
         and x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype
+        and (len(x) >= FEW_ROWS or x.dtype == torch.bfloat16)
         and _is_supported(x.dtype)
     )
 

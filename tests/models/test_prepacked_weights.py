@@ -20,7 +20,7 @@ STEPS = torch.tensor([[1, 5, 7], [1, 6, 6], [1, 9, 4]])
 @pytest.fixture(autouse=True)
 def no_gradients():
     with torch.no_grad():
-        if not can_prepack(torch.zeros(1), torch.zeros(1)):
+        if not can_prepack(torch.zeros(4), torch.zeros(1)):
             pytest.skip("this CPU has no packed layout")
         yield
 
@@ -33,21 +33,21 @@ def make_model(**options) -> ResidualLstmForConditionalGeneration:
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_packed_layer_is_the_layer(bias: bool) -> None:
-    layer, packed, x = nn.Linear(5, 7, bias=bias), PrepackedWeights(), torch.randn(3, 1, 5)
+    layer, packed, x = nn.Linear(5, 7, bias=bias), PrepackedWeights(), torch.randn(4, 1, 5)
     for _ in range(2):
         torch.testing.assert_close(packed.linear(layer, x), layer(x))
 
 
 def test_weights_are_packed_once_and_a_copy_packs_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, packed, x = nn.Linear(5, 7), PrepackedWeights(), torch.randn(3, 1, 5)
+    layer, packed, x = nn.Linear(5, 7), PrepackedWeights(), torch.randn(4, 1, 5)
     before = packed.linear(layer, x)
     layer.weight.zero_()
     assert torch.equal(packed.linear(layer, x), before)
     torch.testing.assert_close(copy.deepcopy(packed).linear(layer, x), layer(x))
 
 
-@pytest.mark.parametrize("x", [torch.randn(3, 2, 5), torch.randn(3, 1, 5, dtype=torch.float64)])
-def test_several_positions_and_double_precision_are_left_alone(x: torch.Tensor) -> None:
+@pytest.mark.parametrize("x", [torch.ones(4, 2, 5), torch.ones(4, 1, 5, dtype=torch.float64), torch.ones(3, 1, 5)])
+def test_several_positions_and_double_precision_and_few_rows_are_left_alone(x: torch.Tensor) -> None:
     layer, packed = nn.Linear(5, 7).to(x.dtype), PrepackedWeights()
     before = packed.linear(layer, x)
     layer.weight.zero_()
@@ -55,7 +55,7 @@ def test_several_positions_and_double_precision_are_left_alone(x: torch.Tensor) 
 
 
 def test_gradients_autocast_and_other_layers_are_left_alone() -> None:
-    packed, x = PrepackedWeights(), torch.randn(3, 1, 5)
+    packed, x = PrepackedWeights(), torch.randn(4, 1, 5)
     with torch.enable_grad():
         assert packed.linear(nn.Linear(5, 7), x).requires_grad
     with torch.autocast("cpu", torch.bfloat16):
@@ -71,7 +71,7 @@ def test_gradients_autocast_and_other_layers_are_left_alone() -> None:
         dict(input_size=3, hidden_size=4, num_layers=2, residual_interval=1, cell_output="identity"),
     ],
 )
-@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("rows", [1, 4, 6])
 def test_packed_steps_equal_the_whole(options: dict, rows: int) -> None:
     torch.manual_seed(0)
     stack, packed = StackedLstm(**options).eval(), PrepackedWeights()
