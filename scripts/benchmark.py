@@ -25,6 +25,7 @@ PARTS = {
     "train": ("recurrent", "benchmark_train"),
     "generate": ("recurrent", "benchmark_generate"),
     "peer": ("recurrent", "benchmark_peer"),
+    "ctranslate2": ("recurrent", "benchmark_ctranslate2"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "language-model": ("language_model", "benchmark_language_model"),
     "import": ("recurrent", "benchmark_import"),

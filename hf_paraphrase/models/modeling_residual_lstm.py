@@ -157,12 +157,16 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         state = tuple(
             part.transpose(0, 1).contiguous() for part in (encoder_outputs.final_hidden, encoder_outputs.final_cell)
         )
-        memory = encoder_outputs.last_hidden_state
+        memory, keys, beams = encoder_outputs.last_hidden_state, None, 1
+        if self.attention is not None:
+            beams = count_source_beams(memory)
+            keys = self.attention.project_keys(memory[::beams])
+            keys = keys if beams == 1 else keys.repeat_interleave(beams, dim=0)
         return RecurrentCache(
             state if self.bridge is None else self.bridge(state),
-            None if self.attention is None else self.attention.project_keys(memory),
+            keys,
             memory.new_zeros(memory.shape[0], self.config.hidden_size) if self.config.input_feeding else None,
-            beams=1 if self.attention is None else count_source_beams(memory),
+            beams=beams,
         )
 
     @can_return_tuple

@@ -20,9 +20,9 @@ class PrepackedWeights:
     weights has to be changed first, which PyTorch's own layers do at every call. The cache of a decoder holds the
     packed ones: they live as long as one `generate()`, so that no change of the weights is missed.
 
-    Packing is for single precision and bfloat16 on CPUs of the x86 family, and while no gradient is recorded. There is
-    no int8: for 160 rows and 10,000 words its product takes 0.9 to 1.2 times as long as that of bfloat16, weights of
-    the same size ten times as long to quantize and pack, and with one scale for all rows each would depend on the rest.
+    Packing is for single precision and bfloat16 on CPUs of the x86 family, and while no gradient is recorded. int8 is
+    left out: with 160 rows and 10,000 words its product takes 0.9 to 1.2 times as long as that of bfloat16, packing
+    its weights ten times as long, and one scale for all rows would make each depend on the others.
     """
 
     def __init__(self):
