@@ -31,6 +31,7 @@ PARTS = {
     "generate": ("recurrent", "benchmark_generate"),
     "beam": ("beam", "benchmark_beam"),
     "peer": ("recurrent", "benchmark_peer"),
+    "ctranslate2": ("recurrent", "benchmark_ctranslate2"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "fset": ("fset", "benchmark_fset"),
     "language-model": ("language_model", "benchmark_language_model"),

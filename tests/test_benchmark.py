@@ -93,3 +93,14 @@ def test_the_parts_of_large_vocabularies(monkeypatch: pytest.MonkeyPatch) -> Non
         vocabulary, "ResidualLstmConfig", partial(vocabulary.ResidualLstmConfig, vocab_size=3000, hidden_size=8)
     )
     assert [float(row.ratio) > 0 for row in vocabulary.benchmark_sampled("cpu", repeats=1)] == [True, True]
+
+
+def test_a_search_against_ctranslate2_and_its_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ctranslate2")
+    recurrent = import_module("benchmarks.recurrent")
+    sizes = {"vocab_size": 12, "embedding_size": 8, "hidden_size": 8, "num_layers": 2}
+    for name, value in {"STEP_SIZES": sizes, "TEXTS": 2, "LENGTH": 3}.items():
+        monkeypatch.setattr(recurrent, name, value)
+    rows = recurrent.benchmark_ctranslate2("cpu", repeats=1)
+    assert [against for _, against, *_ in rows][::2] == ["CTranslate2 BART, float32", "CTranslate2 BART, int8"]
+    assert all(float(ratio) > 0 for *_, ratio in rows)

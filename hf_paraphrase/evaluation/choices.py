@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..files import write_lines
 from ..generation.candidate_pool import ignores_case
 from ..generation.engine import generate_several, load_paraphraser
-from ..generation.keep import find_change, find_kept, find_words
+from ..generation.keep import find_change, find_kept, split_into_words
 from ..generation.paraphraser import Paraphraser
 from ..generation.selection import score_by_embedding
 from ..metrics.extras import require
@@ -25,7 +25,7 @@ from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.environment import describe_environment
-from .comparison_table import SIGNIFICANT, correct_p_values, format_score
+from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import COPIED
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import IGNORING_CASE, Scoring
@@ -170,7 +170,7 @@ def format_choices(results: Results, command: str) -> str:
     heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     for entry in results.entries:
-        scores = [format_score(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
+        scores = [format_with_interval(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
         lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
     name = " ".join(part for part in (data.path, data.name) if part)
     limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
@@ -264,7 +264,7 @@ class _Rows(NamedTuple):
 def _count_kept(wanted: Sequence[str], text: str, ignore_case: bool) -> int:
     """How many words stand in a text, as words."""
     fold = str.casefold if ignore_case else str
-    there = {*map(fold, find_words(text)), *find_kept(text, "numbers")}
+    there = {*map(fold, split_into_words(text)), *find_kept(text, "numbers")}
     return sum(fold(word) in there for word in wanted)
 
 

@@ -42,8 +42,12 @@ class LanguageModelHeadMixin(PortableModel):
         """
         if labels is not None and self.flat_loss is not None:
             return {"loss": self.flat_loss(outputs.last_hidden_state, self.lm_head, labels), "logits": None}
-        logits = self.lm_head(outputs.last_hidden_state)
+        logits = self.project(outputs)
         return {"loss": language_model_loss(logits, labels), "logits": logits}
+
+    def project(self, outputs: Seq2SeqModelOutput) -> torch.FloatTensor:
+        """Score the words of the vocabulary at every position: `(batch, target_length, vocab_size)`."""
+        return self.lm_head(outputs.last_hidden_state)
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does.

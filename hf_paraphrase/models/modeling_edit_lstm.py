@@ -344,7 +344,7 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
         """
         if outputs.copying is None:
             return super().score(outputs, labels)
-        logits = self.lm_head(outputs.last_hidden_state)
+        logits = self.project(outputs)
         is_loss_enough = self.training and labels is not None
         return {
             "loss": None if labels is None else copying_loss(logits, outputs.copying, labels),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
+from tokenizers import Tokenizer, models
 from torch import nn
-from transformers import BartConfig, BartForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.precision import fast_dtype
+from hf_paraphrase.models.prepacked_weights import PrepackedWeights
 
 from .timing import Row, in_turn, seconds
 
@@ -127,6 +134,94 @@ def benchmark_peer(device: str, repeats: int) -> list[Row]:
         ("beam 5, batch 64, 256", "JoeyNMT 2.3", f"{rate:.0f}", f"{JOEYNMT_DECODE}", f"{rate / JOEYNMT_DECODE:.2f}")
     )
     return rows
+
+
+# A word-level model for questions: its sizes, and those of the BART to compare with.
+STEP_SIZES = {"vocab_size": 10_000, "embedding_size": 256, "hidden_size": 256, "num_layers": 4}
+BART_SIZES = {
+    "d_model": 256,
+    "encoder_ffn_dim": 1024,
+    "decoder_ffn_dim": 1024,
+    "encoder_layers": 4,
+    "decoder_layers": 4,
+}
+SIDE_SIZES = {"ffn_dim": 1024, "attention_heads": 4}
+TEXTS, BEAMS, LENGTH = 32, 5, 12
+
+
+def benchmark_ctranslate2(device: str, repeats: int) -> list[Row]:
+    """Beam 5 by `generate()` against CTranslate2's BART of like size, and against our own matrix products alone.
+
+    By processor time. CTranslate2 knows no LSTM; its BART runs in single precision and in int8, ours in single
+    precision and in the fastest that this CPU has.
+    """
+    config = ResidualLstmConfig(**STEP_SIZES, attention="additive")
+    model = ResidualLstmForConditionalGeneration(config).eval()
+    batch = random_batch(TEXTS, LENGTH, config.vocab_size, "cpu")
+    rows = []
+    for dtype, compute_type in ((torch.float32, "float32"), (fast_dtype("cpu"), "int8")):
+        ours, name = decode(model.to(dtype), batch, LENGTH), f"beam 5, {str(dtype).removeprefix('torch.')}"
+        theirs = translate(batch["input_ids"], compute_type, config.vocab_size)
+        rows.append(compare_times(name, f"CTranslate2 BART, {compute_type}", ours, theirs, repeats))
+        with torch.inference_mode():
+            rows.append(compare_times(name, "its own matrix products", ours, products(config, dtype), repeats))
+    return rows
+
+
+def compare_times(name: str, against: str, ours: Callable, theirs: Callable, repeats: int) -> Row:
+    our_seconds, their_seconds, ratio = in_turn(ours, theirs, repeats, "cpu", time.process_time)
+    return name, against, f"{our_seconds:.3f} s", f"{their_seconds:.3f} s", f"{ratio:.2f}"
+
+
+def translate(ids: torch.LongTensor, compute_type: str, vocab_size: int) -> Callable[[], object]:
+    """Beam search with as many steps as ours, by a BART with random weights that CTranslate2 has converted."""
+    if torch.backends.cpu.get_cpu_capability() == "AVX512":
+        # By itself it takes AVX2 on some of these machines, which is slower.
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
+    import ctranslate2
+
+    words = {f"w{number}": number for number in range(vocab_size)}
+    special = {"pad_token": "w0", "bos_token": "w1", "eos_token": "w2", "unk_token": "w3"}
+    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE_SIZES.items()}
+    # Fields that checkpoints of the Hub have, and the converter reads.
+    layout = {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False}
+    marks = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+    config = BartConfig(vocab_size=vocab_size, d_model=256, max_position_embeddings=64, **sides, **layout, **marks)
+    with TemporaryDirectory() as folder:
+        BartForConditionalGeneration(config).save_pretrained(folder)
+        tokenizer = Tokenizer(models.WordLevel(words, unk_token="w3"))
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+        converter = ctranslate2.converters.TransformersConverter(folder)
+        path = converter.convert(str(Path(folder) / "converted"))
+        threads = torch.get_num_threads()
+        translator = ctranslate2.Translator(path, compute_type=compute_type, inter_threads=1, intra_threads=threads)
+    texts = [[f"w{number}" for number in row] for row in ids.tolist()]
+    lengths = {"min_decoding_length": LENGTH, "max_decoding_length": LENGTH}
+    return lambda: translator.translate_batch(texts, beam_size=BEAMS, **lengths)
+
+
+def products(config: ResidualLstmConfig, dtype: torch.dtype) -> Callable[[], None]:
+    """The matrix products of encoding and of all steps, with weights packed as the decoder packs them."""
+    size, rows, packed = config.hidden_size, TEXTS * BEAMS, PrepackedWeights()
+
+    def product(inputs: int, outputs: int, rows: int, count: int) -> list[tuple[nn.Linear, torch.Tensor]]:
+        return [(nn.Linear(inputs, outputs, dtype=dtype), torch.randn(rows, 1, inputs, dtype=dtype))] * count
+
+    encoder = product(2 * size, 4 * size, TEXTS * LENGTH, config.num_layers) + product(size, size, TEXTS * LENGTH, 1)
+    step = [pair for _ in range(config.num_layers) for pair in product(2 * size, 4 * size, rows, 1)]
+    step += product(size, size, rows, 1) + product(2 * size, size, rows, 1) + product(size, config.vocab_size, rows, 1)
+    energies, score = torch.randn(rows * LENGTH, size), torch.randn(size, 1)
+    weights, memory = torch.randn(TEXTS, BEAMS, LENGTH), torch.randn(TEXTS, LENGTH, size)
+
+    def run() -> None:
+        for layer, x in encoder:
+            packed.linear(layer, x)
+        for _ in range(LENGTH):
+            for layer, x in step:
+                packed.linear(layer, x)
+            energies @ score, weights @ memory
+
+    return run
 
 
 def benchmark_import(device: str, repeats: int) -> list[Row]:
