@@ -221,7 +221,9 @@ class Paraphraser:
     ) -> Iterator[list[Paraphrase]]:
         """Paraphrase a batch at a time; of an endless generator no more is read than that."""
         batch_size = rest[-1]
-        with tqdm(total=total, desc="paraphrasing", unit="text", disable=None) as progress:
+        # Of one batch there is no progress to show, nor by whoever hands over one after the other.
+        is_off = None if total is None or total > batch_size else True
+        with tqdm(total=total, desc="paraphrasing", unit="text", disable=is_off) as progress:
             done = 0
             while part := list(islice(texts, batch_size)):
                 check_each_is_text(part, done)
