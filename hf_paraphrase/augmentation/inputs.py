@@ -173,15 +173,19 @@ def _find_schema(file: Path, column: str) -> pa.Schema:
 
 
 def _infer(file: Path, rows: list[Row]) -> pa.Schema:
-    names = list(dict.fromkeys(name for row in rows for name in row.values))
-    fields = []
-    for name in names:
-        try:
-            fields.append((name, pa.infer_type([row.values.get(name) for row in rows])))
-        except pa.ArrowInvalid as error:
-            lines = f"lines {rows[0].line} to {rows[-1].line}"
-            raise InputError(f"{file}, {lines}: the values of `{name}` are of several types: {error}") from error
-    return pa.schema(fields)
+    names = dict.fromkeys(name for row in rows for name in row.values)
+    return pa.schema([(name, _infer_type(file, rows, name)) for name in names])
+
+
+def _infer_type(file: Path, rows: list[Row], name: str) -> pa.DataType:
+    values = [row.values.get(name) for row in rows]
+    try:
+        return pa.array(values).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if len(rows) > 1:
+            _infer_type(file, rows[:-1], name)  # the first line that does not fit is told
+        message = f"{file}, line {rows[-1].line}: `{name}` has another type than before"
+        raise InputError(f"{message}: {values[-1]!r:.100}") from error
 
 
 def _unify(schema: pa.Schema, other: pa.Schema, where: str) -> pa.Schema:
