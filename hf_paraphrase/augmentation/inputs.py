@@ -182,10 +182,18 @@ def _infer_type(file: Path, rows: list[Row], name: str) -> pa.DataType:
     try:
         return pa.array(values).type
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        if len(rows) > 1:
-            _infer_type(file, rows[:-1], name)  # the first line that does not fit is told
-        message = f"{file}, line {rows[-1].line}: `{name}` has another type than before"
-        raise InputError(f"{message}: {values[-1]!r:.100}") from error
+        first = next(value for value in values if value is not None)
+        for row in rows:
+            _check_type(file, row, name, first)
+        raise InputError(f"{file}, lines {rows[0].line} to {rows[-1].line}: `{name}`: {error}") from error
+
+
+def _check_type(file: Path, row: Row, name: str, before: Any) -> None:
+    try:
+        pa.array([before, row.values.get(name)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        message = f"`{name}` has another type than before: {row.values.get(name)!r:.100}"
+        raise InputError(f"{file}, line {row.line}: {message}") from None
 
 
 def _unify(schema: pa.Schema, other: pa.Schema, where: str) -> pa.Schema:

@@ -14,11 +14,8 @@ from hf_paraphrase.augmentation.inputs import ROWS_AT_ONCE, open_source, write_r
 from hf_paraphrase.augmentation.steps import RowReader
 from hf_paraphrase.errors import InputError
 
-ROWS = [
-    {"question": "how do i learn ?", "label": 1},
-    {"question": "", "label": 2},
-    {"question": 'a "cat",', "label": 3},
-]
+TEXTS = ("how do i learn ?", "", 'a "cat",')
+ROWS = [{"question": text, "label": label} for label, text in enumerate(TEXTS, start=1)]
 
 
 def read(path: Path | str, tmp_path: Path, **options) -> list[dict]:
@@ -72,10 +69,15 @@ def test_a_corpus_keeps_what_datasets_knows(tmp_path: Path, monkeypatch: pytest.
 
 def test_types_of_jsonl_are_those_of_all_lines(tmp_path: Path) -> None:
     """The first of them may know no better."""
-    rows = [{"question": "a", "score": None}] * ROWS_AT_ONCE + [{"question": "b", "score": 1}, {"question": "c"}]
-    rows += [{"question": "d", "score": 0.5, "late": ["x"]}]
+    rows = [{"question": "a", "weight": None}] * ROWS_AT_ONCE + [{"question": "b", "weight": 1}, {"question": "c"}]
+    rows += [{"question": "d", "weight": 0.5, "late": ["x"]}]
     found = read(write(tmp_path / "in.jsonl", rows), tmp_path)
-    assert [(row["score"], row["late"]) for row in found[-4:]] == [(None, None), (1, None), (None, None), (0.5, ["x"])]
+    assert [(row["weight"], row["late"]) for row in found[-4:]] == [
+        (None, None),
+        (1, None),
+        (None, None),
+        (0.5, ["x"]),
+    ]
 
 
 def test_columns_are_chosen(tmp_path: Path) -> None:
@@ -96,7 +98,7 @@ def test_columns_are_chosen(tmp_path: Path) -> None:
         (
             "in.jsonl",
             '{"question": "a", "label": 1}\n{"question": "b", "label": "x"}\n',
-            r"in\.jsonl, lines 1 to 2: the values of `label` are of several types",
+            r"in\.jsonl, line 2: `label` has another type than before: 'x'",
         ),
         ("in.csv", "question,label\na,1\nb\n", r"in\.csv, line 3: 1 fields, but 2 columns"),
         ("in.csv", "query,label\na,1\n", r"in\.csv has no column `question`; it has: query, label"),
@@ -128,9 +130,8 @@ def test_tasks_share_the_rows(tasks: int, tmp_path: Path) -> None:
     """Every row has one task; none has more than one row more than another."""
     rows = [{"question": f"{number}", "label": number} for number in range(3000)]
     read(write(tmp_path / "in.jsonl", rows), tmp_path)
-    shares = [
-        list(RowReader(str(tmp_path), "rows.parquet", "question").run(None, rank, tasks)) for rank in range(tasks)
-    ]
+    reader = RowReader(str(tmp_path), "rows.parquet", "question")
+    shares = [list(reader.run(None, rank, tasks)) for rank in range(tasks)]
     documents = [document for share in shares for document in share]
     assert [document.text for document in documents] == [row["question"] for row in rows]
     assert documents[5].id == "in.jsonl:6" and documents[5].metadata == rows[5]
