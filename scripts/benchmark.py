@@ -33,6 +33,7 @@ PARTS = {
     "datasets": ("corpora", "benchmark_datasets"),
     "neighbors": ("retrieval", "benchmark_neighbors"),
     "retrieval": ("retrieval", "benchmark_retrieval"),
+    "augment": ("augmentation", "benchmark_augment"),
 }
 
 

@@ -37,3 +37,13 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = retrieval.benchmark_retrieval("cpu", repeats=1)
     # So few vectors are all compared.
     assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]
+
+
+def test_the_part_of_the_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    augmentation = import_module("benchmarks.augmentation")
+    sizes = augmentation.SIZES | {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    for name, value in {"ROWS": 6, "TASKS": 2, "WORDS": 30, "SIZES": sizes}.items():
+        monkeypatch.setattr(augmentation, name, value)
+    rows = list(augmentation.benchmark_augment("cpu", repeats=1))
+    assert [name for name, *_ in rows][-1] == "augment, 2 workers" and len(rows) == 5
+    assert all(float(ratio) > 0 for *_, ratio in rows)

@@ -36,7 +36,8 @@ def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str
     settings = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
     settings |= {"model": Path(asked.model).name if Path(asked.model).exists() else asked.model}
     settings |= {"column": asked.column, "n": asked.n, "tasks": asked.tasks, **asked.options}
-    settings |= {name: value for name in ("keep_columns", "split") if (value := getattr(asked, name)) is not None}
+    others = {name: getattr(asked, name) for name in ("keep_columns", "split", "backend")}
+    settings |= {name: value for name, value in others.items() if value is not None}
     with_any = counts["rows"] - counts["without"] - counts["failed"]
     totals = {
         "source rows": counts["rows"],

@@ -25,6 +25,7 @@ def augment(
     *,
     keep_columns: Sequence[str] | None = None,
     batch_size: int = 16,
+    backend: str | None = None,
     **options: Any,
 ) -> datasets.Dataset:
     """Paraphrase a column of a dataset: a row for each paraphrase, beside the columns of its source.
@@ -43,6 +44,7 @@ def augment(
         n: Paraphrases of each row, at most.
         keep_columns: The other columns to keep; None for all.
         batch_size: Rows that the model reads at once, those of like length together.
+        backend: What runs a model that is loaded here in place of `generate()`, such as "ctranslate2".
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
 
     Returns:
@@ -56,7 +58,7 @@ def augment(
     if not isinstance(dataset, datasets.Dataset):
         raise InputError(f"`dataset` must be a datasets.Dataset, such as one split, not a {type(dataset).__name__}")
     kept = check_columns(column, keep_columns, dataset.column_names, "`dataset`")
-    paraphraser = model if isinstance(model, Paraphraser) else Paraphraser.from_pretrained(model)
+    paraphraser = model if isinstance(model, Paraphraser) else Paraphraser.from_pretrained(model, backend=backend)
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:

@@ -42,6 +42,7 @@ class Augmentation:
         keep_columns: The other columns to keep; None for all.
         split: Of a corpus or repository.
         tasks: Parts of the work; what is killed starts its part anew.
+        backend: What runs the model in place of `generate()`, such as "ctranslate2".
         options: Further arguments of a `Paraphraser`'s call.
     """
 
@@ -52,6 +53,7 @@ class Augmentation:
     keep_columns: Sequence[str] | None = None
     split: str | None = None
     tasks: int = 64
+    backend: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
@@ -109,7 +111,7 @@ def run_augmentation(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(asked.model, n=asked.n, **asked.options),
+        ParaphraseStep(asked.model, asked.backend, n=asked.n, **asked.options),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make_executor(executor, pipeline, tasks, workers, state, executor_options)
@@ -138,7 +140,8 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder) -> None:
         return
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
-    RowParaphraser(Paraphraser.from_pretrained(asked.model, device="cpu"), asked.n, **asked.options)
+    paraphraser = Paraphraser.from_pretrained(asked.model, device="cpu", backend=asked.backend)
+    RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:
         write_rows(source, path)

@@ -68,19 +68,21 @@ class ParaphraseStep(PipelineStep):
 
     Args:
         model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
+        backend: What runs the model in place of `generate()`, such as "ctranslate2".
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
 
     name = "Paraphrase"
     type = "PARAPHRASER"
 
-    def __init__(self, model: str | os.PathLike | Paraphraser, **options: Any):
+    def __init__(self, model: str | os.PathLike | Paraphraser, backend: str | None = None, **options: Any):
         super().__init__()
-        self.model, self.options = model, options
+        self.model, self.backend, self.options = model, backend, options
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in their order."""
-        loaded = self.model if isinstance(self.model, Paraphraser) else load_once(str(self.model), find_device())
+        is_loaded = isinstance(self.model, Paraphraser)
+        loaded = self.model if is_loaded else load_once(str(self.model), find_device(), self.backend)
         ask = RowParaphraser(loaded, **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
@@ -140,9 +142,9 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(model: str, device: str) -> Paraphraser:
+def load_once(model: str, device: str, backend: str | None) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, device=device)
+    return Paraphraser.from_pretrained(model, device=device, backend=backend)
 
 
 def find_device() -> str:
