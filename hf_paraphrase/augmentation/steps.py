@@ -19,11 +19,12 @@ from datatrove.io import DataFolderLike, get_datafolder
 from datatrove.pipeline.base import PipelineStep
 
 from ..generation.paraphraser import Paraphraser
+from ..retrieval import ParaphraseRetriever
 from .folders import whole_in_folder
 from .inputs import ROWS_AT_ONCE, SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
 
-__all__ = ["COUNTS", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]
+__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]
 
 # Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
 OUTCOME, COUNTS = "outcome", b"augmentation"
@@ -93,6 +94,52 @@ class ParaphraseStep(PipelineStep):
                 yield document
 
 
+class MineStep(PipelineStep):
+    """Finds the neighbours of documents: those of each stand in its metadata under `neighbors`, the nearest first.
+
+    They are dicts of `source` and `target`, a pair of the retriever's memory, and `score`, how like the text the
+    source is. The document's own text, on either side of a pair, is none. A process loads the retriever once, for all
+    of its tasks.
+
+    Args:
+        retriever: The folder or Hub repository of a `ParaphraseRetriever`; or, in a process that runs all tasks
+            itself, a retriever. To mine texts, it is one of pairs of a text and itself.
+        k: Neighbours of each document, at most.
+        min_score: Less like ones are left out.
+        max_score: More like ones are too, such as near copies.
+    """
+
+    name = "Neighbours"
+    type = "MINER"
+
+    def __init__(
+        self,
+        retriever: str | os.PathLike | ParaphraseRetriever,
+        k: int = 10,
+        min_score: float = 0.8,
+        max_score: float = 1.0,
+    ):
+        super().__init__()
+        self.retriever, self.k, self.min_score, self.max_score = retriever, k, min_score, max_score
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        """Yield the documents, in their order; a blank one has no neighbours."""
+        is_loaded = isinstance(self.retriever, ParaphraseRetriever)
+        retriever = self.retriever if is_loaded else load_retriever_once(str(self.retriever))
+        for documents in _groups(data, ROWS_AT_ONCE):
+            worded = [document.text for document in documents if document.text.strip()]
+            with self.track_time("batch"):
+                found = iter(retriever.retrieve(worded, self.k, exclude_sentences=[[text] for text in worded]))
+            for document in documents:
+                pairs = next(found) if document.text.strip() else []
+                # An encoder's arithmetic may make a little more than 1 of equal vectors.
+                pairs = [pair for pair in pairs if self.min_score <= min(pair.score, 1.0) <= self.max_score]
+                names = ("source", "target", "score")
+                document.metadata["neighbors"] = [{name: getattr(pair, name) for name in names} for pair in pairs]
+                self.stat_update("neighbors", value=len(pairs))
+                yield document
+
+
 class ShardWriter(PipelineStep):
     """Writes the outcomes of a task's documents to a Parquet file that is there whole or not at all.
 
@@ -145,6 +192,12 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 def load_once(model: str, device: str, backend: str | None) -> Paraphraser:
     """Load a paraphraser, once in a process."""
     return Paraphraser.from_pretrained(model, device=device, backend=backend)
+
+
+@cache
+def load_retriever_once(path: str) -> ParaphraseRetriever:
+    """Load a retriever, once in a process."""
+    return ParaphraseRetriever.from_pretrained(path)
 
 
 def find_device() -> str:

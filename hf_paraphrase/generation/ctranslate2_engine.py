@@ -199,6 +199,11 @@ def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_
             values = CONFIG.get(model.config.model_type, {}) | json.loads(config.read_text(encoding="utf-8"))
             config.write_text(json.dumps(values), encoding="utf-8")
             TransformersConverter(saved).convert(str(empty), quantization=compute_type, force=True)
+        # Where a tokenizer has no mark of beginning, which its reader insists on, none is ever used.
+        config = empty / "config.json"
+        values = json.loads(config.read_text(encoding="utf-8"))
+        values["bos_token"] = values.get("bos_token") or tokenizer.eos_token
+        config.write_text(json.dumps(values), encoding="utf-8")
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     with WeakFileLock(f"{folder}.lock"):  # for processes that start together
