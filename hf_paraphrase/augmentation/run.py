@@ -18,6 +18,7 @@ from xxhash import xxh3_64_hexdigest
 
 from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
+from ..hub.push import create_dataset
 from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
 from .folders import clean_up, whole_in_folder, write_in_folder
@@ -27,6 +28,7 @@ from .steps import ParaphraseStep, RowReader, ShardWriter, name_shard, read_coun
 
 __all__ = ["Augmentation", "find_state", "run_augmentation"]
 
+HUB = "hf://datasets/"
 STATE, SETTINGS_FILE, ROWS_FILE = ".augment", "settings.json", "rows.parquet"
 
 
@@ -99,6 +101,8 @@ def run_augmentation(
     """
     datatrove_logger.disable("datatrove")
     check_executor(executor, executor_options or {})
+    if output.startswith(HUB):
+        create_dataset("/".join(output.removeprefix(HUB).split("/")[:2]))
     folder = get_datafolder(output)
     state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)
     begin(asked, folder, state)

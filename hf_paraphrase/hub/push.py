@@ -22,7 +22,7 @@ from .checkpoint import read_checkpoint
 from .files import find_files, is_ours
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
-__all__ = ["PushError", "check_access", "push_folder", "push_to_hub", "retry"]
+__all__ = ["PushError", "check_access", "create_dataset", "push_folder", "push_to_hub", "retry"]
 
 logger = logging.getLogger(__name__)
 
@@ -128,13 +128,18 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
         InputError: There is no token.
         PushError: The Hub refused, or could not be reached.
     """
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    kind = {"repo_type": "dataset"}
-    repo_id = retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True, **kind).repo_id)
+    repo_id = create_dataset(repo_id, private=private)
+    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "dataset"}
     patterns = ["README.md", "data/*.parquet"]
     commit = retry(lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, **kind))
     return commit.commit_url
+
+
+def create_dataset(repo_id: str, *, private: bool = False) -> str:
+    """Make a dataset repository, unless it is there, and return its full name; arguments as `push_folder`."""
+    check_access(repo_id)
+    api = HfApi(library_name="hf_paraphrase")
+    return retry(lambda: api.create_repo(repo_id, repo_type="dataset", private=private or None, exist_ok=True).repo_id)
 
 
 def _commit(

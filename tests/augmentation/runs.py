@@ -62,7 +62,14 @@ def start(work: Callable[[], object]) -> int:
         os._exit(1)
 
 
-def kill_and_restart(work: Callable[[], object], output: Path, kills: int, whole_group: bool, seed: int = 0) -> int:
+def kill_and_restart(
+    work: Callable[[], object],
+    output: Path,
+    kills: int,
+    whole_group: bool = True,
+    number: int = signal.SIGKILL,
+    seed: int = 0,
+) -> int:
     """Kill work at random moments, as often as asked, and then leave it alone.
 
     Args:
@@ -70,6 +77,7 @@ def kill_and_restart(work: Callable[[], object], output: Path, kills: int, whole
         output: Where it writes its shards. A kill comes after up to two of them, and a part of a second.
         kills: How often it is killed while it runs.
         whole_group: Whether its processes are killed with it, or have to notice.
+        number: Of the signal.
         seed: Of the moments.
 
     Returns:
@@ -82,7 +90,7 @@ def kill_and_restart(work: Callable[[], object], output: Path, kills: int, whole
             assert os.waitpid(process, os.WNOHANG) == (0, 0), "it was done, or has failed"
             time.sleep(0.005)
         time.sleep(draw.uniform(0, 0.3))
-        (os.killpg if whole_group else os.kill)(process, signal.SIGKILL)
+        (os.killpg if whole_group else os.kill)(process, number)
         os.waitpid(process, 0)
         end = time.monotonic() + 60
         while running := find_running(process):

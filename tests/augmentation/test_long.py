@@ -24,7 +24,7 @@ def test_twenty_kills_over_twenty_thousand_rows(tmp_path: Path) -> None:
     options = {**OPTIONS, "num_candidates": 2, "max_new_tokens": 4, "batch_size": 64}
     source = write_questions(tmp_path / "questions.csv", 20_000)
     asked = ask(source, tmp_path / "model", n=1, tasks=128, options=options)
-    done = kill_and_restart(partial(run, asked, tmp_path / "out", 2), tmp_path / "out", 20, whole_group=True)
+    done = kill_and_restart(partial(run, asked, tmp_path / "out", 2), tmp_path / "out", 20)
     print(f"after 20 kills there were {done} of 128 shards")
     assert 0 < done < 128
     run(asked, tmp_path / "quiet")

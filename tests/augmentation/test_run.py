@@ -74,12 +74,17 @@ def test_the_output_is_a_dataset_with_a_card(quiet: Path) -> None:
     assert str(quiet.parent) not in card
 
 
-@pytest.mark.parametrize("whole_group", [True, False])
-def test_killed_at_random_moments(whole_group: bool, questions: Path, checkpoint: Path, tmp_path: Path) -> None:
-    """Five kills of two workers; alone, these notice that whoever started them is gone."""
+@pytest.mark.parametrize(
+    ("kills", "whole_group", "number"),
+    [(5, True, signal.SIGKILL), (2, False, signal.SIGKILL), (2, True, signal.SIGINT)],
+)
+def test_killed_at_random_moments(
+    kills: int, whole_group: bool, number: int, questions: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    """Of two workers; alone, these notice that whoever started them is gone."""
     asked = ask(questions, checkpoint, tasks=30)
     run(asked, tmp_path / "quiet")
-    done = kill_and_restart(partial(run, asked, tmp_path / "out", 2), tmp_path / "out", 5, whole_group)
+    done = kill_and_restart(partial(run, asked, tmp_path / "out", 2), tmp_path / "out", kills, whole_group, number)
     assert 0 < done < 30
     assert read_output(tmp_path / "out") == read_output(tmp_path / "quiet")
     assert not list(tmp_path.rglob("*.part"))
