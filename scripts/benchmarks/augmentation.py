@@ -24,7 +24,7 @@ WORDS, LENGTH = 8000, 12
 SIZES = {"d_model": 256, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024, "max_position_embeddings": 128}
 SIZES |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_layers": 4, "decoder_layers": 4}
 OPTIONS = {"num_beams": 5, "max_new_tokens": 16}
-ROWS, TASKS, BATCH_SIZE = 256, 16, 16
+ROWS, TASKS, BATCH_SIZE = 96, 12, 16
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
@@ -66,7 +66,7 @@ def benchmark_augment(device: str, repeats: int) -> Iterator[Row]:
                 device,
             )
             speeds = (f"{ROWS / taken:,.1f}" for taken in (ours, theirs))
-            yield f"{name} by CTranslate2, {compute_type}", "generate(), sentences/s", *speeds, f"{ratio:.2f}"
+            yield f"{name}, CTranslate2 {compute_type}", "generate(), sentences/s", *speeds, f"{ratio:.2f}"
         if name == "BART":
             model.save_pretrained(saved := tempfile.mkdtemp())
             tokenizer.save_pretrained(saved)
