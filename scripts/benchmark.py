@@ -43,6 +43,7 @@ PARTS = {
     "retrieval": ("retrieval", "benchmark_retrieval"),
     "memory": ("vocabulary", "benchmark_memory"),
     "sampled": ("vocabulary", "benchmark_sampled"),
+    "augment": ("augmentation", "benchmark_augment"),
 }
 REPORT = "report"
 

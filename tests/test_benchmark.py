@@ -103,4 +103,13 @@ def test_a_search_against_ctranslate2_and_its_products(monkeypatch: pytest.Monke
         monkeypatch.setattr(recurrent, name, value)
     rows = recurrent.benchmark_ctranslate2("cpu", repeats=1)
     assert [against for _, against, *_ in rows][::2] == ["CTranslate2 BART, float32", "CTranslate2 BART, int8"]
-    assert all(float(ratio) > 0 for *_, ratio in rows)
+
+
+def test_the_part_of_the_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    augmentation = import_module("benchmarks.augmentation")
+    sizes = augmentation.SIZES | {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    for name, value in {"ROWS": 6, "TASKS": 2, "WORDS": 30, "SIZES": sizes}.items():
+        monkeypatch.setattr(augmentation, name, value)
+    rows = list(augmentation.benchmark_augment("cpu", repeats=1))
+    assert [name for name, *_ in rows][-1] == "augment, 2 workers" and len(rows) == 5
+    assert all(float(row[4]) > 0 for row in rows)

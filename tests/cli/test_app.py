@@ -154,6 +154,7 @@ MISSING = {
     "reproduce": ["none", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
     "paraphrase-document": ["none", "HERE", "--output", "out.md"],
+    "augment": ["none.csv", "--model", "none", "--column", "text", "--output", "out"],
     "mine": ["none.txt", "--output", "out"],
     "rank": ["none", "HERE"],
     "card": ["none"],
