@@ -99,7 +99,7 @@ def count_source_beams(memory: torch.Tensor) -> int:
     Args:
         memory: What the encoder made of the sources, `(batch, source_length, memory_size)`.
     """
-    if len(memory) < 2 or memory.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch.is_grad_enabled() or memory.device.type != "cpu" or len(memory) < 2:
         return 1
     starts = (memory[1:] != memory[:-1]).flatten(1).any(dim=1).nonzero().squeeze(1) + 1
     return math.gcd(*starts.tolist(), len(memory))
