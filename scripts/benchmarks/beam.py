@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,7 +20,7 @@ from transformers import (
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.beam_search import beam_search
 
-from .timing import Row, seconds
+from .timing import Row, in_turn
 
 GOALS = {10_000: "≥ 1.15", 50_000: "≥ 1.3"}
 ROWS, LENGTH, BEAMS, MAX_NEW_TOKENS = 32, 12, 5, 20
@@ -78,9 +76,9 @@ def row(name: str, model: PreTrainedModel, vocab_size: int, device: str, repeats
     kwargs = {"num_beams": BEAMS, "max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "pad_token_id": 0}
     check_equal(model, ids, kwargs)
     ours, theirs = (partial(model.generate, ids, **kwargs, custom_generate=search) for search in (beam_search, None))
-    pairs = [(taken(ours, device), taken(theirs, device)) for _ in range(repeats)]
-    ratio = statistics.median(their_time / our_time for our_time, their_time in pairs)
-    ours, theirs = (ROWS / statistics.median(times) for times in zip(*pairs, strict=True))
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    *times, ratio = in_turn(ours, theirs, repeats, device, clock)
+    ours, theirs = (ROWS / taken for taken in times)
     name = f"beam 5, {name}, {vocab_size:,}"
     return Row(name, "generate()", f"{ours:.1f}", f"{theirs:.1f}", f"{ratio:.2f}", GOALS[vocab_size])
 
@@ -93,12 +91,3 @@ def check_equal(model: PreTrainedModel, ids: torch.LongTensor, kwargs: dict[str,
     is_same = torch.equal(found.sequences, expected.sequences)
     if not is_same or not torch.allclose(found.sequences_scores, expected.sequences_scores, rtol=0, atol=1e-4):
         raise ValueError("the searches differ")
-
-
-def taken(work: Callable[[], object], device: str) -> float:
-    """Seconds that `work` takes: of the processor, where it is that which works."""
-    if device != "cpu":
-        return seconds(work, device)
-    start = time.process_time()
-    work()
-    return time.process_time() - start
