@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import torch
 
+from hf_paraphrase.augmentation import folders
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
 from tests.generation.paraphrasers import random_sentences
 
@@ -46,13 +48,24 @@ def read_output(folder: Path) -> list[dict]:
     return sorted(rows, key=lambda row: (int(row["source_id"].rpartition(":")[2]), row["rank"] or 0))
 
 
-def start(work: Callable[[], object]) -> int:
-    """Start work in a process that leads a group of its own, as a shell starts a command."""
+def start(work: Callable[[], object], output: Path, limit: float = math.inf) -> int:
+    """Start work in a process that leads a group of its own, as a shell starts a command.
+
+    It waits where there are as many shards as the limit, so that it is not done before it is killed.
+    """
     process = os.fork()
     if process:
         return process
+    publish = folders.publish
+
+    def publish_and_wait(*paths: Path) -> None:
+        publish(*paths)
+        while count_shards(output) >= limit:
+            time.sleep(0.01)
+
     try:
         os.setpgid(0, 0)
+        folders.publish = publish_and_wait
         torch.set_num_threads(1)
         work()
         os._exit(0)
@@ -85,9 +98,10 @@ def kill_and_restart(
     """
     draw = random.Random(seed)
     for _ in range(kills):
-        wanted, process = count_shards(output) + draw.randint(0, 2), start(work)
+        wanted = count_shards(output) + draw.randint(0, 2)
+        process = start(work, output, wanted + 1)
         while count_shards(output) < wanted:
-            assert os.waitpid(process, os.WNOHANG) == (0, 0), "it was done, or has failed"
+            assert os.waitpid(process, os.WNOHANG) == (0, 0), "it has failed"
             time.sleep(0.005)
         time.sleep(draw.uniform(0, 0.3))
         (os.killpg if whole_group else os.kill)(process, number)
@@ -97,7 +111,7 @@ def kill_and_restart(
             assert time.monotonic() < end, f"{running} outlive the process that they work for"
             time.sleep(0.01)
     done = count_shards(output)
-    assert os.waitpid(start(work), 0)[1] == 0
+    assert os.waitpid(start(work, output), 0)[1] == 0
     return done
 
 

@@ -150,6 +150,7 @@ MISSING = {
     "evaluate-language-model": ["none", "--dataset", "synthetic_questions", "--max-samples", "2"],
     "score": ["--predictions", "none.jsonl"],
     "compare": ["a=none", "--dataset", "synthetic_questions", "--metrics", "bleu", "--output-dir", "out"],
+    "compare-choices": ["a=none", "--dataset", "synthetic_questions", "--encoder", "none", "--output-dir", "out"],
     "compare-language-models": ["no/such", "--output-dir", "out"],
     "reproduce": ["none", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
