@@ -16,7 +16,7 @@ from ..files import write_lines
 from ..generation.candidate_pool import ignores_case
 from ..generation.engine import generate_several, load_paraphraser
 from ..generation.keep import find_change, find_kept, split_into_words
-from ..generation.paraphraser import Paraphraser
+from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.selection import score_by_embedding
 from ..metrics.extras import require
 from ..metrics.inputs import check_texts
@@ -89,8 +89,9 @@ def compare_choices(
 
     The ways, of each model: its first beam; the same with its unknown words replaced, where it can do so; what
     `Paraphraser` returns; and, by the rules of Parrot, that candidate of the same pool which is furthest from the text
-    in edits among those that `encoder` gives a cosine of 0.8 (Parrot's own judges are other models). The texts
-    themselves are a row too. Scores are of those rows for which all of them have an answer.
+    in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
+    are other models, and it then returns nothing). The texts themselves are a row too. Scores are of those rows for
+    which all of them have an answer.
 
     Args:
         models: Checkpoints by the names that they have in the table.
@@ -183,7 +184,7 @@ def format_choices(results: Results, command: str) -> str:
             f"every way answers. ± is half of the 95% interval (bootstrap, {environment['n_samples']} samples), * a "
             f"difference from {results.against} with p < {SIGNIFICANT} after Holm's correction for all tests of the "
             "table. Adequacy: 100 times the mean cosine of the sentence vectors of text and paraphrase, by a judge "
-            f"({environment['encoder']}) that takes no part in choosing but for Parrot's rules. Unknown words: those "
+            f"({environment['encoder']}) that takes no part in choosing but by Parrot's rules. Unknown words: those "
             "of the texts that the vocabulary of one of the models lacks; a share of nothing is -.",
             "",
             f"Measured on {environment['device']}, commit {(environment['commit'] or 'unknown')[:10]}, "
@@ -206,8 +207,6 @@ def _ways(
     model: _Model, judge: SentenceEncoder, num_beams: int, batch_size: int, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Write]]:
     """The ways of coming by a paraphrase with a model, each a function of the texts."""
-    from nltk import edit_distance
-
     paraphraser = Paraphraser(model.model, model.tokenizer)
 
     def search(texts: list[str], **how: Any) -> list[str]:
@@ -219,19 +218,24 @@ def _ways(
         return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
-        rules = {"adequacy": "embedding", "encoder": judge, "min_adequacy": PARROT_ADEQUACY, "keep": ()}
+        rules = {"adequacy": "embedding", "encoder": judge, "keep": ()}
         pool = {name: options[name] for name in options.keys() & {"decoding", "num_neighbors", "seed"}}
         found = paraphraser(texts, CANDIDATES, batch_size=batch_size, **rules, **pool)
-        return [
-            max((one.text for one in group), key=partial(edit_distance, text), default=None)
-            for text, group in zip(texts, found, strict=True)
-        ]
+        return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
     yield "first beam", search
     if can_replace_unknown(model.model, model.tokenizer):
         yield "first beam, unknown words replaced", partial(search, replace_unknown=True)
     yield "Paraphraser", choose
     yield "Parrot's rules", choose_as_parrot
+
+
+def _choose_distant(text: str, candidates: list[Paraphrase]) -> str | None:
+    from nltk import edit_distance
+
+    best = max((one.adequacy for one in candidates), default=0.0)
+    adequate = [one.text for one in candidates if one.adequacy >= min(PARROT_ADEQUACY, best)]
+    return max(adequate, key=partial(edit_distance, text), default=None)
 
 
 class _Rows(NamedTuple):

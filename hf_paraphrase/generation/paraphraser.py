@@ -22,7 +22,7 @@ from .ctranslate2_engine import load_engine
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
-from .paraphrase_choice import Choice, Paraphrase, score_novelty
+from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
 from .set_selection import normal_form
 
 __all__ = ["Paraphrase", "Paraphraser"]
@@ -107,7 +107,7 @@ class Paraphraser:
         min_novelty: float = 0.0,
         diversity: float = 0.0,
         keep: Sequence[str] = ("names", "numbers"),
-        weights: Sequence[float] = (1.0, 1.0, 1.0),
+        weights: Sequence[float] = WEIGHTS,
         decoding: str | None = None,
         num_candidates: int | None = None,
         num_neighbors: int | None = None,
