@@ -90,6 +90,11 @@ class TrainingConfig:
     halving_start_epoch: float = _option("`step_halving`: epochs until the learning rate is first halved.", 3)
     halving_interval_epochs: float = _option("`step_halving`: epochs from one halving to the next.", 3)
     mixed_precision: Literal["no", "fp16", "bf16"] | None = _option("Null: what `accelerate launch` says.", None)
+    torch_compile: bool = _option("Compile the model by `torch.compile`, which takes minutes at first.", False)
+    torch_compile_backend: Literal["inductor", "cudagraphs", "aot_eager", "eager"] = _option(
+        "What `torch_compile` makes kernels with; the last two only trace, to see whether a model can be compiled.",
+        "inductor",
+    )
     seed: int = _option("Seed of the weights, the batches and dropout.", 42)
 
     eval_strategy: Literal["epoch", "steps"] = _option("Validate after each epoch or each `eval_steps`.", "epoch")
