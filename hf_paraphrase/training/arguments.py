@@ -73,7 +73,8 @@ class TrainingConfig:
     label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
     sampled_softmax: int | None = _option(
         "Words drawn for each batch that stand for the whole vocabulary in the training loss (Jean et al. 2015): pays "
-        "from 30,000 words on. Null scores all words, as validation always does.",
+        "from 30,000 words on. A new model's output bias starts at the words' log frequencies. Null scores all words, "
+        "as validation always does.",
         None,
     )
     lr_scheduler_type: Literal[
