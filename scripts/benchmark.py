@@ -62,6 +62,9 @@ def main(
     quora_dir: Annotated[
         Path | None, typer.Option(help="Quora's folder, for neighbors; else questions of the built-in grammar.")
     ] = None,
+    twitter_dir: Annotated[
+        Path | None, typer.Option(help="Twitter URL's folder, for the perplexity in sampled; else that is left out.")
+    ] = None,
 ) -> None:
     """Print tokens/s, sentences/s and ratios as a table."""
     as_report, parts = REPORT in (parts or ()), [part for part in parts or () if part != REPORT] or list(PARTS)
@@ -72,12 +75,12 @@ def main(
     keep_freed_memory()  # as training does
     print(f"{name_machine(device)}, torch {torch.__version__}, {threads} threads, medians of {repeats}", end="\n\n")
     show = print_claims if as_report else print_rows
-    show((part, row) for part in parts for row in measure(part, device, repeats, quora_dir))
+    options = {"neighbors": {"quora_dir": quora_dir}, "sampled": {"twitter_dir": twitter_dir}}
+    show((part, row) for part in parts for row in measure(part, device, repeats, options.get(part, {})))
 
 
-def measure(part: str, device: str, repeats: int, quora_dir: Path | None) -> Iterator[Row]:
+def measure(part: str, device: str, repeats: int, options: dict[str, Path | None]) -> Iterator[Row]:
     module, function = PARTS[part]
-    options = {"quora_dir": quora_dir} if part == "neighbors" else {}
     for values in getattr(import_module(f"benchmarks.{module}"), function)(device, repeats, **options):
         yield Row(*values)
 

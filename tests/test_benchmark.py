@@ -40,6 +40,24 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row[4] for row in rows if "recall" in row[0]] == ["1.000", "1.000"]
 
 
+def test_drawn_words_are_compared_in_whole_trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    vocabulary = import_module("benchmarks.vocabulary")
+    (tmp_path / "li2018_split").mkdir()
+    pairs = "".join(f"a{number} b c\tc b a{number}\n" for number in range(70))
+    for split in ("train", "val", "test"):
+        (tmp_path / "li2018_split" / f"{split}.tsv").write_text(pairs)
+    for name, value in {
+        "STEPS": 3,
+        "DRAWN": 5,
+        "SMALL": vocabulary.SMALL | {"hidden_size": 8, "vocab_size": 50},
+    }.items():
+        monkeypatch.setattr(vocabulary, name, value)
+    speed, perplexity = vocabulary.compare_trainings(tmp_path, seed=0)
+    assert speed.name.startswith("steps/s, 5 of ") and float(speed.ratio) > 0
+    assert float(perplexity.ratio) == pytest.approx(float(perplexity.theirs) / float(perplexity.ours), rel=0.1)
+    assert perplexity.ours != perplexity.theirs and speed.goal and perplexity.goal
+
+
 def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
     fset = import_module("benchmarks.fset")
     monkeypatch.setattr(fset, "ROWS", 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ import torch
 from torch import nn
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase.training.arguments import ParaphraseConfig
+from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.vocabulary_losses import SampledCrossEntropy, flat_cross_entropy
 
 from .matching import memory_in_use
@@ -23,6 +27,9 @@ from .timing import Row, in_turn
 DOCUMENTS, WORDS, UNITS, VOCABULARY = 32, 250, 1000, 120_005
 # Words to draw; a step's words are those of Prakash et al. 2016 on MSCOCO, whose vocabulary is the configuration's.
 SAMPLES = 2048
+# A model small enough for a training of minutes, on Twitter URL's 34,714 words.
+SMALL = {"model_type": "residual_lstm", "vocab_size": 40_000, "embedding_size": 64, "hidden_size": 64, "num_layers": 1}
+DRAWN, STEPS, SEEDS = 4096, 200, (0, 1)
 
 
 def whole_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torch.LongTensor) -> torch.Tensor:
@@ -73,8 +80,14 @@ def benchmark_memory(device: str, repeats: int) -> Iterator[Row]:
     )
 
 
-def benchmark_sampled(device: str, repeats: int) -> Iterator[Row]:
-    """A training step of two layers of 512, the size of Prakash et al. 2016, with drawn words against all of them."""
+def benchmark_sampled(device: str, repeats: int, twitter_dir: Path | None = None) -> Iterator[Row]:
+    """A training step of two layers of 512, the size of Prakash et al. 2016, with drawn words against all of them.
+
+    Args:
+        device: cpu or cuda, for the steps.
+        repeats: Pairs of steps.
+        twitter_dir: Twitter URL's folder, to compare trainings on, for minutes; None for the steps alone.
+    """
     config = ResidualLstmConfig(num_layers=2, residual_interval=0)
     batch = random_batch(64, 12, config.vocab_size, device)
     # As frequent as words of a text are.
@@ -87,6 +100,37 @@ def benchmark_sampled(device: str, repeats: int) -> Iterator[Row]:
         ours, theirs, ratio = in_turn(steps["sampled"], steps[other], repeats, device)
         name = f"steps/s, {SAMPLES:,} of {config.vocab_size:,} words"
         yield Row(name, against, f"{1 / ours:.2f}", f"{1 / theirs:.2f}", f"{ratio:.2f}", goal)
+    if twitter_dir is not None:
+        for seed in SEEDS:
+            yield from compare_trainings(twitter_dir, seed)
+
+
+def compare_trainings(twitter_dir: Path, seed: int) -> Iterator[Row]:
+    """Equal steps by drawn words and by all: steps per processor second, and what all words cost in validation."""
+    ours, theirs = (train_small(twitter_dir, seed, samples) for samples in (DRAWN, None))
+    name = f"{DRAWN:,} of {ours['vocab_size']:,} words, seed {seed}"
+    speeds = [STEPS / summary["train_cpu_seconds"] for summary in (ours, theirs)]
+    yield Row(f"steps/s, {name}", "all words", *(f"{n:.2f}" for n in (*speeds, speeds[0] / speeds[1])), goal="≥ 2.5")
+    found, expected = (summary["last"]["eval_perplexity"] for summary in (ours, theirs))
+    ratio = f"{expected / found:.2f}"
+    yield Row(f"perplexity, {name}", "all words", f"{found:.0f}", f"{expected:.0f}", ratio, goal="≥ 0.97")
+
+
+def train_small(twitter_dir: Path, seed: int, samples: int | None) -> dict:
+    """The summary of a short training on Twitter URL's pairs (Lan et al. 2017) as Li et al. 2018 cut them."""
+    training = ParaphraseConfig(
+        dataset="twitter_url",
+        dataset_name="li2018",
+        data_dir=str(twitter_dir),
+        max_source_length=32,
+        max_target_length=32,
+        max_steps=STEPS,
+        sampled_softmax=samples,
+        seed=seed,
+        disable_tqdm=True,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        return train(Recipe("twitter", SMALL, {}, training), folder, overwrite=True)
 
 
 def step_of(

@@ -189,6 +189,44 @@ def test_counts_of_labels_are_those_of_the_train_split():
     torch.testing.assert_close(model.flat_loss.probabilities, expected)
 
 
+def test_drawn_words_start_at_their_frequencies_and_those_of_a_checkpoint_where_it_was(tmp_path):
+    task, data, model = make_task(sampled_softmax=6)
+    counts = np.bincount(np.concatenate(data.splits["train"]["labels"]), minlength=16) + 1.0
+    torch.testing.assert_close(model.lm_head.bias.exp().double(), torch.from_numpy(counts / counts.sum()))
+    plain = make_task()[2]
+    plain.save_pretrained(tmp_path)
+    data.tokenizer.save_pretrained(tmp_path)
+    tuned = make_task(sampled_softmax=6, pretrained=str(tmp_path))[2]
+    assert torch.equal(tuned.lm_head.bias, plain.lm_head.bias)
+
+
+def test_started_at_frequencies_drawn_words_cost_adamw_no_perplexity():
+    """Words by Zipf's law, one in eight drawn: after equal steps within 3% of the full softmax, or better.
+
+    Where the bias starts at 0, the perplexity is more than 10% worse.
+    """
+    words, steps = 1000, 40
+    counts = 1e5 / np.arange(1, words + 1)
+    shares = torch.from_numpy(counts / counts.sum()).float()
+    batches = torch.multinomial(shares, steps * 200, True, generator=torch.Generator().manual_seed(0))
+
+    def perplexity(loss, bias):
+        torch.manual_seed(0)
+        projection, states = nn.Linear(8, words), torch.ones(1, 200, 8)
+        projection.bias.data.copy_(bias)
+        optimizer = torch.optim.AdamW(projection.parameters(), lr=0.005)
+        for labels in batches.view(steps, 1, 200):
+            loss(states, projection, labels).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return functional.cross_entropy(projection(states[0, :1]), shares[None]).exp().item()
+
+    full, sampled = flat_cross_entropy, SampledCrossEntropy(counts, words // 8)
+    expected = perplexity(full, torch.zeros(words))
+    assert perplexity(sampled, torch.zeros(words)) > 1.1 * expected
+    assert perplexity(sampled, shares.log()) < 1.03 * expected
+
+
 def test_a_run_with_samples_learns_resumes_and_validates_with_all_words(tmp_path):
     pairs = make_pairs()
     summary = train(make_recipe(sampled_softmax=8, num_train_epochs=6), tmp_path / "run", dataset=pairs)

@@ -252,6 +252,26 @@ class Seq2SeqTask(Task):
     auto_class = AutoModelForSeq2SeqLM
     label_column: ClassVar[str] = "labels"
 
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        model, training = super().make_model(config, data), self.training
+        if training.sampled_softmax is not None and training.pretrained is None:
+            self._start_at_frequencies(model, data)
+        return model
+
+    def _start_at_frequencies(self, model: PreTrainedModel, data: TaskData) -> None:
+        """Let the output layer's bias be how often each word is written, as its logarithm.
+
+        A full softmax learns that first, and drawn words teach it slowly: AdamW divides the rare large gradients of a
+        word that is drawn with probability π by their root mean square, and so makes √π of the step.
+        """
+        bias = model.lm_head.bias if isinstance(model, LanguageModelHeadMixin) else None
+        if bias is not None:
+            counts = self._label_counts(model, data) + 1.0
+            bias.data.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+
+    def _label_counts(self, model: PreTrainedModel, data: TaskData) -> np.ndarray:
+        return value_counts(data.splits["train"], self.label_column, model.config.vocab_size)
+
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
         """Let the package's models compute the loss of many words without their logits, which smoothing needs.
 
@@ -268,8 +288,7 @@ class Seq2SeqTask(Task):
             raise InputError(f"`sampled_softmax`: the loss of this {model.config.model_type} needs all words' scores")
         if samples >= model.config.vocab_size:
             raise InputError(f"`sampled_softmax` must be less than the {model.config.vocab_size} words, not {samples}")
-        counts = value_counts(data.splits["train"], self.label_column, model.config.vocab_size)
-        model.flat_loss = SampledCrossEntropy(counts, samples)
+        model.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
