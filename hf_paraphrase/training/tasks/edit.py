@@ -90,6 +90,7 @@ class EditTask(ParaphraseTask):
     """
 
     config_class = EditConfig
+    can_stream = False  # neighbours are those of the whole split
     training: EditConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
