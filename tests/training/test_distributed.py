@@ -59,8 +59,7 @@ def test_two_processes_train_as_one(tmp_path):
         torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
-def test_two_machines_train_as_one_with_two_processes(tmp_path, launcher):
+def test_two_machines_train_as_one_with_two_processes(tmp_path):
     """Each machine has a launcher of its own, and both see the same folder."""
     make_pairs().save_to_disk(tmp_path / "pairs")
     script = tmp_path / "script.py"
@@ -71,22 +70,12 @@ def test_two_machines_train_as_one_with_two_processes(tmp_path, launcher):
         "from tests.training.test_distributed import make_recipe\n"
         "train(make_recipe(max_steps=8), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
     )
-    start = {
-        "torchrun": lambda rank, port: (
-            *("torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--node-rank", str(rank)),
-            *("--master-addr", "127.0.0.1", "--master-port", port),
-        ),
-        # Without GPUs it needs `--multi_gpu` all the same: that is what makes it start processes by torch.
-        "accelerate": lambda rank, port: (
-            *("accelerate.commands.launch", "--multi_gpu", "--num_machines", "2", "--num_processes", "2"),
-            *("--machine_rank", str(rank), "--main_process_ip", "127.0.0.1", "--main_process_port", port),
-            *("--mixed_precision", "no", "--dynamo_backend", "no"),
-        ),
-    }
     one = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     finish([launch(one, script, tmp_path, "one")])
     port = str(find_free_port())
-    finish([launch(start[launcher](rank, port), script, tmp_path, "two") for rank in (0, 1)])
+    two = ("torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
+    machines = [(*two, "--master-port", port, "--node-rank", rank) for rank in ("0", "1")]
+    finish([launch(machine, script, tmp_path, "two") for machine in machines])
     summaries = [json.loads((tmp_path / name / "training_summary.json").read_text()) for name in ("one", "two")]
     assert [summary["processes"] for summary in summaries] == [2, 2]
     assert_equal(last_weights(tmp_path / "two"), last_weights(tmp_path / "one"))
