@@ -65,6 +65,7 @@ def start(work: Callable[[], object], output: Path, limit: float = math.inf) -> 
 
     try:
         os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
         folders.publish = publish_and_wait
         torch.set_num_threads(1)
         work()
