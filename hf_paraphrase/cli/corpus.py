@@ -115,15 +115,12 @@ class Corpus:
         """Read all splits, or one.
 
         Raises:
-            InputError: They are to be streamed, which is for a look at them and for training.
+            InputError: They are to be streamed, which is for a look at them.
         """
         from ..datasets import load_dataset
 
         if self.is_streamed:
-            raise InputError(
-                "--dataset-kwargs streaming=true is for `datasets preview` and `train`; here all rows are needed: "
-                "streaming=false"
-            )
+            raise InputError("--dataset-kwargs streaming=true is for `datasets preview`; the rows are needed at hand")
         return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
 
     def describe(self, **details: Any) -> dict[str, Any]:
