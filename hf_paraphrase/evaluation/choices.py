@@ -88,8 +88,8 @@ def compare_choices(
     """Score the one paraphrase that each way of choosing gives of every text.
 
     The ways, of each model: its first beam; the same with its unknown words replaced, where it can do so; what
-    `Paraphraser` returns; and, by the rules of Parrot, that candidate of the same pool which is furthest from the text
-    in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
+    `Paraphraser` returns; and, by the rules of Parrot, that of ten candidates, by diverse beam search, which is furthest
+    from the text in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
     are other models, and it then returns nothing). The texts themselves are a row too. Scores are of those rows for
     which all of them have an answer.
 
