@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +13,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..files import write_lines
-from ..generation.candidate_pool import ignores_case
+from ..generation.candidate_pool import default_decoding, ignores_case
 from ..generation.engine import generate_several, load_paraphraser
 from ..generation.keep import find_change, find_kept, split_into_words
+from ..generation.paraphrase_choice import Choice
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.selection import score_by_embedding
 from ..metrics.extras import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.retrieved_pairs import find_pairs
 from ..models.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.environment import describe_environment
@@ -45,7 +47,10 @@ COLUMNS = {
 # Parrot leaves out candidates of little adequacy and ranks the others by their distance to the text. Its 0.9 is the
 # probability of a classifier; of cosines so many would leave out most that it keeps.
 PARROT_ADEQUACY = 0.8
+# Those that a Paraphraser makes where one paraphrase is asked for.
 CANDIDATES = 10
+# What its other arguments say of where candidates come from, these do not.
+OF_THE_CHOICE = {field.name for field in fields(Choice)} | {"adequacy", "encoder", "matcher", "fluency"}
 
 Write = Callable[[list[str]], list[str | None]]
 
@@ -63,7 +68,12 @@ class _Model:
         return ignores_case(self.tokenizer)
 
     def find_unknown(self, text: str) -> list[str]:
-        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers."""
+        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers.
+
+        A tokenizer that is not fast does not say where its tokens stand, and those of this package spell every word.
+        """
+        if not self.tokenizer.is_fast:
+            return []
         (encoding,) = self.tokenizer([text]).encodings
         tokens = zip(encoding.ids, encoding.offsets, strict=True)
         words = [text[slice(*place)] for token, place in tokens if token == self.tokenizer.unk_token_id]
@@ -88,10 +98,10 @@ def compare_choices(
     """Score the one paraphrase that each way of choosing gives of every text.
 
     The ways, of each model: its first beam; the same with its unknown words replaced, where it can do so; what
-    `Paraphraser` returns; and, by the rules of Parrot, that of ten candidates, by diverse beam search, which is furthest
-    from the text in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
+    `Paraphraser` returns; and, by the rules of Parrot, that candidate of the same pool which is furthest from the text
+    in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
     are other models, and it then returns nothing). The texts themselves are a row too. Scores are of those rows for
-    which all of them have an answer.
+    which all of them have an answer. A model that edits by a retrieved pair is given the nearest for its first beam.
 
     Args:
         models: Checkpoints by the names that they have in the table.
@@ -211,16 +221,19 @@ def _ways(
 
     def search(texts: list[str], **how: Any) -> list[str]:
         shared = {"batch_size": batch_size, "num_beams": num_beams, "restore_surface": model.ignores_case}
-        return [group[0] for group in generate_several(model.model, model.tokenizer, texts, 1, **shared, **how)]
+        pairs = paraphraser.retriever and [group[0] for group in find_pairs(paraphraser.retriever, texts, 1)]
+        written = generate_several(model.model, model.tokenizer, texts, 1, pairs=pairs, **shared, **how)
+        return [group[0] for group in written]
 
     def choose(texts: list[str]) -> list[str | None]:
         found = paraphraser(texts, 1, batch_size=batch_size, **options)
         return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
+        pool = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
+        pool = {"decoding": default_decoding(model.model, 1), "num_candidates": CANDIDATES} | pool
         rules = {"adequacy": "embedding", "encoder": judge, "keep": ()}
-        pool = {name: options[name] for name in options.keys() & {"decoding", "num_neighbors", "seed"}}
-        found = paraphraser(texts, CANDIDATES, batch_size=batch_size, **rules, **pool)
+        found = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
         return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
     yield "first beam", search
