@@ -102,6 +102,32 @@ def test_nothing_to_save(tmp_path):
     assert not (tmp_path / "retriever").exists()
 
 
+def draw_vectors(texts: list[str]) -> np.ndarray:
+    """An encoder of texts, at random in 64 directions."""
+    return np.stack([np.random.default_rng(list(text.encode())).normal(size=64) for text in texts])
+
+
+def test_compressed_vectors_are_saved_and_their_encoder_is_known_again(tmp_path):
+    """By the score of a sentence against itself, which is an estimate."""
+    pairs = [(f"sentence {number}", "target") for number in range(2000)]
+    retriever = ParaphraseRetriever.from_pairs(pairs, draw_vectors, "ivf_pq")
+    retriever.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / CONFIG).read_text())["first_score"] < 1 - storage.TOLERANCE
+    again = ParaphraseRetriever.from_pretrained(tmp_path, encoder=draw_vectors)
+    texts = [source for source, _ in pairs[:100]]
+    assert again.retrieve(texts, 5) == retriever.retrieve(texts, 5)
+    assert again.fingerprint == retriever.fingerprint
+    with pytest.raises(InputError, match="whose vectors are not those of"):
+        ParaphraseRetriever.from_pretrained(tmp_path, encoder=lambda texts: draw_vectors(texts)[:, ::-1])
+
+
+def test_a_folder_of_an_earlier_version_says_no_score(folder):
+    config = json.loads((folder / CONFIG).read_text())
+    assert config.pop("first_score") == pytest.approx(1)
+    (folder / CONFIG).write_text(json.dumps(config))
+    assert load(folder).retrieve([PAIRS[0][0]])[0][0].target == PAIRS[0][1]
+
+
 @pytest.mark.parametrize("name", ["pairs.parquet", "index.faiss"])
 def test_damaged_and_missing_files_are_named(folder, name):
     content = bytearray((folder / name).read_bytes())
