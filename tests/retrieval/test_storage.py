@@ -87,9 +87,9 @@ def test_a_loaded_retriever_can_be_saved_where_it_came_from(folder):
 
 
 def test_an_interrupted_save_leaves_the_old_retriever(folder, monkeypatch):
-    monkeypatch.setattr(faiss, "write_index", lambda index, path: (_ for _ in ()).throw(KeyboardInterrupt))
     retriever = load(folder)
     retriever.add([("new", "pair")])
+    monkeypatch.setattr(faiss, "write_index", lambda index, path: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         retriever.save_pretrained(folder)
     assert len(load(folder)) == len(PAIRS)
@@ -103,8 +103,8 @@ def test_nothing_to_save(tmp_path):
 
 
 def draw_vectors(texts: list[str]) -> np.ndarray:
-    """An encoder of texts, at random in 64 directions."""
-    return np.stack([np.random.default_rng(list(text.encode())).normal(size=64) for text in texts])
+    """An encoder of texts, at random in 512 directions: eight for each byte of a code."""
+    return np.stack([np.random.default_rng(list(text.encode())).normal(size=512) for text in texts])
 
 
 def test_compressed_vectors_are_saved_and_their_encoder_is_known_again(tmp_path):

@@ -106,7 +106,9 @@ class Task(ABC):
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
         name = self.training.dataset
         if split not in dataset:
-            raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}")
+            streamed = any(isinstance(rows, IterableDataset) for rows in dataset.values())
+            advice = "; what is streamed is not split: give it files, or leave `streaming` out" if streamed else ""
+            raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}{advice}")
         if isinstance(dataset[split], IterableDataset):
             self._check_streamable()
             return self._select_streamed(dataset[split], split, limit)
