@@ -82,7 +82,8 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     """
     code = max(size for size in range(1, CODE_BYTES + 1) if dimension % size == 0)
     lists = max(1, min(COMPRESSED_LISTS * math.isqrt(count), count // VECTORS_A_LIST))
-    return f"IVF{lists},PQ{code}", [f"nprobe={min(lists, PROBED)}"]
+    # np: no training of the order of codes, which helps only a search by Hamming distance and takes most of the time.
+    return f"IVF{lists},PQ{code}np", [f"nprobe={min(lists, PROBED)}"]
 
 
 def choose_effort(index: faiss.IndexRefineFlat, vectors: np.ndarray, efforts: Sequence[str]) -> str:

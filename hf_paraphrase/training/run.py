@@ -133,6 +133,10 @@ class TrainingRun:
                     return
                 self._step()
         finally:
+            # The wrapper that joins several processes goes before their group does: as the last that holds the group
+            # it can wait for a thread that waits for it.
+            self.wrapped = None
+            self.accelerator.free_memory()
             self.reporter.close()
 
     @property

@@ -103,15 +103,15 @@ def test_the_choice_can_be_overridden(expected):
 
 def test_the_size_of_a_compressed_index():
     """Lists grow with the root of the vectors, and each is fitted to forty of them."""
-    assert describe_compressed(1_000_000, 384) == ("IVF4000,PQ64", ["nprobe=64"])
-    assert describe_compressed(100_000_000, 768) == ("IVF40000,PQ64", ["nprobe=64"])
-    assert describe_compressed(10_000, 100) == ("IVF250,PQ50", ["nprobe=64"])
-    assert describe_compressed(1000, 32) == ("IVF25,PQ32", ["nprobe=25"])
+    assert describe_compressed(1_000_000, 384) == ("IVF4000,PQ64np", ["nprobe=64"])
+    assert describe_compressed(100_000_000, 768) == ("IVF40000,PQ64np", ["nprobe=64"])
+    assert describe_compressed(10_000, 100) == ("IVF250,PQ50np", ["nprobe=64"])
+    assert describe_compressed(1000, 32) == ("IVF25,PQ32np", ["nprobe=25"])
 
 
 def test_compressed_vectors_are_few_bytes_and_find_most(expected, tmp_path):
     compressed, whole = make_index("ivf_pq"), make_index("Flat")
-    assert (compressed.description, compressed.search_parameters) == ("IVF100,PQ32", "nprobe=64")
+    assert (compressed.description, compressed.search_parameters) == ("IVF100,PQ32np", "nprobe=64")
     _, rows = compressed.search(QUERIES, 20)
     assert recall(rows[:, :5], expected) >= 0.6
     assert np.mean([len(set(row) & set(other)) / 5 for row, other in zip(rows, expected, strict=True)]) >= 0.95
@@ -119,7 +119,7 @@ def test_compressed_vectors_are_few_bytes_and_find_most(expected, tmp_path):
         index.write(tmp_path / index.description)
     # A code of 32 bytes and a number of 8, beside what does not grow: the centres of lists and of codes.
     centres = 100 * 32 * 4 + 256 * 32 * 4
-    assert (tmp_path / "IVF100,PQ32").stat().st_size < COUNT * (32 + 8) + centres + 20_000
+    assert (tmp_path / "IVF100,PQ32np").stat().st_size < COUNT * (32 + 8) + centres + 20_000
     assert (tmp_path / "Flat").stat().st_size > COUNT * 32 * 4
 
 
@@ -128,6 +128,7 @@ def test_an_index_is_read_where_it_lies(description, tmp_path, monkeypatch):
     """The file is mapped, not copied, and still the index grows and is written as any other."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 1000)
     index, path = make_index(description), tmp_path / "index.faiss"
+    index.search(QUERIES, 5)  # which notes its parameters in the index
     index.write(path)
     again = VectorIndex.read(path, index.checksum, index.encoder, index.description, index.search_parameters)
     if (maps := Path("/proc/self/maps")).exists():
@@ -145,7 +146,7 @@ def test_an_index_is_read_where_it_lies(description, tmp_path, monkeypatch):
 
 
 def test_too_few_vectors_to_compress():
-    with pytest.raises(InputError, match="`index`: 'IVF5,PQ32' cannot be made of 200 vectors"):
+    with pytest.raises(InputError, match="`index`: 'IVF5,PQ32np' cannot be made of 200 vectors"):
         make_index("ivf_pq", count=200)
 
 
