@@ -196,8 +196,8 @@ def load_once(model: str, device: str, backend: str | None) -> Paraphraser:
 
 @cache
 def load_retriever_once(path: str) -> ParaphraseRetriever:
-    """Load a retriever, once in a process."""
-    return ParaphraseRetriever.from_pretrained(path)
+    """Load a retriever, once in a process; its encoder to the GPU of the process."""
+    return ParaphraseRetriever.from_pretrained(path, device=find_device())
 
 
 def find_device() -> str:

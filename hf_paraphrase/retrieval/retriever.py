@@ -110,8 +110,9 @@ class ParaphraseRetriever:
             encoder: What makes vectors of sentences: the folder or Hub repository of a model of sentence-transformers,
                 or of any that `AutoModel` loads, whose states are averaged; or a function from a list of texts to
                 an array. "jaccard" compares sets of tokens instead and needs no model.
-            index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; or
-                anything that `faiss.index_factory` takes.
+            index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; "ivf_pq"
+                keeps codes of about 64 bytes in place of vectors, for tens of millions of pairs: scores are
+                estimates, and some neighbours are missed; or anything that `faiss.index_factory` takes.
             search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`.
             trust_remote_code: Let the encoder's repository run its own code.
             encoder_kwargs: `device` and `batch_size` of the encoder.

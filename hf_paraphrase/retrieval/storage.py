@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "r
 JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
 # What the config calls an encoder in that folder.
 ENCLOSED = f"./{ENCODER_FOLDER}"
-# The least cosine of a sentence's vector with itself, made on another machine or in another precision.
-SAME = 0.99
+# How far a sentence's score against itself may be off, its vector made on another machine or in another precision.
+TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class RetrieverConfig:
         search_parameters: What `faiss.ParameterSpace` takes.
         vectors_checksum: A hash of the vectors.
         checksums: The SHA-256 of every file, by its name.
+        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes.
     """
 
     encoder: str | None
@@ -52,6 +53,7 @@ class RetrieverConfig:
     search_parameters: str | None
     vectors_checksum: str | None
     checksums: dict[str, str]
+    first_score: float = 1.0
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
@@ -82,6 +84,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
             search_parameters=index.search_parameters if has_vectors else None,
             vectors_checksum=index.checksum if has_vectors else None,
             checksums=checksums,
+            first_score=_score_first(pairs, index) if has_vectors else 1.0,
         )
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
@@ -146,20 +149,25 @@ def _load_vectors(
     _check(folder / INDEX_FILE, "vectors", len(index), config.count)
     _check(folder / INDEX_FILE, "numbers a vector", index.dimension, config.dimension)
     # The nearest vector to the first sentence is its own, unless another encoder made it.
-    (first, *_), *_ = pairs[[0]]
-    scores, _ = index.search([first], 1)
-    if scores[0, 0] < SAME:
+    if _score_first(pairs, index) < config.first_score - TOLERANCE:
         raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder!r}")
     return index
+
+
+def _score_first(pairs: PairMemory, index: VectorIndex) -> float:
+    (first, *_), *_ = pairs[[0]]
+    scores, _ = index.search([first], 1)
+    return float(scores[0, 0])
 
 
 def _read_config(path: Path) -> RetrieverConfig:
     if not path.is_file():
         raise FileNotFoundError(f"{path.parent} holds no retriever: there is no {path.name}")
-    names = [field.name for field in fields(RetrieverConfig)]
+    names = [field.name for field in fields(RetrieverConfig) if field.default is MISSING]
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        config = RetrieverConfig(**{name: values[name] for name in names})
+        score = float(values.get("first_score", RetrieverConfig.first_score))
+        config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score)
         files = {PAIRS_FILE} if config.encoder == JACCARD else {PAIRS_FILE, INDEX_FILE}
         if set(config.checksums) != files:
             raise ValueError(f"checksums must be those of {' and '.join(sorted(files))}")

@@ -47,6 +47,11 @@ class TrainingConfig:
     max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
     max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)
     max_train_samples: int | None = _option("Train on the first so many pairs only.", None)
+    shuffle_buffer_size: int = _option(
+        "Of a corpus with `streaming: true` in `dataset_kwargs`: rows read at a time, which are shuffled and put into "
+        "batches of like lengths; a tokenizer trained here learns from the first of them.",
+        20_000,
+    )
     max_eval_samples: int | None = _option("Validate on the first so many pairs only.", None)
 
     num_train_epochs: float = _option("Passes over the training pairs.", 10)
@@ -130,6 +135,7 @@ class TrainingConfig:
             "max_source_length",
             "max_target_length",
             "max_train_samples",
+            "shuffle_buffer_size",
             "max_eval_samples",
             "train_batch_size",
             "max_tokens_per_batch",

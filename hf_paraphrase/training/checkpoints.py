@@ -36,7 +36,7 @@ class TrainingState:
     """Where a training run is; everything beside the tensors that a resumed run needs.
 
     Args:
-        data_fingerprint: Tells whether a resumed run sees the same training pairs.
+        data_fingerprint: Tells whether a resumed run sees the same training pairs; of a stream, the first of them.
         step: Optimizer steps taken.
         best_step: The step of the best validation.
         best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
@@ -49,6 +49,7 @@ class TrainingState:
         tokens_since_log: The tokens of that sum.
         loss_since_eval: The same since the last validation.
         tokens_since_eval: The tokens of that sum.
+        stream: Where in a streamed corpus the run is, as `StreamedRows.place`.
         history: Entries of the log: of training (`loss`) and of validation (`eval_loss`).
     """
 
@@ -65,6 +66,7 @@ class TrainingState:
     tokens_since_log: int = 0
     loss_since_eval: float = 0.0
     tokens_since_eval: int = 0
+    stream: dict[str, Any] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property

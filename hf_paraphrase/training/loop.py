@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration, set_seed
-from datasets import DatasetDict
+from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import (
     AutoTokenizer,
     GenerationConfig,
@@ -30,6 +30,7 @@ from .reporting import check_trackers
 from .run import TrainingRun
 from .signals import StopSignals
 from .tasks import TASKS
+from .train_rows import read_windows
 
 __all__ = ["train"]
 
@@ -42,7 +43,7 @@ def train(
     output_dir: str | os.PathLike,
     *,
     data_dir: str | os.PathLike | None = None,
-    dataset: DatasetDict | None = None,
+    dataset: DatasetDict | IterableDatasetDict | None = None,
     overwrite: bool = False,
     resume: bool = False,
 ) -> dict[str, Any]:
@@ -56,7 +57,8 @@ def train(
         output_dir: Folder of the run.
         data_dir: Folder with the corpus's files, in place of the recipe's.
         dataset: Rows already loaded, in place of the recipe's corpus: splits `train` and `validation`, with the
-            task's columns (`source` and `target` to learn paraphrasing).
+            task's columns (`source` and `target` to learn paraphrasing). A streamed `train` is read while it is
+            trained on, `shuffle_buffer_size` rows at a time, and never held whole.
         overwrite: Remove an earlier run from `output_dir`.
         resume: Go on with the run in `output_dir`, from its newest checkpoint.
 
@@ -80,6 +82,9 @@ def train(
     set_seed(training.seed)
     with accelerator.main_process_first():
         rows = task.load(data_dir, dataset)
+        stream = rows["train"] if isinstance(rows["train"], IterableDataset) else None
+        if stream is not None:
+            _, _, rows["train"] = next(read_windows(stream, training.shuffle_buffer_size))
         if accelerator.is_main_process:
             if not resume:
                 tokenizer = task.make_tokenizer(
@@ -101,7 +106,7 @@ def train(
     task.prepare_model(model, data)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
-    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)
+    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed, stream)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run, environment)
@@ -169,7 +174,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "model_type": run.model.config.model_type,
         "num_parameters": run.model.num_parameters(),
         "vocab_size": run.model.config.get_text_config(decoder=True).vocab_size,
-        "train_pairs": len(run.encoded["train"]),
+        "train_pairs": len(run.train_rows),
         "validation_pairs": len(run.encoded["validation"]),
         "steps": state.step,
         "epochs": run.epoch,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import WORLD_SIZES, train
 
-from .tiny_runs import last_weights, make_pairs, make_recipe
+from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seven rows a batch do not divide by two; 50 rows leave a last batch of one, which one process has no share of.
@@ -56,6 +57,54 @@ def test_two_processes_train_as_one(tmp_path):
     weights = last_weights(tmp_path / "two")
     for name, tensor in last_weights(tmp_path / "one").items():
         torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_two_machines_train_as_one_with_two_processes(tmp_path):
+    """Each machine has a launcher of its own, and both see the same folder."""
+    make_pairs().save_to_disk(tmp_path / "pairs")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from datasets import load_from_disk\n"
+        "from hf_paraphrase.training.loop import train\n"
+        "from tests.training.test_distributed import make_recipe\n"
+        "train(make_recipe(max_steps=8), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
+    )
+    one = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    finish([launch(one, script, tmp_path, "one")])
+    port = str(find_free_port())
+    two = ("torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
+    machines = [(*two, "--master-port", port, "--node-rank", rank) for rank in ("0", "1")]
+    finish([launch(machine, script, tmp_path, "two") for machine in machines])
+    summaries = [json.loads((tmp_path / name / "training_summary.json").read_text()) for name in ("one", "two")]
+    assert [summary["processes"] for summary in summaries] == [2, 2]
+    assert_equal(last_weights(tmp_path / "two"), last_weights(tmp_path / "one"))
+
+
+def launch(launcher: tuple[str, ...], script: Path, folder: Path, name: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", *launcher, str(script), str(folder / "pairs"), str(folder / name)],
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def finish(runs: list[subprocess.Popen]) -> None:
+    try:
+        outputs = [run.communicate(timeout=180)[0] for run in runs]
+    finally:
+        for run in runs:
+            run.kill()
+    for run, output in zip(runs, outputs, strict=True):
+        assert run.returncode == 0, output
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def launched_by_accelerate(monkeypatch, number: int) -> None:
