@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TextIO
 from .errors import InputError
 
 __all__ = [
+    "check_links",
     "copy_file",
     "open_plain_or_gzipped",
     "open_text",
@@ -21,6 +22,21 @@ __all__ = [
     "write_lines",
     "write_text",
 ]
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a folder whose symbolic links lead out of it: whoever made it would choose what of this machine is read.
+
+    Raises:
+        InputError: One does; the message names it.
+    """
+    root = folder.resolve()
+    roots = [root]
+    if root.parent.name == "snapshots":  # of the Hub's cache, which keeps what is in the files beside it
+        roots.append(root.parents[1] / "blobs")
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not any(path.resolve().is_relative_to(one) for one in roots):
+            raise InputError(f"{path} is a link that leads out of {folder}: put a copy there in its place")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from .options import TrustRemoteCode
 
 __all__ = ["app"]
 
@@ -38,6 +39,7 @@ def mine(
     seed: Annotated[int, typer.Option(help="Decides which pairs are in which split.")] = 42,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that the encoder reads at once.")] = 64,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Mine paraphrase pairs from the lines of a file, and divide them for training, as the corpus `pairs` has them.
 
@@ -70,6 +72,7 @@ def mine(
         top_k=top_k,
         max_pairs=max_pairs,
         batch_size=batch_size,
+        trust_remote_code=trust_remote_code,
     )
     if not mined:
         raise InputError(f"{file}: no two of its {len(texts):,} texts are from {min_score} to {max_score} alike")

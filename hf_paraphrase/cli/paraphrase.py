@@ -19,6 +19,7 @@ from .options import (
     Matcher,
     Model,
     NumBeamGroups,
+    TrustRemoteCode,
     check_ability,
     parse_decoding,
     read_lines,
@@ -109,6 +110,7 @@ def paraphrase(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase texts, in their order, one output a line.
 
@@ -137,6 +139,7 @@ def paraphrase(
     if n is not None:
         options = {name: given[name] for name in (*SCORED, *SHARED) if name in given}
         options |= {name: value for name, value in found.items() if name != "decoding"}
+        options["trust_remote_code"] = trust_remote_code
         _paraphrase_scored(model, texts, n, as_json, decoding=decoding, **options)
         return
     if do_sample and decoding not in (None, "beam"):
@@ -148,9 +151,11 @@ def paraphrase(
     from transformers import pipeline
 
     from ..generation.engine import load_paraphraser
+    from ..generation.selection import load_matching_pipeline
+    from ..models.retrieved_pairs import load_retriever, reads_pairs
 
-    loaded, tokenizer = load_paraphraser(model)
-    pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
+    loaded, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
+    pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer, trust_remote_code=trust_remote_code)
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -160,7 +165,8 @@ def paraphrase(
         "num_neighbors": num_neighbors,
         "num_candidates": num_candidates,
         "select": select,
-        "matcher": matcher,
+        "matcher": matcher and load_matching_pipeline(matcher, trust_remote_code),
+        "retriever": load_retriever(loaded, trust_remote_code) if reads_pairs(loaded) else None,
         **found,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
@@ -199,6 +205,7 @@ def _paraphrase_scored(
     output: Path | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
+    trust_remote_code: bool = False,
     **options: Any,
 ) -> None:
     """Write what a `Paraphraser` chooses to a file or standard output, as it comes."""
@@ -211,7 +218,7 @@ def _paraphrase_scored(
 
     if keep is not None:
         options["keep"] = [] if keep == "none" else [kind.strip() for kind in keep.split(",")]
-    paraphraser = Paraphraser.from_pretrained(model)
+    paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code)
     read: deque[str] = deque()
 
     def remembered() -> Iterator[str]:
@@ -272,6 +279,7 @@ def rank(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
     shown: Annotated[int, typer.Option(min=1, help="Candidates that are printed.")] = 8,
     output: Annotated[Path | None, typer.Option(help="JSON Lines file of all candidates.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Write candidates of paraphrases without any example pair, the nearest first (Traynor 2018, table 4.3).
 
@@ -285,8 +293,8 @@ def rank(
     from ..generation.engine import load_paraphraser
 
     texts, drawn = read_lines(sentences), (_parse_draw("temperature", temperature), _parse_draw("noise", noise))
-    check_ability(model, "embeds_sentences")
-    paraphraser, tokenizer = load_paraphraser(model)
+    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
+    paraphraser, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
     groups = paraphraser.paraphrase(texts, tokenizer, num_candidates, *drawn, seed=seed)
     for text, group in zip(texts, groups, strict=True):
         typer.echo(f"\n       {text}")

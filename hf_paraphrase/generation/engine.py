@@ -14,7 +14,6 @@ from tqdm.auto import tqdm
 from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -30,6 +29,7 @@ from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
 from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
+from ..pretrained import load_model, load_tokenizer
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -62,44 +62,51 @@ class GeneratedText(NamedTuple):
 
 
 def load_paraphraser(
-    path: str | os.PathLike, device: str | torch.device | None = None
+    path: str | os.PathLike, device: str | torch.device | None = None, trust_remote_code: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a sequence-to-sequence model and its tokenizer.
 
     Args:
         path: A checkpoint folder or the name of a Hub repository.
         device: Where to put the model; None for the GPU where there is one.
+        trust_remote_code: Let the checkpoint's own code run.
 
     Raises:
-        InputError: The folder holds no model or no tokenizer.
+        InputError: The folder holds no model or no tokenizer, or code that would have to be trusted.
         FileNotFoundError: There is no such checkpoint.
     """
-    return _load(AutoModelForSeq2SeqLM, path, device)
+    return _load(AutoModelForSeq2SeqLM, path, device, trust_remote_code)
 
 
 def load_pair_model(
-    path: str | os.PathLike, device: str | torch.device | None = None
+    path: str | os.PathLike, device: str | torch.device | None = None, trust_remote_code: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
-    return _load(AutoModelForSequenceClassification, path, device)
+    return _load(AutoModelForSequenceClassification, path, device, trust_remote_code)
 
 
 def _load(
-    auto_class: type, path: str | os.PathLike, device: str | torch.device | None
+    auto_class: type, path: str | os.PathLike, device: str | torch.device | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        model = auto_class.from_pretrained(path)
+        model = load_model(auto_class, path, trust_remote_code)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         if Path(path).is_dir():
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
         raise FileNotFoundError(f"{path} is neither a checkpoint folder nor a Hub repository within reach") from error
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(path)
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(
+        path, trust_remote_code
+    )
 
 
-def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
+def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool) -> PreTrainedTokenizerBase:
     message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = load_tokenizer(path, trust_remote_code)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(message) from error
     # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
@@ -125,6 +132,7 @@ def generate_candidates(
     num_candidates: int | None = None,
     select: str = "score",
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
     """The outputs to choose from for each source, in their order, the chosen one first.
@@ -134,10 +142,11 @@ def generate_candidates(
             `generate_outputs`.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
+        trust_remote_code: Let that model's own code run.
         generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
     """
     if select == "matcher":
-        matcher = load_matching_pipeline(matcher)
+        matcher = load_matching_pipeline(matcher, trust_remote_code)
     count = num_candidates or 1
     several = generate_several(model, tokenizer, sources, count, batch_size=batch_size, pairs=pairs, **generate_kwargs)
     rows = [row for row, text in enumerate(sources) if text.strip()]

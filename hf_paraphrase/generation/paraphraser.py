@@ -41,6 +41,7 @@ class Paraphraser:
         tokenizer: Its tokenizer.
         retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
         prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
+        trust_remote_code: Let what is loaded by its name (encoders, matchers, judges of fluency) run its own code.
 
     Raises:
         ValueError: The model is no encoder-decoder, or has no retriever that it needs.
@@ -53,11 +54,12 @@ class Paraphraser:
         *,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
+        trust_remote_code: bool = False,
     ):
         check_model(model)
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
         self.prefix = read_prefix(model.config) if prefix is None else prefix
-        self.retriever = (retriever or load_retriever(model)) if reads_pairs(model) else None
+        self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs(model) else None
         self.ignores_case = ignores_case(tokenizer)
         self._judges: dict[tuple, Any] = {}
 
@@ -69,6 +71,7 @@ class Paraphraser:
         device: str | torch.device | None = None,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
+        trust_remote_code: bool = False,
     ) -> Paraphraser:
         """Load a model with its tokenizer, and the retriever that lies beside it where it needs one.
 
@@ -77,12 +80,14 @@ class Paraphraser:
             device: Where to put the model; None for the GPU where there is one.
             retriever: In place of the checkpoint's.
             prefix: As above.
+            trust_remote_code: Let the checkpoint's own code run, and as above.
 
         Raises:
             InputError: The folder holds no model or no tokenizer.
             FileNotFoundError: There is no such checkpoint.
         """
-        return cls(*load_paraphraser(path, device), retriever=retriever, prefix=prefix)
+        loaded = load_paraphraser(path, device, trust_remote_code)
+        return cls(*loaded, retriever=retriever, prefix=prefix, trust_remote_code=trust_remote_code)
 
     def __call__(
         self,
@@ -262,7 +267,7 @@ class Paraphraser:
         """What judges adequacy; models that are named are loaded once."""
 
         def load() -> Adequacy:
-            options = {"encoder": encoder, "matcher": matcher}
+            options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
             return load_adequacy(adequacy, self.model, self.tokenizer, self.prefix, **options)
 
         named = (adequacy, encoder, matcher)
@@ -274,7 +279,9 @@ class Paraphraser:
             return OwnFluency(self.model, self.tokenizer, self.prefix)
         if isinstance(fluency, CausalFluency):
             return fluency
-        return self._loaded(("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device))
+        return self._loaded(
+            ("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device, self.trust_remote_code)
+        )
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
         if name not in self._judges:

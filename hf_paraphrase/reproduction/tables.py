@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict
-from transformers import AutoTokenizer
 
 from ..datasets import load_dataset
 from ..evaluation.comparison import evaluate_once
@@ -26,6 +25,7 @@ from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
+from ..pretrained import load_tokenizer
 from .trainings import Run, list_runs, train_all
 
 __all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "reproduce"]
@@ -228,7 +228,7 @@ def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, options: 
 
 
 def _read_documents(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
-    return read_document_statistics(file, AutoTokenizer.from_pretrained(run.folder).unk_token, SEED)
+    return read_document_statistics(file, load_tokenizer(run.folder).unk_token, SEED)
 
 
 def _evaluate_language_model(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:

@@ -12,7 +12,6 @@ from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration, set_seed
 from datasets import DatasetDict
 from transformers import (
-    AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -20,6 +19,7 @@ from transformers import (
 
 from ..errors import InputError
 from ..files import write_directory, write_text
+from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
@@ -45,6 +45,7 @@ def train(
     dataset: DatasetDict | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    trust_remote_code: bool = False,
 ) -> dict[str, Any]:
     """Train a model by a recipe; the best one by validation loss ends in the output folder, ready to load.
 
@@ -59,6 +60,8 @@ def train(
             task's columns (`source` and `target` to learn paraphrasing).
         overwrite: Remove an earlier run from `output_dir`.
         resume: Go on with the run in `output_dir`, from its newest checkpoint.
+        trust_remote_code: Let the checkpoints that the recipe names (`pretrained`, `tokenizer`, `reward`,
+            `retriever_encoder`) run their own code.
 
     Returns:
         What `training_summary.json` holds.
@@ -76,7 +79,7 @@ def train(
         keep_freed_memory()
     # Asked now: the working tree may change while the model trains.
     environment = describe_environment(accelerator.device)
-    task = TASKS[training.task](training)
+    task = TASKS[training.task](training, trust_remote_code)
     set_seed(training.seed)
     with accelerator.main_process_first():
         rows = task.load(data_dir, dataset)
@@ -88,7 +91,7 @@ def train(
                 clear_output(output_dir)
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
-        tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
+        tokenizer = load_tokenizer(output_dir / "tokenizer", trust_remote_code)
         data = task.encode(rows, tokenizer)
         if accelerator.is_main_process and not resume:
             task.save_assets(data, output_dir)
@@ -96,7 +99,7 @@ def train(
     if checkpoint is None:
         model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
     else:
-        model, *resumed = load_checkpoint(checkpoint, task.auto_class)
+        model, *resumed = load_checkpoint(checkpoint, task.auto_class, trust_remote_code)
     align_memory(model)
     task.prepare_model(model)
     if model.can_generate():

@@ -107,7 +107,9 @@ class EditTask(ParaphraseTask):
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> EditData:
         rows = DatasetDict({split: _with_text(pairs) for split, pairs in rows.items()})
-        retriever = ParaphraseRetriever.from_pairs(rows["train"], encoder=self.training.retriever_encoder)
+        retriever = ParaphraseRetriever.from_pairs(
+            rows["train"], encoder=self.training.retriever_encoder, trust_remote_code=self.trust_remote_code
+        )
         limits = self.training.max_source_length, self.training.max_target_length
         nested = {
             "retrieved_source_ids": ("retrieved_sources", limits[0]),
