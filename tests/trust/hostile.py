@@ -8,10 +8,15 @@ from pathlib import Path
 
 import torch
 
-from tests.models.tiny import save, tiny_bart, tiny_matcher
+from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 
 AUTO_CLASSES = ("AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification")
 AUTO_CLASSES += ("AutoModelForCausalLM",)
+# transformers knows the tokenizers of BART, and then leaves those of the checkpoint alone; ours can have any.
+DEFAULTS = {"tokenizer": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration)}
+DEFAULTS["pickle"] = tiny_bart
 KINDS = ("unknown", "known", "tokenizer", "pickle")
 
 
@@ -33,9 +38,9 @@ def make_hostile(folder: Path, canary: Path, kind: str, model=None) -> Path:
         canary: The file that its code writes.
         kind: "unknown", of a model type that transformers has not; "known", of one that it has, but not with the
             head that is asked for; "tokenizer", whose tokenizer alone has code; "pickle", with weights of a program.
-        model: For "tokenizer" and "pickle" the model, by default a small BART.
+        model: For "tokenizer" and "pickle" the model.
     """
-    save(tiny_matcher(2) if kind in ("unknown", "known") else model or tiny_bart(), folder)
+    save(tiny_matcher(2) if kind in ("unknown", "known") else model or DEFAULTS[kind](), folder)
     (folder / "evil.py").write_text(
         f"open({str(canary)!r}, 'w').close()\n"
         "from transformers import BertConfig, BertModel, PreTrainedTokenizerFast\n"
@@ -46,7 +51,6 @@ def make_hostile(folder: Path, canary: Path, kind: str, model=None) -> Path:
     if kind in ("unknown", "known"):
         auto_map = {name: "evil.Config" if name == "AutoConfig" else "evil.Model" for name in AUTO_CLASSES}
         pipelines = {"text-classification": {"impl": "evil.Model", "pt": ["AutoModel"], "type": "text"}}
-        # Two known types of which one Auto class or another has no model.
         change_json(
             folder / "config.json",
             model_type="evil" if kind == "unknown" else "bert",

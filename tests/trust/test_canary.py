@@ -18,6 +18,7 @@ from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 from tests.retrieval.corpus import count_letters
 from tests.trust.hostile import KINDS, change_json, make_hostile
+from tests.trust.test_source import find_asking
 
 # The arguments by which every command loads a checkpoint; of some the second way, by an option.
 COMMANDS = {
@@ -105,10 +106,7 @@ def test_nothing_runs_unasked(way, kind, good, canary, tmp_path, capsys):
 
 
 def test_all_commands_are_tried():
-    asking = {
-        name for name, command in find_commands().items() if "trust_remote_code" in {p.name for p in command.params}
-    }
-    assert asking == set(COMMANDS)
+    assert find_asking() == set(COMMANDS)
 
 
 @pytest.mark.parametrize(
