@@ -62,8 +62,12 @@ def mine(
     if there and not overwrite:
         raise FileExistsError(f"--output: {', '.join(there)} would be replaced; --overwrite does so")
     with CorpusReader(0.0, LAYOUT) as reader:
-        lines = [(number, " ".join(line.split())) for number, line in reader.lines(file) if line.strip()]
-    texts = [text for _, text in lines]
+        # Of equal lines the first speaks for all: memory follows the distinct ones.
+        lines: dict[str, int] = {}
+        for number, line in reader.lines(file):
+            lines.setdefault(" ".join(line.split()), number)
+    lines.pop("", None)
+    texts, numbers = list(lines), list(lines.values())
     mined = mine_paraphrases(
         texts,
         encoder,
@@ -85,7 +89,7 @@ def mine(
                 "source": pairs[place][0],
                 "target": pairs[place][1],
                 "score": round(mined[place].score, 4),
-                "lines": [lines[mined[place].first][0], lines[mined[place].second][0]],
+                "lines": [numbers[mined[place].first], numbers[mined[place].second]],
             }
             for place in places
         )

@@ -80,7 +80,9 @@ def train(
     data_files: DataFiles = None,
     dataset_kwargs: DatasetKwargs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the output folder, if there is one.")
+    ] = False,
     push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
     hub_model_id: Annotated[
         str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")

@@ -122,10 +122,15 @@ class Checkpoints:
             torch.save(tensors, directory / TENSOR_FILE)
 
         last = self.directory / f"last-{state.step:08d}"
-        if last.exists():
-            return
-        self._write(last, write)
-        keep = {last} if state.best_step is None else {last, self.best(state)}
+        if not last.exists():
+            self._write(last, write)
+        self.remove_others(state)
+
+    def remove_others(self, state: TrainingState) -> None:
+        """Remove every checkpoint but the last and the best of a state, those of a run killed in this act too."""
+        keep = {self.directory / f"last-{state.step:08d}"}
+        if state.best_step is not None:
+            keep.add(self.best(state))
         for pattern in ("last-*", "best-*", ".*.part"):
             for old in set(self.directory.glob(pattern)) - keep:
                 shutil.rmtree(old)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,11 @@ from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
-from .output import check_output, clear_output
+from .output import check_output, clear_output, locked
 from .recipe import Recipe
 from .reporting import check_trackers
 from .run import TrainingRun
-from .signals import StopSignals
+from .signals import StopSignals, follow_launcher
 from .tasks import TASKS
 
 __all__ = ["train"]
@@ -59,7 +60,7 @@ def train(
         dataset: Rows already loaded, in place of the recipe's corpus: splits `train` and `validation`, with the
             task's columns (`source` and `target` to learn paraphrasing).
         overwrite: Remove an earlier run from `output_dir`.
-        resume: Go on with the run in `output_dir`, from its newest checkpoint.
+        resume: Go on with the run in `output_dir`, from its newest checkpoint, or anew where it has none yet.
         trust_remote_code: Let the checkpoints that the recipe names (`pretrained`, `tokenizer`, `reward`,
             `retriever_encoder`) run their own code.
 
@@ -72,9 +73,29 @@ def train(
         TrainingInterrupted: If SIGTERM or Ctrl-C stopped the training, after saving.
         OSError: If a checkpoint cannot be written; the one before stays.
     """
-    training, output_dir = recipe.training, Path(output_dir)
-    checkpoint = check_output(recipe, output_dir, overwrite, resume)
+    output_dir = Path(output_dir)
+    check_output(recipe, output_dir, overwrite, resume)
+    follow_launcher()
     accelerator = _make_accelerator(recipe, output_dir)
+    with locked(output_dir) if accelerator.is_main_process else nullcontext():
+        accelerator.wait_for_everyone()
+        # Once more, now that no other run can change what is there.
+        checkpoint = check_output(recipe, output_dir, overwrite, resume)
+        accelerator.wait_for_everyone()
+        return _train(recipe, output_dir, accelerator, checkpoint, data_dir, dataset, trust_remote_code)
+
+
+def _train(
+    recipe: Recipe,
+    output_dir: Path,
+    accelerator: Accelerator,
+    checkpoint: Path | None,
+    data_dir: str | os.PathLike | None,
+    dataset: DatasetDict | None,
+    trust_remote_code: bool,
+) -> dict[str, Any]:
+    """Train from a checkpoint, or anew where it is None; the rest as `train`."""
+    training = recipe.training
     if accelerator.device.type == "cpu":
         keep_freed_memory()
     # Asked now: the working tree may change while the model trains.
@@ -84,7 +105,7 @@ def train(
     with accelerator.main_process_first():
         rows = task.load(data_dir, dataset)
         if accelerator.is_main_process:
-            if not resume:
+            if checkpoint is None:
                 tokenizer = task.make_tokenizer(
                     rows["train"], recipe.make_config().get_text_config(decoder=True).vocab_size
                 )
@@ -93,13 +114,16 @@ def train(
             recipe.save(output_dir / "recipe")
         tokenizer = load_tokenizer(output_dir / "tokenizer", trust_remote_code)
         data = task.encode(rows, tokenizer)
-        if accelerator.is_main_process and not resume:
+        if accelerator.is_main_process and checkpoint is None:
             task.save_assets(data, output_dir)
 
     if checkpoint is None:
         model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
     else:
         model, *resumed = load_checkpoint(checkpoint, task.auto_class, trust_remote_code)
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            Checkpoints(output_dir).remove_others(resumed[0])
     align_memory(model)
     task.prepare_model(model)
     if model.can_generate():

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+
+from filelock import SoftFileLock, Timeout
 
 from ..errors import InputError
 from .checkpoints import Checkpoints
 from .recipe import Recipe, load_recipe
 
-__all__ = ["check_output", "clear_output"]
+__all__ = ["check_output", "clear_output", "locked"]
 
 # What a run leaves in its output folder beside the exported model; a new run removes all of it.
 RUN_FILES = (
@@ -22,6 +26,9 @@ RUN_FILES = (
     "learning_curves.png",
 )
 MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "tokenizer*.json")
+LOCK_FILE = ".run.lock"
+# How long to wait for what an owner that died left to be found stale.
+LOCK_SECONDS = 3.0
 # Fields that may change when a run is resumed: the weights it ends with do not depend on them.
 FREE_FIELDS = {
     "data_dir",
@@ -43,14 +50,14 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
         recipe: Of the run.
         directory: Its output folder, which need not exist.
         overwrite: A run found there may be removed.
-        resume: A run found there goes on.
+        resume: A run found there goes on; one that was stopped before its first checkpoint starts anew.
 
     Returns:
         The checkpoint to resume from; None to start anew.
 
     Raises:
         FileExistsError: If the folder is not empty and neither flag is set.
-        InputError: If there is nothing to resume, or the recipe is not the one the run began with.
+        InputError: If the folder to resume in holds something else, or the recipe is not the one the run began with.
     """
     if overwrite and resume:
         raise InputError("--overwrite and --resume exclude each other: start anew, or go on?")
@@ -59,14 +66,54 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
     if resume:
         checkpoint = Checkpoints(directory).newest()
         if checkpoint is None:
-            raise InputError(f"--resume: {directory} holds no checkpoint; leave the flag out to start anew")
+            _check_unfinished(directory)
+            return None
         _check_same_recipe(load_recipe(directory / "recipe"), recipe, directory)
         return checkpoint
-    if not overwrite and directory.exists() and any(directory.iterdir()):
+    if not overwrite and _list(directory):
         raise FileExistsError(
             f"output folder {directory} is not empty; name another, go on with --resume or start anew with --overwrite"
         )
     return None
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
+
+    Raises:
+        InputError: Another run works there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = SoftFileLock(directory / LOCK_FILE)
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout:
+        owner = " on ".join((directory / LOCK_FILE).read_text(encoding="utf-8").split()[:2])
+        raise InputError(
+            f"another run works in {directory} (process {owner}): wait for it, stop it, or name another folder; "
+            f"if that machine is gone, remove {directory / LOCK_FILE}"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _list(directory: Path) -> list[str]:
+    """What lies in an output folder, if there is one."""
+    return sorted(path.name for path in directory.glob("*") if path.name != LOCK_FILE)
+
+
+def _check_unfinished(directory: Path) -> None:
+    """Refuse to start anew over anything but what a run leaves before its first checkpoint."""
+    others = [name for name in _list(directory) if name.removeprefix(".").removesuffix(".part") not in RUN_FILES]
+    if (directory / "training_summary.json").is_file() or others:
+        there = (others or ["training_summary.json"])[0]
+        raise InputError(
+            f"--resume: {directory} holds no checkpoint, but {there}; name another folder, or start anew with "
+            "--overwrite"
+        )
 
 
 def clear_output(directory: Path) -> None:
