@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +14,9 @@ from typing import Any, BinaryIO, TextIO
 from .errors import InputError
 
 __all__ = [
+    "check_errors",
     "check_links",
+    "check_unicode",
     "copy_file",
     "open_plain_or_gzipped",
     "open_text",
@@ -39,8 +43,11 @@ def check_links(folder: Path) -> None:
             raise InputError(f"{path} is a link that leads out of {folder}: put a copy there in its place")
 
 
+SURROGATES = re.compile("[\ud800-\udfff]")
+
+
 @contextmanager
-def open_text(path: str | os.PathLike, **kwargs: str) -> Iterator[TextIO]:
+def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]:
     """Open a file of UTF-8 text for reading.
 
     Args:
@@ -54,7 +61,51 @@ def open_text(path: str | os.PathLike, **kwargs: str) -> Iterator[TextIO]:
         with open(path, **{"encoding": "utf-8", **kwargs}) as file:
             yield file
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start + 1})") from error
+        raise InputError(f"{path} is no text in UTF-8 ({_find_undecodable(Path(path), error)})") from error
+
+
+def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
+    """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
+    if not path.is_file():
+        return error.reason
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "it begins as UTF-16 does, line 1: save it as UTF-8"
+        file.seek(0)
+        done = 0
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as found:
+                return f"{found.reason} at byte {done + found.start + 1}, line {number}"
+            done += len(line)
+    return error.reason
+
+
+def check_unicode(text: str, where: str, errors: str = "strict") -> str:
+    """Return a text without halves of surrogate pairs, which no model and no file takes.
+
+    Args:
+        text: The text.
+        where: Names it in the error.
+        errors: "replace" puts U+FFFD in the place of each.
+
+    Raises:
+        InputError: There is one, and `errors` is "strict".
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        if errors == "replace":
+            return SURROGATES.sub("\ufffd", text)
+        raise InputError(f"{where}: half of a surrogate pair, no character, at place {error.start + 1}") from error
+    return text
+
+
+def check_errors(errors: str) -> None:
+    """Raise InputError unless `errors` is a way of reading what is no UTF-8."""
+    if errors not in ("strict", "replace"):
+        raise InputError(f"--errors must be strict or replace, not {errors}")
 
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:

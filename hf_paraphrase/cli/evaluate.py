@@ -27,6 +27,7 @@ from .options import (
     AllowOwnPair,
     Decoding,
     DiversityPenalty,
+    Errors,
     ExcludeSource,
     Fidelity,
     Lowercase,
@@ -335,6 +336,7 @@ def score(
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in place of the table.")] = False,
+    errors: Errors = "strict",
 ) -> None:
     """Score outputs with 95% intervals, and say whether they differ from another system's by more than chance.
 
@@ -350,6 +352,7 @@ def score(
     Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
     with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
     """
+    from ..files import check_errors
     from ..metrics.score_files import read_scored_texts
     from ..metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
 
@@ -361,9 +364,10 @@ def score(
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
     )
+    check_errors(errors)
     rows = score_systems(
-        read_scored_texts(predictions, references or (), sources),
-        read_scored_texts(against, references or (), sources) if against else None,
+        read_scored_texts(predictions, references or (), sources, errors),
+        read_scored_texts(against, references or (), sources, errors) if against else None,
         **chosen,
         n_samples=n_samples,
         n_trials=n_trials,

@@ -19,6 +19,7 @@ __all__ = [
     "ArgumentsCommand",
     "Decoding",
     "DiversityPenalty",
+    "Errors",
     "ExcludeSource",
     "Fidelity",
     "Lowercase",
@@ -89,6 +90,9 @@ ReplaceUnknown = Annotated[
 ]
 RestoreSurface = Annotated[
     bool, typer.Option("--restore-surface", help="Give outputs the case and the spacing of ordinary text.")
+]
+Errors = Annotated[
+    str, typer.Option(help="Of what is no UTF-8: strict, which tells file and line, or replace, which reads it as �.")
 ]
 TrustRemoteCode = Annotated[
     bool,

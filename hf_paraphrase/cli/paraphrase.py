@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..errors import InputError
+from ..files import check_errors, check_unicode
 from .options import (
     DiversityPenalty,
+    Errors,
     ExcludeSource,
     Fidelity,
     Matcher,
@@ -24,7 +25,7 @@ from .options import (
     parse_decoding,
     read_lines,
 )
-from .text_tables import check_table, open_table, read_texts
+from .text_tables import Lines, check_table, open_table, read_texts
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
@@ -110,6 +111,7 @@ def paraphrase(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase texts, in their order, one output a line.
@@ -124,6 +126,9 @@ def paraphrase(
     With several paraphrases of each text, the text itself comes before them and an empty line after them. With -n,
     each comes after its score, adequacy, fluency and novelty, all from 0 to 1; names and numbers of the text are kept.
     """
+    check_errors(errors)
+    texts = [check_unicode(text, f"text {number}", errors) for number, text in enumerate(texts or [], start=1)]
+    lines = Lines(errors)
     given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
     for name in SCORED if n is None else UNSCORED:
         if name in given:
@@ -139,8 +144,8 @@ def paraphrase(
     if n is not None:
         options = {name: given[name] for name in (*SCORED, *SHARED) if name in given}
         options |= {name: value for name, value in found.items() if name != "decoding"}
-        options["trust_remote_code"] = trust_remote_code
-        _paraphrase_scored(model, texts, n, as_json, decoding=decoding, **options)
+        options |= {"errors": errors, "trust_remote_code": trust_remote_code}
+        _paraphrase_scored(model, texts, lines, n, as_json, decoding=decoding, **options)
         return
     if do_sample and decoding not in (None, "beam"):
         raise InputError(f"--do-sample: {decoding} draws nothing at random")
@@ -171,7 +176,7 @@ def paraphrase(
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
-    sources = texts or [line.rstrip("\n") for line in sys.stdin]
+    sources = texts or list(lines)
     outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
     for source, output in zip(sources, outputs, strict=True):
         paraphrases = [entry["generated_text"] for entry in output]
@@ -179,6 +184,7 @@ def paraphrase(
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
             typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+    lines.check()
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:
@@ -196,7 +202,8 @@ def _name_search(decoding: str | None, n: int | None) -> str:
 
 def _paraphrase_scored(
     model: str,
-    texts: list[str] | None,
+    texts: list[str],
+    lines: Lines,
     n: int,
     as_json: bool,
     *,
@@ -205,6 +212,7 @@ def _paraphrase_scored(
     output: Path | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
+    errors: str = "strict",
     trust_remote_code: bool = False,
     **options: Any,
 ) -> None:
@@ -213,7 +221,8 @@ def _paraphrase_scored(
         raise InputError("--input: texts are given already")
     if output is not None:
         check_table(output)
-    sources = iter(texts) if texts else read_texts(input or "-", column)
+    is_stream = texts or input in (None, "-")
+    sources = iter(texts or lines) if is_stream else read_texts(input, column, errors)
     from ..generation.paraphraser import Paraphraser
 
     if keep is not None:
@@ -244,6 +253,7 @@ def _paraphrase_scored(
     else:
         for text in numbered:
             _print_rows(text[1], _make_rows(*text, columns), as_json)
+    lines.check()
 
 
 def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:

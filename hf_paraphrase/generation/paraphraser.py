@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
+from ..files import check_unicode
 from ..models.encoded_inputs import read_prefix
 from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
@@ -184,6 +185,7 @@ class Paraphraser:
         )
         judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
         if isinstance(texts, str):
+            check_each_is_text([texts], 0)
             return self._paraphrase([texts], choice, pool, *judges, batch_size)[0]
         if not isinstance(texts, Iterable):
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
@@ -303,3 +305,4 @@ def check_each_is_text(texts: Sequence[Any], first: int) -> None:
     for number, text in enumerate(texts, first):
         if not isinstance(text, str):
             raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
+        check_unicode(text, f"`texts`, number {number} from 0")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -165,6 +165,8 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text, or something is asked for that has no place in the result; the message
                 says which.
         """
+        if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
+            check_text(inputs, "the input of the pipeline")
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
