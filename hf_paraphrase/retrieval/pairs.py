@@ -47,11 +47,12 @@ class PairMemory:
             InputError: It is no such file.
         """
         try:
-            found = pq.read_schema(path).names
-        except pa.ArrowInvalid as error:
+            schema = pq.read_schema(path)
+        except (pa.ArrowException, OSError) as error:
             raise InputError(f"{path} is no Parquet file: {error}") from error
-        if found != COLUMNS:
-            raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
+        if schema.names != COLUMNS:
+            raise InputError(f"{path} has the columns {', '.join(schema.names)}, not source and target")
+        _check_parquet(path)
         return cls(datasets.Dataset.from_parquet(str(path)))
 
     def write(self, path: Path) -> None:
@@ -96,6 +97,16 @@ class PairMemory:
         """Yield the sources from a row on, many at a time."""
         for first_row in range(start, len(self), ROWS_AT_ONCE):
             yield self.dataset[first_row : first_row + ROWS_AT_ONCE]["source"]
+
+
+def _check_parquet(path: Path) -> None:
+    """Read all of a file once: what is damaged inside of it, datasets would tell by any error, or none."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                batch.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} is a damaged Parquet file: {error}") from error
 
 
 def sentence_keys(texts: Iterable[str]) -> np.ndarray:
