@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
+from datasets.exceptions import DatasetGenerationError
 
 from ..errors import InputError
 
@@ -19,6 +20,8 @@ Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any
 COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
 ROWS_AT_ONCE = 10_000
+# A damaged Parquet file shows itself in all these ways, one with a damaged description of its columns in most.
+DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, AttributeError, TypeError, ValueError)
 
 
 class PairMemory:
@@ -47,13 +50,15 @@ class PairMemory:
             InputError: It is no such file.
         """
         try:
-            schema = pq.read_schema(path)
-        except (pa.ArrowException, OSError) as error:
+            found = pq.read_schema(path).names
+            if found != COLUMNS:
+                raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
+            _check_parquet(path)
+            return cls(datasets.Dataset.from_parquet(str(path)))
+        except InputError:
+            raise
+        except DAMAGES as error:
             raise InputError(f"{path} is no Parquet file: {error}") from error
-        if schema.names != COLUMNS:
-            raise InputError(f"{path} has the columns {', '.join(schema.names)}, not source and target")
-        _check_parquet(path)
-        return cls(datasets.Dataset.from_parquet(str(path)))
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""
@@ -100,13 +105,10 @@ class PairMemory:
 
 
 def _check_parquet(path: Path) -> None:
-    """Read all of a file once: what is damaged inside of it, datasets would tell by any error, or none."""
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS_AT_ONCE):
-                batch.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path} is a damaged Parquet file: {error}") from error
+    """Read all of a file once: what is damaged inside of it, datasets would tell late, or never."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(ROWS_AT_ONCE):
+            batch.validate(full=True)
 
 
 def sentence_keys(texts: Iterable[str]) -> np.ndarray:
