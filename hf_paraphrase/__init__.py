@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .registration import ARCHITECTURES, register_with_transformers
 
 if TYPE_CHECKING:  # for editors and type checkers, which do not run what is below
+    from .augmentation import augment as augment
     from .datasets import dataset_card as dataset_card
     from .datasets import list_datasets as list_datasets
     from .datasets import load_dataset as load_dataset
@@ -33,6 +34,7 @@ MODULES = {
     "ParaphraseRetriever": "retrieval",
     "Paraphraser": "generation.paraphraser",
     "Text2TextGenerationPipeline": "models.pipeline_text2text",
+    "augment": "augmentation",
     "dataset_card": "datasets",
     "list_datasets": "datasets",
     "list_metrics": "metrics",

@@ -20,6 +20,7 @@ __all__ = [
     "copy_file",
     "open_plain_or_gzipped",
     "open_text",
+    "publish",
     "read_lines",
     "whole_file",
     "write_directory",
@@ -128,7 +129,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     temporary = _temporary(path)
     try:
         yield temporary
-        _publish(temporary, path)
+        publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -177,7 +178,7 @@ def write_directory(path: Path, write: Callable[[Path], None]) -> None:
         for file in temporary.rglob("*"):
             _flush(file)
         shutil.rmtree(path, ignore_errors=True)
-        _publish(temporary, path)
+        publish(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -186,7 +187,8 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _publish(temporary: Path, path: Path) -> None:
+def publish(temporary: Path, path: Path) -> None:
+    """Put a finished file or folder in its place, so that it is there whole whenever the machine stops."""
     # Without the flushes a power cut could leave a renamed file that is empty.
     _flush(temporary)
     os.replace(temporary, path)

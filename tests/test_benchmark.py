@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -36,7 +37,25 @@ def test_the_parts_of_the_retriever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(retrieval.benchmark_neighbors("cpu", repeats=1)) == 2
     rows = retrieval.benchmark_retrieval("cpu", repeats=1)
     # So few vectors are all compared.
-    assert [ratio for name, *_, ratio in rows if "recall" in name] == ["1.000", "1.000"]
+    assert [row[4] for row in rows if "recall" in row[0]] == ["1.000", "1.000"]
+
+
+def test_drawn_words_are_compared_in_whole_trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    vocabulary = import_module("benchmarks.vocabulary")
+    (tmp_path / "li2018_split").mkdir()
+    pairs = "".join(f"a{number} b c\tc b a{number}\n" for number in range(70))
+    for split in ("train", "val", "test"):
+        (tmp_path / "li2018_split" / f"{split}.tsv").write_text(pairs)
+    for name, value in {
+        "STEPS": 3,
+        "DRAWN": 5,
+        "SMALL": vocabulary.SMALL | {"hidden_size": 8, "vocab_size": 50},
+    }.items():
+        monkeypatch.setattr(vocabulary, name, value)
+    speed, perplexity = vocabulary.compare_trainings(tmp_path, seed=0)
+    assert speed.name.startswith("steps/s, 5 of ") and float(speed.ratio) > 0
+    assert float(perplexity.ratio) == pytest.approx(float(perplexity.theirs) / float(perplexity.ours), rel=0.1)
+    assert perplexity.ours != perplexity.theirs and speed.goal and perplexity.goal
 
 
 def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,5 +65,69 @@ def test_fset_beside_a_plain_transformer(monkeypatch: pytest.MonkeyPatch) -> Non
     config, batch = fset.FsetConfig(), fset.fset_batch(fset.FsetConfig(), "cpu")
     read = sum(batch[name].shape[1] for name in ("input_ids", *2 * ("retrieved_source_ids", "retrieved_target_ids")))
     assert read == fset.READ * fset.WORDS == fset.make_marian(config).config.max_position_embeddings
-    ((*_, ratio),) = fset.benchmark_fset("cpu", repeats=1)
-    assert float(ratio) > 0
+    (row,) = fset.benchmark_fset("cpu", repeats=1)
+    assert float(row.ratio) > 0 and row.goal
+
+
+def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    beam = import_module("benchmarks.beam")
+    for name, value in {"GOALS": {50: "≥ 1"}, "ROWS": 2, "MAX_NEW_TOKENS": 4}.items():
+        monkeypatch.setattr(beam, name, value)
+    monkeypatch.setattr(beam, "SIZE", {"layers": 1, "width": 16, "heads": 2, "inner": 16})
+    rows = beam.benchmark_beam("cpu", repeats=1)
+    assert [name for name, *_ in rows] == [f"beam 5, {name}, 50" for name in beam.MODELS]
+    assert all(float(row.ratio) > 0 and row.goal for row in rows)
+    # Of two searches that differ there is nothing to measure.
+    monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)
+    with pytest.raises(ValueError, match="differ"):
+        beam.benchmark_beam("cpu", repeats=1)
+
+
+def test_the_report_is_a_table_of_what_parts_claim(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    benchmark, timing = import_module("benchmark"), import_module("benchmarks.timing")
+    claim = timing.Row("ours", "theirs", "4", "2", "0.50", goal="≥ 2")
+    measured = {"benchmark_some": [("only measured", "theirs", "1", "1", "1.00"), claim], "benchmark_others": [claim]}
+    for name, rows in measured.items():
+        monkeypatch.setattr(timing, name, lambda device, repeats, rows=rows: iter(rows), raising=False)
+    parts = {name.removeprefix("benchmark_"): ("timing", name) for name in measured}
+    monkeypatch.setattr(benchmark, "PARTS", parts)
+    line = "| ours | theirs | 4 | 2 | 0.50 | ≥ 2 | `python scripts/benchmark.py {}` |"
+    for asked, found in ((["report"], list(parts)), (["report", "some"], ["some"])):
+        benchmark.main(asked, device="cpu", threads=1, repeats=1, quora_dir=None)
+        machine, _, header, rule, *rows = capsys.readouterr().out.splitlines()
+        assert "cores, torch" in machine and header.count("|") == rule.count("|") == line.count("|")
+        assert rows == [line.format(part) for part in found]
+    benchmark.main(["some"], device="cpu", threads=1, repeats=1, quora_dir=None)
+    assert "only measured" in capsys.readouterr().out
+
+
+def test_the_parts_of_large_vocabularies(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = import_module("benchmarks.vocabulary")
+    for name, value in {"DOCUMENTS": 2, "WORDS": 300, "UNITS": 8, "VOCABULARY": 20_000}.items():
+        monkeypatch.setattr(vocabulary, name, value)
+    monkeypatch.setattr(vocabulary, "fresh_cost_of", vocabulary.cost_of)
+    assert [row.goal for row in vocabulary.benchmark_memory("cpu", repeats=1)] == ["≥ 1", "≥ 5"]
+    monkeypatch.setattr(
+        vocabulary, "ResidualLstmConfig", partial(vocabulary.ResidualLstmConfig, vocab_size=3000, hidden_size=8)
+    )
+    assert [float(row.ratio) > 0 for row in vocabulary.benchmark_sampled("cpu", repeats=1)] == [True, True]
+
+
+def test_a_search_against_ctranslate2_and_its_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ctranslate2")
+    recurrent = import_module("benchmarks.recurrent")
+    sizes = {"vocab_size": 12, "embedding_size": 8, "hidden_size": 8, "num_layers": 2}
+    for name, value in {"STEP_SIZES": sizes, "TEXTS": 2, "LENGTH": 3}.items():
+        monkeypatch.setattr(recurrent, name, value)
+    rows = recurrent.benchmark_ctranslate2("cpu", repeats=1)
+    assert [against for _, against, *_ in rows][::2] == ["CTranslate2 BART, float32", "CTranslate2 BART, int8"]
+
+
+def test_the_part_of_the_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    augmentation = import_module("benchmarks.augmentation")
+    sizes = augmentation.SIZES | {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
+    for name, value in {"ROWS": 6, "TASKS": 2, "WORDS": 30, "SIZES": sizes}.items():
+        monkeypatch.setattr(augmentation, name, value)
+    rows = list(augmentation.benchmark_augment("cpu", repeats=1))
+    assert [name for name, *_ in rows][-1] == "augment, 2 workers" and len(rows) == 5
+    assert all(float(row[4]) > 0 for row in rows)

@@ -30,6 +30,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="Of the trainings, for instance 1,2,3.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, a core each.")] = 1,
+    device: Annotated[
+        str | None, typer.Option(help="cpu or cuda, to train and to evaluate.  [default: a GPU where there is one]")
+    ] = None,
     cards: Annotated[bool, typer.Option("--cards", help="Write the table into model_cards/ too.")] = False,
 ) -> None:
     """Train what a table of a paper compares, evaluate it, and say whether the paper's claims hold.
@@ -49,7 +52,14 @@ def reproduce(
         raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
     chosen = TABLES[table]
     measured = make_again(
-        chosen, settings, output_dir, data_dir=data_dir, minutes=minutes, seeds=_parse_seeds(seeds), jobs=jobs
+        chosen,
+        settings,
+        output_dir,
+        data_dir=data_dir,
+        minutes=minutes,
+        seeds=_parse_seeds(seeds),
+        jobs=jobs,
+        device=device,
     )
     command = shlex.join(["hf-paraphrase", *sys.argv[1:]])
     text = write_reproduction(chosen, measured, command, output_dir)

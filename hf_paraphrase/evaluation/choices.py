@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,19 +13,21 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..files import write_lines
-from ..generation.candidate_pool import ignores_case
+from ..generation.candidate_pool import default_decoding, ignores_case
 from ..generation.engine import generate_several, load_paraphraser
-from ..generation.keep import find_change, find_kept, find_words
-from ..generation.paraphraser import Paraphraser
+from ..generation.keep import find_change, find_kept, split_into_words
+from ..generation.paraphrase_choice import Choice
+from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.selection import score_by_embedding
 from ..metrics.extras import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.retrieved_pairs import find_pairs
 from ..models.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.environment import describe_environment
-from .comparison_table import SIGNIFICANT, correct_p_values, format_score
+from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import COPIED
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import IGNORING_CASE, Scoring
@@ -45,7 +47,10 @@ COLUMNS = {
 # Parrot leaves out candidates of little adequacy and ranks the others by their distance to the text. Its 0.9 is the
 # probability of a classifier; of cosines so many would leave out most that it keeps.
 PARROT_ADEQUACY = 0.8
+# Those that a Paraphraser makes where one paraphrase is asked for.
 CANDIDATES = 10
+# What its other arguments say of where candidates come from, these do not.
+OF_THE_CHOICE = {field.name for field in fields(Choice)} | {"adequacy", "encoder", "matcher", "fluency"}
 
 Write = Callable[[list[str]], list[str | None]]
 
@@ -63,7 +68,12 @@ class _Model:
         return ignores_case(self.tokenizer)
 
     def find_unknown(self, text: str) -> list[str]:
-        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers."""
+        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers.
+
+        A tokenizer that is not fast does not say where its tokens stand, and those of this package spell every word.
+        """
+        if not self.tokenizer.is_fast:
+            return []
         (encoding,) = self.tokenizer([text]).encodings
         tokens = zip(encoding.ids, encoding.offsets, strict=True)
         words = [text[slice(*place)] for token, place in tokens if token == self.tokenizer.unk_token_id]
@@ -90,8 +100,9 @@ def compare_choices(
 
     The ways, of each model: its first beam; the same with its unknown words replaced, where it can do so; what
     `Paraphraser` returns; and, by the rules of Parrot, that candidate of the same pool which is furthest from the text
-    in edits among those that `encoder` gives a cosine of 0.8 (Parrot's own judges are other models). The texts
-    themselves are a row too. Scores are of those rows for which all of them have an answer.
+    in edits among those that `encoder` gives a cosine of 0.8 or, where none has so much, the most (Parrot's own judges
+    are other models, and it then returns nothing). The texts themselves are a row too. Scores are of those rows for
+    which all of them have an answer. A model that edits by a retrieved pair is given the nearest for its first beam.
 
     Args:
         models: Checkpoints by the names that they have in the table.
@@ -172,7 +183,7 @@ def format_choices(results: Results, command: str) -> str:
     heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     for entry in results.entries:
-        scores = [format_score(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
+        scores = [format_with_interval(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
         lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
     name = " ".join(part for part in (data.path, data.name) if part)
     limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
@@ -185,7 +196,7 @@ def format_choices(results: Results, command: str) -> str:
             f"every way answers. ± is half of the 95% interval (bootstrap, {environment['n_samples']} samples), * a "
             f"difference from {results.against} with p < {SIGNIFICANT} after Holm's correction for all tests of the "
             "table. Adequacy: 100 times the mean cosine of the sentence vectors of text and paraphrase, by a judge "
-            f"({environment['encoder']}) that takes no part in choosing but for Parrot's rules. Unknown words: those "
+            f"({environment['encoder']}) that takes no part in choosing but by Parrot's rules. Unknown words: those "
             "of the texts that the vocabulary of one of the models lacks; a share of nothing is -.",
             "",
             f"Measured on {environment['device']}, commit {(environment['commit'] or 'unknown')[:10]}, "
@@ -213,32 +224,38 @@ def _ways(
     trust_remote_code: bool,
 ) -> Iterator[tuple[str, Write]]:
     """The ways of coming by a paraphrase with a model, each a function of the texts."""
-    from nltk import edit_distance
-
     paraphraser = Paraphraser(model.model, model.tokenizer, trust_remote_code=trust_remote_code)
 
     def search(texts: list[str], **how: Any) -> list[str]:
         shared = {"batch_size": batch_size, "num_beams": num_beams, "restore_surface": model.ignores_case}
-        return [group[0] for group in generate_several(model.model, model.tokenizer, texts, 1, **shared, **how)]
+        pairs = paraphraser.retriever and [group[0] for group in find_pairs(paraphraser.retriever, texts, 1)]
+        written = generate_several(model.model, model.tokenizer, texts, 1, pairs=pairs, **shared, **how)
+        return [group[0] for group in written]
 
     def choose(texts: list[str]) -> list[str | None]:
         found = paraphraser(texts, 1, batch_size=batch_size, **options)
         return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
-        rules = {"adequacy": "embedding", "encoder": judge, "min_adequacy": PARROT_ADEQUACY, "keep": ()}
-        pool = {name: options[name] for name in options.keys() & {"decoding", "num_neighbors", "seed"}}
-        found = paraphraser(texts, CANDIDATES, batch_size=batch_size, **rules, **pool)
-        return [
-            max((one.text for one in group), key=partial(edit_distance, text), default=None)
-            for text, group in zip(texts, found, strict=True)
-        ]
+        pool = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
+        pool = {"decoding": default_decoding(model.model, 1), "num_candidates": CANDIDATES} | pool
+        rules = {"adequacy": "embedding", "encoder": judge, "keep": ()}
+        found = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
+        return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
     yield "first beam", search
     if can_replace_unknown(model.model, model.tokenizer):
         yield "first beam, unknown words replaced", partial(search, replace_unknown=True)
     yield "Paraphraser", choose
     yield "Parrot's rules", choose_as_parrot
+
+
+def _choose_distant(text: str, candidates: list[Paraphrase]) -> str | None:
+    from nltk import edit_distance
+
+    best = max((one.adequacy for one in candidates), default=0.0)
+    adequate = [one.text for one in candidates if one.adequacy >= min(PARROT_ADEQUACY, best)]
+    return max(adequate, key=partial(edit_distance, text), default=None)
 
 
 class _Rows(NamedTuple):
@@ -271,7 +288,7 @@ class _Rows(NamedTuple):
 def _count_kept(wanted: Sequence[str], text: str, ignore_case: bool) -> int:
     """How many words stand in a text, as words."""
     fold = str.casefold if ignore_case else str
-    there = {*map(fold, find_words(text)), *find_kept(text, "numbers")}
+    there = {*map(fold, split_into_words(text)), *find_kept(text, "numbers")}
     return sum(fold(word) in there for word in wanted)
 
 

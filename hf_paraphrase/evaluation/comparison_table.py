@@ -15,7 +15,7 @@ __all__ = [
     "correct_p_values",
     "format_comparison_as_csv",
     "format_comparison_as_markdown",
-    "format_score",
+    "format_with_interval",
     "plot_quality_against_diversity",
 ]
 
@@ -199,7 +199,7 @@ def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[st
     scores = {name: entry.find(name) for name in (*columns, *DIVERSITY)}
     return [
         entry.system,
-        *(format_score(scores[name], corrected.get((entry.system, name), 1.0)) for name in columns),
+        *(format_with_interval(scores[name], corrected.get((entry.system, name), 1.0)) for name in columns),
         *(f"{scores[name].score:.{DIGITS[name]}f}" if scores[name] else "-" for name in DIVERSITY),
         _rule(entry),
         f"{entry.model.num_parameters:,}" if entry.model else "-",
@@ -207,7 +207,7 @@ def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[st
     ]
 
 
-def format_score(score: Score | None, p_value: float) -> str:
+def format_with_interval(score: Score | None, p_value: float) -> str:
     """A score with half of its interval, starred where its p-value is small; - where there is none."""
     if score is None:
         return "-"

@@ -15,6 +15,7 @@ from ..models.embedding_paraphraser import embeds_sentences
 from ..pretrained import load_config
 from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
+from .ctranslate2_engine import CTranslate2Engine
 from .engine import load_paraphraser, mean_log_probs
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
 
@@ -54,6 +55,7 @@ def load_adequacy(
     encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] | None = None,
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
     trust_remote_code: bool = False,
+    engine: CTranslate2Engine | None = None,
 ) -> Adequacy:
     """Make a judge.
 
@@ -68,6 +70,7 @@ def load_adequacy(
             where it embeds sentences, and all-MiniLM-L6-v2 otherwise.
         matcher: For "matcher": the folder or Hub repository of a classifier of sentence pairs, or a pipeline.
         trust_remote_code: Let their own code run.
+        engine: What runs the paraphrasing model in its place.
 
     Raises:
         InputError: There is no such way, an argument is another way's, or a model cannot be loaded.
@@ -76,7 +79,7 @@ def load_adequacy(
     if callable(adequacy):
         return CallableAdequacy(adequacy)
     if adequacy == "round_trip":
-        return RoundTrip(model, tokenizer, prefix)
+        return RoundTrip(model, tokenizer, prefix, engine)
     if adequacy == "matcher":
         return MatcherAdequacy(load_matching_pipeline(matcher, trust_remote_code))
     if encoder is None and embeds_sentences(model):
@@ -120,15 +123,22 @@ class RoundTrip:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
         prefix: What it reads before every text.
+        engine: What runs the model in its place.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str = ""):
-        self.model, self.tokenizer, self.prefix = model, tokenizer, prefix
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        prefix: str = "",
+        engine: CTranslate2Engine | None = None,
+    ):
+        self.model, self.tokenizer, self.prefix, self.engine = model, tokenizer, prefix, engine
 
     def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
         sources, candidates = [one.source for one in judged], [self.prefix + one.candidate for one in judged]
         pairs = [one.pair[::-1] for one in judged if one.pair is not None] or None
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None, "engine": self.engine}
         return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, candidates, sources, **options)]
 
 

@@ -14,6 +14,7 @@ from ..models.retrieved_pairs import find_pairs
 from ..models.surface import restore_surface
 from ..models.unknown_words import can_replace_unknown
 from ..retrieval import ParaphraseRetriever
+from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference
 from .seeded_sampling import sample_seeded, seed_of
 
@@ -53,6 +54,7 @@ class CandidatePool:
         seed: Of "sample" and "noise".
         restore_surface: Whether outputs get the case and the spacing of ordinary English text; None where the
             tokenizer reads upper case as lower case.
+        engine: What runs the model in its place, by "beam" alone; None for `generate()`.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
 
@@ -72,15 +74,18 @@ class CandidatePool:
         num_neighbors: int | None,
         seed: int,
         restore_surface: bool | None = None,
+        engine: CTranslate2Engine | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
-        self.decoding = decoding
+        self.engine, self.decoding = engine, decoding
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
         self.restore_surface = ignores_case(tokenizer) if restore_surface is None else restore_surface
         self.request = self._make_request()
+        if engine is not None:
+            engine.check(self._engine_kwargs())
 
     def write(self, texts: Sequence[str], batch_size: int) -> list[list[Candidate]]:
         """Write the candidates of each text, the likeliest first where a search has found them.
@@ -108,6 +113,12 @@ class CandidatePool:
             raise InputError(f"`num_neighbors`: a {name} edits by no retrieved pair")
         if self.decoding == "noise" and (unknown := generate_kwargs.keys() - NOISE_OPTIONS):
             raise InputError(f"`{min(unknown)}`: `decoding='noise'` takes {', '.join(NOISE_OPTIONS)}")
+        if self.engine is not None and self.decoding != "beam":
+            raise InputError(
+                f"`decoding={self.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
+            )
+        if self.engine is not None and generate_kwargs.get("replace_unknown"):
+            raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
         for argument, other in OWN.items():
             if argument in generate_kwargs:
                 raise InputError(f"`{argument}` is not asked of a pool of candidates: see `{other}`")
@@ -116,7 +127,8 @@ class CandidatePool:
         pairs = 1 if self.retriever is None else self.num_neighbors
         count = -(-self.num_candidates // pairs)
         options = {"do_sample": False, "decoding": self.decoding}
-        options |= {"replace_unknown": can_replace_unknown(self.model, self.tokenizer), **self.kwargs}
+        can_replace = self.engine is None and can_replace_unknown(self.model, self.tokenizer)
+        options |= {"replace_unknown": can_replace, **self.kwargs}
         if self.decoding == "sample":
             options |= {"do_sample": True, "num_beams": 1, "decoding": sample_seeded, "seed": self.seed}
         elif self.decoding == "noise":
@@ -128,11 +140,23 @@ class CandidatePool:
         pairs = None if self.retriever is None else [pair for _, pair in items]
         inputs = [text for text, _ in items]
         options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
+        if self.engine is not None:
+            outputs = self.engine.generate(
+                [self.prefix + text for text in inputs], batch_size, **self._engine_kwargs()
+            )
+            return [
+                [Candidate(self._finish(text, output)) for output in group]
+                for text, group in zip(inputs, outputs, strict=True)
+            ]
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
             [Candidate(self._finish(text, output.text), pair) for output in group]
             for (text, pair), group in zip(items, groups, strict=True)
         ]
+
+    def _engine_kwargs(self) -> dict[str, Any]:
+        kwargs = self.request.generate_kwargs(self.model, self.tokenizer)
+        return {name: value for name, value in kwargs.items() if name != "custom_generate"}
 
     def _write_from_noise(self, text: str, batch_size: int) -> list[Candidate]:
         """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
@@ -147,7 +171,7 @@ class CandidatePool:
         return restore_surface(output, source) if self.restore_surface else output
 
 
-def default_decoding(model: PreTrainedModel, n: int) -> str:
+def default_decoding(model: PreTrainedModel, n: int, engine: Any = None) -> str:
     """How candidates are found unless somebody says it.
 
     The best of a beam is better than the best of a diverse one; the three best of a diverse one are less alike.
@@ -156,10 +180,11 @@ def default_decoding(model: PreTrainedModel, n: int) -> str:
     Args:
         model: Any sequence-to-sequence model.
         n: How many paraphrases of each text are wanted.
+        engine: Another engine that runs the model, if one does; it searches by beams alone.
     """
     if embeds_sentences(model):
         return "noise"
-    return "beam" if n == 1 else "diverse_beam"
+    return "beam" if n == 1 or engine is not None else "diverse_beam"
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -30,6 +30,7 @@ from ..models.sequence_scores import generate_with_scores
 from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
 from ..pretrained import load_model, load_tokenizer
+from .ctranslate2_engine import CTranslate2Engine
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -309,6 +310,7 @@ def mean_log_probs(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     description: str | None = "scoring",
+    engine: CTranslate2Engine | None = None,
 ) -> list[float]:
     """How probable the model finds each target given its source: the mean log-probability of its tokens, in nats.
 
@@ -320,7 +322,10 @@ def mean_log_probs(
         batch_size: Rows at once; those of like length share a batch.
         pairs: For each source the pair to edit it by, for a model that does so.
         description: Of the progress bar; None for none.
+        engine: What runs the model in its place.
     """
+    if engine is not None:
+        return engine.mean_log_probs(sources, targets, batch_size)
     scores = [0.0] * len(sources)
     joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
     with inference(model):

@@ -14,6 +14,7 @@ from transformers.tokenization_utils_base import LARGE_INTEGER
 from ..errors import InputError
 from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
+from .ctranslate2_engine import CTranslate2Engine
 from .engine import mean_log_probs
 
 __all__ = ["CausalFluency", "OwnFluency", "load_causal_fluency"]
@@ -32,16 +33,23 @@ class OwnFluency:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
         prefix: What it reads before every text.
+        engine: What runs the model in its place.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str = ""):
-        self.model, self.tokenizer, self.prefix = model, tokenizer, prefix
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        prefix: str = "",
+        engine: CTranslate2Engine | None = None,
+    ):
+        self.model, self.tokenizer, self.prefix, self.engine = model, tokenizer, prefix, engine
 
     def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
         """Return a number from 0 to 1 for each candidate."""
         sources, candidates = [self.prefix + one.source for one in judged], [one.candidate for one in judged]
         pairs = [one.pair for one in judged if one.pair is not None] or None
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None, "engine": self.engine}
         return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, sources, candidates, **options)]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ..datasets.sentences import split_by_rules
 from ..errors import InputError
 
-__all__ = ["KEPT", "check_keep", "find_change", "find_kept", "find_words"]
+__all__ = ["KEPT", "check_keep", "find_change", "find_kept", "split_into_words"]
 
 WORD = re.compile(r"[^\W_]+")
 # Digits of any script, superscripts, fractions, Roman and circled numbers.
@@ -60,7 +60,7 @@ def _find_quotes(text: str) -> Iterable[str]:
 
 
 def _find_names(text: str) -> Iterable[str]:
-    words = [find_words(sentence) for sentence in split_by_rules(text)]
+    words = [split_into_words(sentence) for sentence in split_by_rules(text)]
     cased = [word for sentence in words for word in sentence if word.lower() != word.upper()]
     if len(cased) > 1 and not any(word.islower() for word in cased):
         return  # in a headline, or in a text all in capitals, they tell nothing
@@ -71,7 +71,7 @@ def _find_names(text: str) -> Iterable[str]:
                 yield word
 
 
-def find_words(text: str) -> list[str]:
+def split_into_words(text: str) -> list[str]:
     """The words of a text, runs of letters and digits, in order."""
     return WORD.findall(unicodedata.normalize("NFC", text))
 
@@ -133,7 +133,9 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
         before, after = ({fold(part): part for part in find_kept(text, kind)} for text in (source, candidate))
         there_before, there_after = before.keys(), after.keys()
         if kind == "names":
-            there_before, there_after = ({fold(word) for word in find_words(text)} for text in (source, candidate))
+            there_before, there_after = (
+                {fold(word) for word in split_into_words(text)} for text in (source, candidate)
+            )
         lost = [part for key, part in before.items() if key not in there_after]
         invented = [part for key, part in after.items() if key not in there_before]
         if lost or invented:

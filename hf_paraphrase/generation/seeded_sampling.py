@@ -50,11 +50,12 @@ def sample_seeded(
     mask = model_kwargs.get("attention_mask")
     count = len(input_ids) // len(inputs_tensor)
     mask = None if mask is None else mask[::count].bool()
-    words = Frame(generation_config, inputs_tensor.device).words(inputs_tensor, mask).tolist()
+    frame = Frame(generation_config, inputs_tensor.device)
+    words = frame.words(inputs_tensor, mask).tolist()
     seeds = [seed_of(seed, " ".join(str(word) for word in row if word >= 0)) for row in words]
     config = copy.copy(generation_config)
     config.do_sample = False
-    processors = LogitsProcessorList([*logits_processor, GumbelNoise(seeds, count)])
+    processors = LogitsProcessorList([*logits_processor, GumbelNoise(seeds, count, input_ids.shape[1], frame.ends)])
     return model._sample(input_ids, processors, stopping_criteria, config, **model_kwargs)
 
 
@@ -62,18 +63,28 @@ class GumbelNoise(LogitsProcessor):
     """Adds Gumbel noise, each text's drawn by its own seed.
 
     The noise of a token does not depend on how many there are: where a model copies words, a batch has as many ids
-    more as the text with the most words of its own.
+    more as the text with the most words of its own. Only tokens that may follow get any, and no text that has ended.
 
     Args:
         seeds: A seed for each text.
         count: Sequences of each text, one after the other.
+        prompt_length: Tokens before those that are written.
+        ends: The tokens that end a text.
     """
 
-    def __init__(self, seeds: list[int], count: int):
-        self.seeds, self.count = seeds, count
+    def __init__(self, seeds: list[int], count: int, prompt_length: int, ends: torch.LongTensor):
+        self.seeds, self.count, self.prompt_length, self.ends = seeds, count, prompt_length, ends
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
         step, shape = input_ids.shape[1], (scores.shape[1], self.count)
-        generators = (torch.Generator().manual_seed(seed_of(step, str(seed))) for seed in self.seeds)
-        uniform = torch.cat([torch.rand(shape, generator=generator).T for generator in generators])
-        return scores - (-uniform.clamp_(min=1e-10).log()).log().to(scores.device)
+        is_open = ~torch.isin(input_ids[:, self.prompt_length :], self.ends).any(dim=1)
+        noisy = scores.clone()
+        for text, is_written in enumerate(is_open.view(-1, self.count).any(dim=1).tolist()):
+            if not is_written:
+                continue
+            rows = noisy[text * self.count : (text + 1) * self.count]
+            generator = torch.Generator().manual_seed(seed_of(step, str(self.seeds[text])))
+            is_possible = rows.isfinite()
+            uniform = torch.rand(shape, generator=generator).T[is_possible.cpu()].clamp_(min=1e-10)
+            rows[is_possible] -= uniform.log_().neg_().log_().to(rows)
+        return noisy

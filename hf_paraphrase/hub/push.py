@@ -22,7 +22,7 @@ from .checkpoint import read_checkpoint
 from .files import find_files, is_ours
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
-__all__ = ["PushError", "check_access", "push_to_hub"]
+__all__ = ["PushError", "check_access", "create_dataset", "push_folder", "push_to_hub", "retry"]
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def push_to_hub(
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
     api = HfApi(library_name="hf_paraphrase")
-    repo_id = _retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
+    repo_id = retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
     if own_card.is_file():
@@ -110,7 +110,36 @@ def push_to_hub(
     else:
         files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license, language)).encode()
     title = f"Upload {folder.resolve().name}"
-    return _retry(lambda: _commit(api, repo_id, files, title, revision, create_pr, replace_card))
+    return retry(lambda: _commit(api, repo_id, files, title, revision, create_pr, replace_card))
+
+
+def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
+    """Upload a dataset as it lies in a folder, its card and Parquet files, as one commit.
+
+    Args:
+        folder: The dataset; files whose names begin with a dot stay.
+        repo_id: The repository, made if need be; without a namespace, in the user's own.
+        private: Make a new repository private.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        InputError: There is no token.
+        PushError: The Hub refused, or could not be reached.
+    """
+    repo_id = create_dataset(repo_id, private=private)
+    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "dataset"}
+    patterns = ["README.md", "data/*.parquet"]
+    commit = retry(lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, **kind))
+    return commit.commit_url
+
+
+def create_dataset(repo_id: str, *, private: bool = False) -> str:
+    """Make a dataset repository, unless it is there, and return its full name; arguments as `push_folder`."""
+    check_access(repo_id)
+    api = HfApi(library_name="hf_paraphrase")
+    return retry(lambda: api.create_repo(repo_id, repo_type="dataset", private=private or None, exist_ok=True).repo_id)
 
 
 def _commit(
@@ -167,7 +196,7 @@ def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
     return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))
 
 
-def _retry(attempt: Callable[[], Result]) -> Result:
+def retry(attempt: Callable[[], Result]) -> Result:
     """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
     with _failing_for_good():
         for usual in WAITS:

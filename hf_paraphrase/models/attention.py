@@ -3,6 +3,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .precision import at_least_single
+
 __all__ = ["AdditiveAttention"]
 
 
@@ -40,9 +42,23 @@ class AdditiveAttention(nn.Module):
         Returns:
             The contexts `(batch, target_length, memory_size)` and the weights `(batch, target_length, source_length)`.
         """
-        energies = torch.tanh(self.query(queries).unsqueeze(2) + keys.unsqueeze(1))
-        scores = self.score(energies).squeeze(-1)
+        return self.attend(self.query(queries), keys, memory, attention_mask)
+
+    def attend(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        memory: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Do what `forward` does, with queries that `self.query` has projected, of the keys' width."""
+        dtype = queries.dtype
+        if queries.device.type == "cpu" and not torch.is_grad_enabled():
+            # On a CPU half precision speeds up matrix products alone, and slows down the rest.
+            queries, keys, memory = map(at_least_single, (queries, keys, memory))
+        energies = (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh_()
+        scores = nn.functional.linear(energies, self.score.weight.to(energies.dtype)).squeeze(-1)
         if attention_mask is not None:
             scores = scores.masked_fill(attention_mask[:, None, :] == 0, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)
-        return weights @ memory, weights
+        return (weights @ memory).to(dtype), weights.to(dtype)

@@ -1,4 +1,4 @@
-"""The ways of decoding that a pipeline offers by name, beside transformers' own.
+"""The ways of decoding that a pipeline offers by name.
 
 `model_cards/DECODING.md` has a table of what each gives: doubles, copies of the source, BLEU and self-BLEU.
 """
@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from transformers import GenerationConfig
+from transformers.generation import GenerationMode
+
+from .beam_search import beam_search
 from .dips import dips
 from .diverse_beam_search import diverse_beam_search
 
-__all__ = ["DECODINGS", "asks_for_groups", "find_decoding"]
+__all__ = ["DECODINGS", "asks_for_beams", "asks_for_groups", "find_decoding"]
 
-DECODINGS = {"beam": None, "diverse_beam": diverse_beam_search, "dips": dips}
+# What `generate()` does not hand on to a search of another's.
+FOR_ITS_OWN_SEARCH = ("assistant_model", "assistant_tokenizer", "streamer", "synced_gpus", "tokenizer")
+
+DECODINGS = {"beam": beam_search, "diverse_beam": diverse_beam_search, "dips": dips}
 
 
 def find_decoding(decoding: str | Callable | None) -> Callable | None:
@@ -32,3 +39,13 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
 def asks_for_groups(parameters: Mapping[str, Any]) -> bool:
     """Tell whether generation parameters ask for diverse beam search, as transformers 4 read them."""
     return (parameters.get("num_beam_groups") or 1) > 1 or bool(parameters.get("diversity_penalty"))
+
+
+def asks_for_beams(parameters: Mapping[str, Any]) -> bool:
+    """Tell whether `generate()` would do its own beam search by these parameters, and hand all of them on."""
+    if any(parameters.get(name) is not None for name in FOR_ITS_OWN_SEARCH):
+        return False
+    config = GenerationConfig()
+    names = vars(config).keys() & parameters.keys()
+    vars(config).update({name: parameters[name] for name in names})
+    return config.get_generation_mode() == GenerationMode.BEAM_SEARCH

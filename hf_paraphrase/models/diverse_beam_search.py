@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
+from .beam_search import BeamSearch, is_covered
 from .found_sentences import DEAD, Frame, check_beams, forbid, forbid_source, keep_best, read_words
 
 __all__ = ["diverse_beam_search"]
@@ -54,7 +55,8 @@ def diverse_beam_search(
 
     Returns:
         What beam search returns: `(texts * num_return_sequences, length)`, for each text the best of all its groups,
-        best first; or a dict of it, in which `sequences_scores` are less by the penalties and `scores` are not.
+        best first; or a dict of it, in which `sequences_scores` are less by the penalties and `scores`, if asked for,
+        are not.
 
     Raises:
         ValueError: The beams cannot be shared out, the penalty is negative, sampling is asked for, or the source is to
@@ -81,9 +83,14 @@ def diverse_beam_search(
     config.num_beams = config.num_return_sequences = beams // groups
     config.return_dict_in_generate = True
     search = GroupedSearch(model, groups, penalty, frame, source, config.max_length)
-    found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
-    scores = search.beam_scores.reshape(-1, beams)
-    keep_best(found, scores, generation_config, input_ids.shape[1], frame, source)
+    if is_covered(search.model, config, model_kwargs):
+        lean = LeanGroupedSearch(search, input_ids, logits_processor, stopping_criteria, config, model_kwargs)
+        found = lean.run()
+        scores = found.sequences_scores
+    else:
+        found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+        scores = search.beam_scores
+    keep_best(found, scores.reshape(-1, beams), generation_config, input_ids.shape[1], frame, source)
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
@@ -149,7 +156,11 @@ class GroupedSearch:
         )
 
     def charge(
-        self, log_probs: torch.FloatTensor, written: torch.LongTensor, is_last: bool = False
+        self,
+        log_probs: torch.FloatTensor,
+        written: torch.LongTensor,
+        is_last: bool = False,
+        listed: torch.LongTensor | None = None,
     ) -> torch.FloatTensor:
         """Subtract the penalties, and make impossible what is another group's sentence or the source.
 
@@ -157,35 +168,49 @@ class GroupedSearch:
             log_probs: Of beams with their next word, `(texts, groups, num_beams, vocab_size)`.
             written: The words before it, `(texts, groups, num_beams, length)`.
             is_last: Whether every word is a sentence's last.
+            listed: The next words, in the shape of their log-probabilities, where these are not the whole vocabulary.
         """
-        texts, _, num_beams, vocab_size = log_probs.shape
+        texts, _, num_beams, width = log_probs.shape
+        vocab_size = width if listed is None else int(listed.max()) + 1
         searching = log_probs.new_ones(texts, self.groups, dtype=torch.bool)
         if self.searching is not None:
             searching = self.searching.view(texts, self.groups)
         penalties, scores, completed = log_probs.new_zeros(texts, vocab_size), [], []
         for group in range(self.groups):
-            charged = log_probs[:, group] - penalties.unsqueeze(1)
+            known = None if listed is None else listed[:, group]
+            costs = penalties if known is None else penalties.gather(1, known.flatten(1))
+            charged = log_probs[:, group] - costs.view(texts, -1, width)
             if self.source is not None:
-                charged = forbid_source(charged, written[:, group], self.source, self.frame)
+                charged = forbid_source(charged, written[:, group], self.source, self.frame, known)
             for before, others in completed:
-                charged = self._forbid_completed(charged, written[:, group], written[:, before], others)
+                charged = self._forbid_completed(charged, written[:, group], written[:, before], others, known)
             scores.append(charged)
             if self.groups > 1:
-                completed.append((group, self._completed(charged, searching[:, group], is_last)))
-            going_on = charged.clone()
-            going_on[..., self.frame.ends] = -torch.inf
-            words = going_on.flatten(1).topk(num_beams).indices % vocab_size
+                completed.append((group, self._completed(charged, searching[:, group], is_last, known)))
+            going_on = self._without_ends(charged, known)
+            words = words_at(going_on.flatten(1).topk(num_beams).indices, width, known)
             costs = self.penalty * searching[:, group, None].to(log_probs)
             penalties.scatter_add_(1, words, costs.expand(words.shape))
         return torch.stack(scores, dim=1)
 
-    def _completed(self, scores: torch.FloatTensor, searching: torch.BoolTensor, is_last: bool) -> Completed:
-        """What a group completes by scores `(texts, num_beams, vocab_size)`: of its best, those that end."""
-        _, num_beams, vocab_size = scores.shape
+    def _without_ends(self, scores: torch.FloatTensor, listed: torch.LongTensor | None) -> torch.FloatTensor:
+        if listed is not None:
+            return scores.masked_fill(torch.isin(listed, self.frame.ends), -torch.inf)
+        return scores.index_fill(2, self.frame.ends, -torch.inf)
+
+    def _completed(
+        self,
+        scores: torch.FloatTensor,
+        searching: torch.BoolTensor,
+        is_last: bool,
+        listed: torch.LongTensor | None,
+    ) -> Completed:
+        """What a group completes by scores `(texts, num_beams, words)`: of its best, those that end."""
+        _, num_beams, width = scores.shape
         best, places = scores.flatten(1).topk(num_beams)
-        words = places % vocab_size
+        words = words_at(places, width, listed)
         is_complete = torch.isin(words, self.frame.ends) | is_last
-        return Completed(places // vocab_size, words, is_complete & searching.unsqueeze(1) & (best > DEAD))
+        return Completed(places // width, words, is_complete & searching.unsqueeze(1) & (best > DEAD))
 
     def _forbid_completed(
         self,
@@ -193,6 +218,7 @@ class GroupedSearch:
         written: torch.LongTensor,
         written_before: torch.LongTensor,
         completed: Completed,
+        listed: torch.LongTensor | None,
     ) -> torch.FloatTensor:
         """Let no beam of a group end in what a group before it completes."""
         sentences = written_before.take_along_dim(completed.beams.unsqueeze(2), dim=1)
@@ -201,7 +227,7 @@ class GroupedSearch:
         words = completed.words[text, number].unsqueeze(1)
         # One end is as good as another.
         words = torch.where(torch.isin(words, self.frame.ends), self.frame.ends.expand(len(words), -1), words)
-        return forbid(scores, text, beam, words)
+        return forbid(scores, text, beam, words, listed)
 
     def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
         """Tell which groups, `(texts * groups, 1)`, may still improve; keep that and the scores of what they found."""
@@ -210,6 +236,50 @@ class GroupedSearch:
         self.searching = improvable & ~is_full if kwargs["early_stopping"] is True else improvable
         self.beam_scores = kwargs["beam_scores"]
         return improvable
+
+
+class LeanGroupedSearch(BeamSearch):
+    """A `GroupedSearch` in which only the likeliest words of each beam are charged.
+
+    Beside those that are kept, as many are listed as can be charged or forbidden: no other is ever chosen.
+
+    Args:
+        search: Charges them.
+        arguments: The others of `BeamSearch`.
+    """
+
+    def __init__(self, search: GroupedSearch, *arguments: Any) -> None:
+        super().__init__(search.model, *arguments)
+        self.search, self.tokens_needed = search, True
+        self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
+
+    def choose(
+        self, log_probs: torch.FloatTensor, words: torch.LongTensor
+    ) -> tuple[torch.FloatTensor, torch.LongTensor, torch.LongTensor]:
+        """Choose the best continuations of each group, all after those of the groups before it."""
+        written = self.tokens.view(*log_probs.shape[:2], -1)[:, :, self.prompt.shape[1] :]
+        log_probs, written, listed = (
+            part.unflatten(0, (-1, self.search.groups)) for part in (log_probs, written, words)
+        )
+        is_last = self.length + 1 >= self.config.max_length
+        return super().choose(self.search.charge(log_probs, written, is_last, listed).flatten(0, 1), words)
+
+    def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
+        """A text leaves with all its groups."""
+        return is_settled.view(-1, self.search.groups).all(dim=1).repeat_interleave(self.search.groups)
+
+    def keep_texts(self, going_on: torch.LongTensor) -> None:
+        """Go on with some groups."""
+        super().keep_texts(going_on)
+        search = self.search
+        search.searching = search.searching[going_on]
+        if search.source is not None:
+            search.source = search.source[going_on[:: search.groups] // search.groups]
+
+
+def words_at(places: torch.LongTensor, width: int, listed: torch.LongTensor | None) -> torch.LongTensor:
+    """The words at places among the `width` of every beam."""
+    return places % width if listed is None else listed.flatten(1).gather(1, places)
 
 
 class Completed(NamedTuple):

@@ -50,7 +50,11 @@ def same(first: torch.LongTensor, second: torch.LongTensor) -> torch.BoolTensor:
 
 
 def forbid(
-    scores: torch.FloatTensor, text: torch.LongTensor, beam: torch.LongTensor, words: torch.LongTensor
+    scores: torch.FloatTensor,
+    text: torch.LongTensor,
+    beam: torch.LongTensor,
+    words: torch.LongTensor,
+    listed: torch.LongTensor | None = None,
 ) -> torch.FloatTensor:
     """Make next words impossible, but for a beam that could not go on at all.
 
@@ -59,17 +63,27 @@ def forbid(
         text: The texts of some beams, `(forbidden,)`.
         beam: Their numbers.
         words: The words that each may not go on by, `(forbidden, words)`.
+        listed: The words that have the scores, `(texts, beams, listed)`, where these are not the whole vocabulary's.
     """
     if not len(text):
         return scores
     forbidden = torch.zeros_like(scores, dtype=torch.bool)
-    forbidden[text.unsqueeze(1), beam.unsqueeze(1), words] = True
+    if listed is None:
+        forbidden[text.unsqueeze(1), beam.unsqueeze(1), words] = True
+    else:
+        is_meant = (listed[text, beam].unsqueeze(2) == words.unsqueeze(1)).any(dim=2)
+        # A beam may be there several times.
+        forbidden = forbidden.long().index_put_((text, beam), is_meant.long(), accumulate=True) > 0
     others = scores.masked_fill(forbidden, -torch.inf)
     return torch.where(others.isfinite().any(dim=-1, keepdim=True), others, scores)
 
 
 def forbid_source(
-    scores: torch.FloatTensor, written: torch.LongTensor, source: torch.LongTensor, frame: Frame
+    scores: torch.FloatTensor,
+    written: torch.LongTensor,
+    source: torch.LongTensor,
+    frame: Frame,
+    listed: torch.LongTensor | None = None,
 ) -> torch.FloatTensor:
     """Let no beam end in a copy of the source.
 
@@ -78,9 +92,10 @@ def forbid_source(
         written: Before them, `(texts, beams, length)`.
         source: Its words, `(texts, source_length)`.
         frame: Knows what is no word.
+        listed: As in `forbid`.
     """
     text, beam, _ = same(frame.words(written), source.unsqueeze(1)).nonzero(as_tuple=True)
-    return forbid(scores, text, beam, frame.ends.expand(len(text), -1))
+    return forbid(scores, text, beam, frame.ends.expand(len(text), -1), listed)
 
 
 def keep_best(
@@ -98,7 +113,7 @@ def keep_best(
     Args:
         found: All beams of every text; it is changed.
         scores: Theirs, `(texts, num_beams)`.
-        config: Says how many are wanted, and whether their scores are.
+        config: Says how many are wanted.
         prompt_length: Tokens before what was generated.
         frame: Knows what is no word.
         source: Words of the source, `(texts, source_length)`, where a copy is not wanted.
@@ -116,8 +131,7 @@ def keep_best(
     generated = int((beam_indices >= 0).sum(dim=1).max())
     found.beam_indices = beam_indices[:, :generated]
     found.sequences = found.sequences[rows, : prompt_length + generated]
-    if config.output_scores:
-        found.sequences_scores = scores.gather(1, places).flatten()
+    found.sequences_scores = scores.gather(1, places).flatten()
 
 
 def check_beams(config: GenerationConfig, name: str) -> None:

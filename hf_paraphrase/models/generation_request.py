@@ -8,8 +8,9 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .beam_search import beam_search
 from .candidate_selection import select_by_jaccard
-from .decodings import asks_for_groups, find_decoding
+from .decodings import asks_for_beams, asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
 from .encoded_inputs import read_prefix
 from .unknown_words import check_replaceable
@@ -113,25 +114,29 @@ class GenerationRequest:
             defaults.pop("max_new_tokens", None)
         kwargs = {**{name: value for name, value in defaults.items() if name not in decided}, **self.parameters}
         search = kwargs.get("custom_generate") if self.decoding is None else find_decoding(self.decoding)
+        if search is beam_search:  # what nobody names is beam search too, where it has several beams
+            search = None
         if search is None and asks_for_groups(decided):
             search = diverse_beam_search
         if search is not None and kwargs.get("streamer") is not None:
             raise ValueError(
                 f"`streamer`: {getattr(search, '__name__', 'this decoding')} knows no word before the whole output"
             )
-        if search is not None or "custom_generate" in kwargs:
-            kwargs["custom_generate"] = search
         if self.num_candidates is not None:
             kwargs["num_return_sequences"] = self.num_candidates
         suppressed = decided.get("suppress_tokens") or []
         if self.replace_unknown and tokenizer.unk_token_id in suppressed:
             kwargs["suppress_tokens"] = [word for word in suppressed if word != tokenizer.unk_token_id] or None
         is_given = is_whole or "num_beams" in self.parameters
+        decided |= kwargs
         if self.num_candidates is not None or not is_given:
-            decided |= kwargs
             beams = count_beams(decided, is_given)
             if beams != (decided.get("num_beams") or 1):
-                kwargs["num_beams"] = beams
+                kwargs["num_beams"] = decided["num_beams"] = beams
+        if search is None and asks_for_beams(decided):
+            search = beam_search
+        if search is not None or "custom_generate" in kwargs:
+            kwargs["custom_generate"] = search
         return kwargs
 
     def choose(self, sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> Sequence[int]:

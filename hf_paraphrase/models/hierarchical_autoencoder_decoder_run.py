@@ -22,16 +22,17 @@ class DecoderRun:
     def __init__(self, decoder: PreTrainedModel, cache: HierarchicalCache, encoder_outputs: BaseModelOutput):
         self.decoder, self.keys, self.encoder_outputs = decoder, cache.attention_keys, encoder_outputs
         self.state, self.sentence_state, self.weights = cache.state, cache.sentence_state, cache.weights
+        self.prepacked = cache.prepacked
         self.end_of_sentence = decoder.config.end_of_sentence_token_id
 
     def step(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
         """Take one position `(batch, 1)` of all rows; those that close a sentence also step in the one above."""
-        outputs, (h, c) = self.decoder.words(inputs, None, self.state)[:2]
-        before = self.decoder.words.dropout(self.state[0][-1]).unsqueeze(1)
-        outputs = torch.where(real.unsqueeze(-1), outputs, before)
-        self.state = tuple(
-            torch.where(real.unsqueeze(0), new, old) for new, old in zip((h, c), self.state, strict=True)
-        )
+        outputs, state, _ = self.decoder.words(inputs, None, self.state, prepacked=self.prepacked)
+        if torch.compiler.is_compiling() or not real.all():
+            before = self.decoder.words.dropout(self.state[0][-1]).unsqueeze(1)
+            outputs = torch.where(real.unsqueeze(-1), outputs, before)
+            state = tuple(torch.where(real.unsqueeze(0), new, old) for new, old in zip(state, self.state, strict=True))
+        self.state = state
         if self.sentence_state is not None:
             rows = (real & (ids == self.end_of_sentence)).squeeze(1).nonzero().squeeze(1)
             if len(rows):

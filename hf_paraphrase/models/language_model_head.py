@@ -28,16 +28,26 @@ class LanguageModelHeadMixin(PortableModel):
     accepts_loss_kwargs = False
     # Whether `cross_attentions` say which words of the source stand behind a word that is written.
     attends_to_words = True
+    # Whether the loss of labels is the cross-entropy of a softmax of what the output layer makes of the states alone.
+    has_plain_loss = True
+    # Computes that loss from the states, the output layer and the labels, where the logits of labels are not wanted.
+    flat_loss: Callable[[torch.Tensor, nn.Linear, torch.LongTensor], torch.Tensor] | None = None
 
     def score(self, outputs: Seq2SeqModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
         """Compute the logits and, of labels, the loss; with further fields of the output, if a family has them.
 
         Args:
             outputs: The encoder-decoder's.
-            labels: `(batch, target_length)`, -100 where there is none.
+            labels: `(batch, target_length)`, -100 where there is none. With `flat_loss` they have no logits.
         """
-        logits = self.lm_head(outputs.last_hidden_state)
+        if labels is not None and self.flat_loss is not None:
+            return {"loss": self.flat_loss(outputs.last_hidden_state, self.lm_head, labels), "logits": None}
+        logits = self.project(outputs)
         return {"loss": language_model_loss(logits, labels), "logits": logits}
+
+    def project(self, outputs: Seq2SeqModelOutput) -> torch.FloatTensor:
+        """Score the words of the vocabulary at every position: `(batch, target_length, vocab_size)`."""
+        return self.lm_head(outputs.last_hidden_state)
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does.

@@ -331,6 +331,11 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
     model_class, output_class = EditLstmModel, EditLstmSeq2SeqLMOutput
     forward = scored(EditLstmModel.forward)
 
+    @property
+    def has_plain_loss(self) -> bool:
+        """Not where words are copied."""
+        return not self.config.copy
+
     def score(self, outputs: EditLstmModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
         """Compute what the base class does and, with `copy`, `copy_weights`.
 
@@ -339,7 +344,7 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
         """
         if outputs.copying is None:
             return super().score(outputs, labels)
-        logits = self.lm_head(outputs.last_hidden_state)
+        logits = self.project(outputs)
         is_loss_enough = self.training and labels is not None
         return {
             "loss": None if labels is None else copying_loss(logits, outputs.copying, labels),

@@ -18,7 +18,7 @@ from .attention import AdditiveAttention
 from .configuration_residual_lstm import ResidualLstmConfig
 from .encoder_decoder import EncoderDecoder
 from .language_model_head import LanguageModelHeadMixin, scored
-from .recurrent import LstmState, RecurrentCache, StackedLstm
+from .recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
 from .scan import is_traced, scan
 from .token_ids import embed
 from .vocabulary import VocabularyProjection
@@ -157,11 +157,16 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         state = tuple(
             part.transpose(0, 1).contiguous() for part in (encoder_outputs.final_hidden, encoder_outputs.final_cell)
         )
-        memory = encoder_outputs.last_hidden_state
+        memory, keys, beams = encoder_outputs.last_hidden_state, None, 1
+        if self.attention is not None:
+            beams = count_source_beams(memory)
+            keys = self.attention.project_keys(memory[::beams])
+            keys = keys if beams == 1 else keys.repeat_interleave(beams, dim=0)
         return RecurrentCache(
             state if self.bridge is None else self.bridge(state),
-            None if self.attention is None else self.attention.project_keys(memory),
+            keys,
             memory.new_zeros(memory.shape[0], self.config.hidden_size) if self.config.input_feeding else None,
+            beams=beams,
         )
 
     @can_return_tuple
@@ -200,10 +205,10 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
 
     def _attend_after(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
         """Run the LSTM over the whole target, then attend from all positions at once."""
-        outputs, state, layers = self.lstm(inputs, mask, cache.state, output_hidden_states)
+        outputs, state, layers = self.lstm(inputs, mask, cache.state, output_hidden_states, cache.prepacked)
         weights = None
         if self.attention is not None:
-            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask)
+            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
         return outputs, state, None, weights, layers
 
     def _feed_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
@@ -214,8 +219,8 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         for t in range(inputs.shape[1]):
             fed = torch.cat((inputs[:, t], attentional), dim=-1).unsqueeze(1)
             step_mask = None if mask is None else mask[:, t : t + 1]
-            outputs, state, layers = self.lstm(fed, step_mask, state, output_hidden_states)
-            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask)
+            outputs, state, layers = self.lstm(fed, step_mask, state, output_hidden_states, cache.prepacked)
+            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
             if step_mask is not None:
                 outputs = torch.where(step_mask.bool().unsqueeze(-1), outputs, attentional.unsqueeze(1))
             attentional = outputs[:, 0]
@@ -230,7 +235,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         def step(h, c, before, x, is_real, keys, memory, memory_mask):
             fed = torch.cat((x, before), dim=-1).unsqueeze(1)
             outputs, (h, c), layers = self.lstm.scan(fed, is_real, (h, c), output_hidden_states)
-            outputs, weights = self._attend(outputs, keys, memory, memory_mask)
+            outputs, weights = self._attend(outputs, keys, memory, memory_mask, cache)
             outputs = torch.where(is_real, outputs[:, 0], before)
             return h, c, outputs, outputs.clone(), weights[:, 0], *(layer[:, 0] for layer in layers or ())
 
@@ -241,9 +246,19 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         outputs, weights, *layers = (part.transpose(0, 1) for part in steps)
         return outputs, (h, c), attentional, weights, tuple(layers) if output_hidden_states else None
 
-    def _attend(self, outputs, keys, memory, memory_mask) -> tuple[torch.Tensor, torch.Tensor]:
-        context, weights = self.attention(outputs, keys, memory, memory_mask)
-        return torch.tanh(self.combine(torch.cat((outputs, context), dim=-1))), weights
+    def _attend(self, outputs, keys, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+        rows, length, _ = outputs.shape
+        # In a step, the beams of one source are so many positions that read it.
+        beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
+        queries = cache.prepacked.linear(self.attention.query, outputs).reshape(rows // beams, length * beams, -1)
+        sources = (None if part is None else part[::beams] for part in (keys, memory, memory_mask))
+        context, weights = (part.reshape(rows, length, -1) for part in self.attention.attend(queries, *sources))
+        combined = cache.prepacked.linear(self.combine, torch.cat((outputs, context), dim=-1))
+        return torch.tanh(combined), weights
+
+
+def _have_one_mask(mask: torch.Tensor | None, beams: int) -> bool:
+    return mask is None or beams == 1 or bool((mask.unflatten(0, (-1, beams)) == mask[::beams, None]).all())
 
 
 class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
@@ -336,6 +351,10 @@ class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmP
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
+
+    def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
+        hidden, cache = outputs.last_hidden_state, outputs.past_key_values
+        return self.lm_head(hidden) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
 
     @property
     def attends_to_words(self) -> bool:

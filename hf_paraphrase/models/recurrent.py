@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -8,9 +9,10 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .packed_lstm import run_packed_lstm
+from .prepacked_weights import PrepackedWeights, can_prepack
 from .scan import is_traced, scan_lstm_layer
 
-__all__ = ["LstmState", "RecurrentCache", "StackedLstm", "fit_width"]
+__all__ = ["LstmState", "RecurrentCache", "StackedLstm", "count_source_beams", "fit_width"]
 
 LstmState = tuple[torch.Tensor, torch.Tensor]
 """The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
@@ -26,6 +28,7 @@ class RecurrentCache:
         seen_tokens: Number of decoder positions that the state covers.
         pair_keys: Projected states of a retrieved pair, each `(batch, length, attention_size)`, for a decoder that
             copies from it.
+        beams: How many rows next to each other read one source: their attention keys are equal.
     """
 
     # A recurrent state has one size whatever it covers; generate() must not compile against it as a static cache.
@@ -38,12 +41,15 @@ class RecurrentCache:
         attentional_state: torch.Tensor | None = None,
         seen_tokens: int = 0,
         pair_keys: tuple[torch.Tensor, ...] = (),
+        beams: int = 1,
     ):
         self.state = state
         self.attention_keys = attention_keys
         self.attentional_state = attentional_state
         self.seen_tokens = seen_tokens
         self.pair_keys = pair_keys
+        self.beams = beams
+        self.prepacked = PrepackedWeights()
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return the number of decoder positions seen; the same for every layer."""
@@ -63,17 +69,40 @@ class RecurrentCache:
         """Keep the rows `indices` of the batch, in that order."""
         h, c = self.state
         self.state = (h.index_select(1, indices), c.index_select(1, indices))
-        if self.attention_keys is not None:
+        if self.attention_keys is not None and not self._stays_at_its_sources(indices):
             self.attention_keys = self.attention_keys.index_select(0, indices)
         if self.attentional_state is not None:
             self.attentional_state = self.attentional_state.index_select(0, indices)
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
+
+    def _stays_at_its_sources(self, indices: torch.LongTensor) -> bool:
+        """Tell whether each row goes on with the same source; else, find out how many still read one together."""
+        if self.beams == 1:
+            return False
+        sources = torch.arange(len(self.attention_keys), device=indices.device) // self.beams
+        kept = sources[indices]
+        if torch.equal(kept, sources):
+            return True
+        self.beams = math.gcd(*kept.unique_consecutive(return_counts=True)[1].tolist())
+        return False
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeat every row of the batch `repeats` times, next to each other."""
         batch_size = self.state[0].shape[1]
         rows = torch.arange(batch_size, device=self.state[0].device)
         self.batch_select_indices(rows.repeat_interleave(repeats))
+
+
+def count_source_beams(memory: torch.Tensor) -> int:
+    """How many rows next to each other are equal, in all the batch: the beams of one source, for which it is repeated.
+
+    Args:
+        memory: What the encoder made of the sources, `(batch, source_length, memory_size)`.
+    """
+    if torch.compiler.is_compiling() or torch.is_grad_enabled() or memory.device.type != "cpu" or len(memory) < 2:
+        return 1
+    starts = (memory[1:] != memory[:-1]).flatten(1).any(dim=1).nonzero().squeeze(1) + 1
+    return math.gcd(*starts.tolist(), len(memory))
 
 
 def fit_width(x: torch.Tensor, width: int) -> torch.Tensor:
@@ -138,6 +167,7 @@ class StackedLstm(nn.Module):
         attention_mask: torch.Tensor | None = None,
         state: LstmState | None = None,
         output_hidden_states: bool = False,
+        prepacked: PrepackedWeights | None = None,
     ) -> tuple[torch.Tensor, LstmState, tuple[torch.Tensor, ...] | None]:
         """Run all layers over whole sequences; positions that the mask leaves out change nothing and cost nothing.
 
@@ -146,6 +176,7 @@ class StackedLstm(nn.Module):
             attention_mask: `(batch, length)`, 1 for real positions, 0 for padding, which may stand anywhere.
             state: (h, c) to start from, each `(num_layers * num_directions, batch, hidden_size)`; zeros by default.
             output_hidden_states: Also return every layer's output. It runs the layers one by one, thus slower.
+            prepacked: Keeps the weights between calls with a single position each, which are faster by it.
 
         Returns:
             The outputs `(batch, length, output_size)`, zero at padding; the final (h, c) after each row's last real
@@ -155,8 +186,9 @@ class StackedLstm(nn.Module):
             return self.scan(inputs, attention_mask, state, output_hidden_states)
         real = _RealPositions.of(attention_mask)
         if real is None:
-            outputs, state, layers = self._run(inputs, state, output_hidden_states)
-            return outputs, state, layers
+            if prepacked is not None and not output_hidden_states and self._is_prepacked_step(inputs, state):
+                return *self._step_prepacked(inputs[:, 0], state, prepacked), None
+            return self._run(inputs, state, output_hidden_states)
         packed, final_state, layers = self._run(real.pack(inputs), state, output_hidden_states)
         if state is None:
             state = tuple(torch.zeros_like(part) for part in final_state)
@@ -249,6 +281,25 @@ class StackedLstm(nn.Module):
         h, c = (torch.stack(parts) for parts in zip(*cells, strict=True))
         return x.unsqueeze(1), (h, c)
 
+    def _is_prepacked_step(self, inputs: torch.Tensor, state: LstmState | None) -> bool:
+        first = self.groups[0]
+        is_step = inputs.shape[1] == 1 and state is not None and not self.training
+        return is_step and _is_plain(first) and can_prepack(inputs, first.weight_ih_l0)
+
+    def _step_prepacked(
+        self, x: torch.Tensor, state: LstmState, prepacked: PrepackedWeights
+    ) -> tuple[torch.Tensor, LstmState]:
+        """Take one position `(batch, input_size)`, each layer in one kernel."""
+        before, after = zip(*state, strict=True), []
+        for group in self.groups:
+            inputs = x
+            for layer in range(group.num_layers):
+                after.append(prepacked.lstm_cell(group, layer, x, *next(before)))
+                x = after[-1][0]
+            x = self._add_residual(group, inputs, x)
+        h, c = (torch.stack(parts) for parts in zip(*after, strict=True))
+        return x.unsqueeze(1), (h, c)
+
     def _add_residual(self, group: nn.LSTM, x, outputs):
         if group.num_layers != self.residual_interval:
             return outputs
@@ -300,13 +351,16 @@ class IdentityOutputLstm(nn.LSTM):
 
 
 def _is_step_on_cpu(group: nn.LSTM, x) -> bool:
-    is_step = isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1
-    return is_step and type(group) is nn.LSTM and not group.bidirectional
+    return isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.shape[1] == 1 and _is_plain(group)
 
 
 def _is_slow_on_cpu(group: nn.LSTM, x) -> bool:
     is_packed = isinstance(x, PackedSequence) and x.data.device.type == "cpu" and torch.is_grad_enabled()
-    return is_packed and type(group) is nn.LSTM and not group.bidirectional
+    return is_packed and _is_plain(group)
+
+
+def _is_plain(group: nn.LSTM) -> bool:
+    return type(group) is nn.LSTM and not group.bidirectional
 
 
 def _apply(function, x, *others):

@@ -9,6 +9,8 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
+from .decodings import DECODINGS
+
 __all__ = ["generate_with_scores"]
 
 
@@ -30,7 +32,9 @@ def generate_with_scores(
         generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
     )
     if output_scores:
-        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True}
+        # Our searches score what they return without the scores of every step, which nobody reads here.
+        needs_steps = generate_kwargs.get("custom_generate") not in DECODINGS.values()
+        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = model.generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):
         return outputs, None

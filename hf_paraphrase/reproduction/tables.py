@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset, DatasetDict
 
 from ..datasets import load_dataset
+from ..errors import InputError
 from ..evaluation.comparison import evaluate_once
 from ..evaluation.documents import evaluate_autoencoder, read_document_statistics
 from ..evaluation.language_models import evaluate_language_model, read_language_model_statistics
@@ -19,7 +21,7 @@ from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.scoring import IGNORING_CASE, Scoring
-from ..generation.engine import load_paraphraser
+from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
@@ -114,6 +116,7 @@ def reproduce(
     minutes: float | None = None,
     seeds: tuple[int, ...] | None = None,
     jobs: int = 1,
+    device: str | None = None,
     n_samples: int = 1000,
     n_trials: int = 10_000,
 ) -> list[MeasuredTable]:
@@ -127,25 +130,33 @@ def reproduce(
         minutes: Processor minutes of each training, in place of those of the settings.
         seeds: Of the trainings, in place of those of the settings.
         jobs: How many trainings at a time.
+        device: "cpu" or "cuda", to train and to evaluate; None for a GPU where there is one.
         n_samples: Resampled test sets for the intervals.
         n_trials: Shuffles for the p-values.
 
     Raises:
-        InputError: There are no such settings, a training failed, or a folder has one of another recipe or budget.
+        InputError: There are no such settings or no such device, a training failed, or a folder has one of another
+            recipe or budget.
     """
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
-    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs)
+    check_device(device)
+    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device)
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
-    return [_measure(table, measurement, runs, corpus, scoring) for measurement in table.measurements]
+    return [_measure(table, measurement, runs, corpus, scoring, device) for measurement in table.measurements]
 
 
 def _measure(
-    table: Table, measurement: Measurement, runs: list[Run], corpus: DatasetDict, scoring: Scoring
+    table: Table,
+    measurement: Measurement,
+    runs: list[Run],
+    corpus: DatasetDict,
+    scoring: Scoring,
+    device: str | None,
 ) -> MeasuredTable:
-    evaluated = {run.folder: _evaluate(table, measurement, run, corpus) for run in runs}
+    evaluated = {run.folder: _evaluate(table, measurement, run, corpus, device) for run in runs}
     rows, statistics = [], {}
     for system in dict.fromkeys(run.system for run in runs):
         own = [run for run in runs if run.system == system]
@@ -182,7 +193,7 @@ def _judge(
 
 
 def _evaluate(
-    table: Table, measurement: Measurement, run: Run, corpus: DatasetDict
+    table: Table, measurement: Measurement, run: Run, corpus: DatasetDict, device: str | None
 ) -> tuple[Results, dict[str, SufficientStatistics]]:
     """Evaluate a trained system, or read what an earlier call found; with the statistics of all its scores."""
     training = run.recipe.training
@@ -191,21 +202,29 @@ def _evaluate(
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = run.folder / "-".join(["evaluation", *measurement.name.split()])
     evaluate, read = EVALUATORS[training.task]
-    shared = {"output_dir": folder, "split": SPLIT, "data": data}
+    shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
     settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
-    make = partial(evaluate, table, run, corpus, {**options, **shared})
+    make = partial(evaluate, table, run, corpus, **options, **shared)
     results = evaluate_once(folder, SPLIT, settings, make)
     return results, read(table, run, folder / results.of("model")[0].outputs)
+
+
+def check_device(device: str | None) -> None:
+    """Raise InputError for what is no device of this machine."""
+    if device not in (None, "cpu", "cuda"):
+        raise InputError(f"--device must be cpu or cuda, not {device}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: PyTorch finds no GPU here")
 
 
 def _take(rows: Dataset, limit: int | None) -> Dataset:
     return rows.shuffle(seed=SAMPLE_SEED).select(range(min(limit, len(rows)))) if limit else rows
 
 
-def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
-    options = {**options, "num_beams": [options.get("num_beams", 5)]}
+def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
+    options["num_beams"] = [options.get("num_beams", 5)]
     rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_paraphraser(run.folder, None, rows, metrics=table.metrics, **options)
+    return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, metrics=table.metrics, **options)
 
 
 def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
@@ -217,24 +236,26 @@ def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, Sufficien
     return found
 
 
-def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
     rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_matcher(run.folder, None, rows, corpus.get("validation"), **options)
+    return evaluate_matcher(*load_pair_model(run.folder, device), rows, corpus.get("validation"), **options)
 
 
-def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
     rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_autoencoder(*load_paraphraser(run.folder), rows, seed=SEED, **options)
+    return evaluate_autoencoder(*load_paraphraser(run.folder, device), rows, seed=SEED, **options)
 
 
 def _read_documents(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
     return read_document_statistics(file, load_tokenizer(run.folder).unk_token, SEED)
 
 
-def _evaluate_language_model(table: Table, run: Run, corpus: DatasetDict, options: dict[str, Any]) -> Results:
+def _evaluate_language_model(
+    table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any
+) -> Results:
     objective = run.recipe.training.objective
     return evaluate_language_model(
-        *load_paraphraser(run.folder),
+        *load_paraphraser(run.folder, device),
         corpus[SPLIT],
         objective=objective,
         max_samples=table.max_samples,
@@ -242,7 +263,7 @@ def _evaluate_language_model(table: Table, run: Run, corpus: DatasetDict, option
     )
 
 
-Evaluate = Callable[[Table, Run, DatasetDict, dict[str, Any]], Results]
+Evaluate = Callable[..., Results]
 Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
 # How the systems of a task are evaluated, and the statistics of their scores read from the outputs.
 EVALUATORS: dict[str, tuple[Evaluate, Read]] = {

@@ -74,7 +74,9 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
     return runs
 
 
-def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, jobs: int) -> None:
+def train_all(
+    runs: list[Run], minutes: float | None, data_dir: Path | None, jobs: int, device: str | None = None
+) -> None:
     """Train what has not ended yet, and go on with what was interrupted.
 
     The time that the steps of a run take is measured first, by a few of them, so that its schedule ends with its
@@ -85,6 +87,7 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
         minutes: Processor minutes of each; None for the steps of the recipes.
         data_dir: Folder with the corpus's published files.
         jobs: How many run at a time, a core each.
+        device: "cpu" to leave a GPU alone; else one is used where there is one.
 
     Raises:
         InputError: A training failed; the message has the end of what it said, and where the rest is. Or a folder has
@@ -94,7 +97,7 @@ def train_all(runs: list[Run], minutes: float | None, data_dir: Path | None, job
         _check_begun(run, minutes)
     missing = [run for run in runs if run.summary is None]
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
-        waiting = [pool.submit(_train, run, minutes, data_dir) for run in missing]
+        waiting = [pool.submit(_train, run, minutes, data_dir, device) for run in missing]
         try:
             for done in as_completed(waiting):
                 done.result()
@@ -118,26 +121,26 @@ def _check_begun(run: Run, minutes: float | None) -> None:
         )
 
 
-def _train(run: Run, minutes: float | None, data_dir: Path | None) -> None:
+def _train(run: Run, minutes: float | None, data_dir: Path | None, device: str | None) -> None:
     if not _has_begun(run.folder):
         recipe = run.recipe
         if minutes is not None:
-            probe = run.probe_summary or _probe(run, data_dir)
+            probe = run.probe_summary or _probe(run, data_dir, device)
             recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
         recipe.save(run.recipe_folder)
-    _call_train(run.recipe_folder, run.folder, data_dir)
+    _call_train(run.recipe_folder, run.folder, data_dir, device)
 
 
 def _has_begun(folder: Path) -> bool:
     return any(folder.glob("checkpoints/last-*"))
 
 
-def _probe(run: Run, data_dir: Path | None) -> dict[str, Any]:
+def _probe(run: Run, data_dir: Path | None, device: str | None) -> dict[str, Any]:
     """Train for a few steps, to see what one costs."""
     recipe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
     recipe_folder = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
     recipe.save(recipe_folder)
-    _call_train(recipe_folder, run.probe_folder, data_dir)
+    _call_train(recipe_folder, run.probe_folder, data_dir, device)
     return run.probe_summary
 
 
@@ -149,7 +152,7 @@ def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
     return max(1, int(60 * minutes / (step + validation / interval)))
 
 
-def _call_train(recipe: Path, folder: Path, data_dir: Path | None) -> None:
+def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str | None) -> None:
     """Run `hf-paraphrase train` in a process of its own, which a signal to this one reaches too."""
     command = [sys.executable, "-m", "hf_paraphrase", "train", "--recipe", str(recipe), "--output-dir", str(folder)]
     command += ["--data-dir", str(data_dir)] if data_dir else []
@@ -159,6 +162,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None) -> None:
     with log.open("a", encoding="utf-8") as file:
         # A second thread that waits for its turn beside another process spends processor time on waiting.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", LAUNCHED: "1"}
+        environment |= {"ACCELERATE_USE_CPU": "true"} if device == "cpu" else {}
         code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if code:
         said = log.read_text(encoding="utf-8").splitlines()

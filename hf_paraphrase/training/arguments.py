@@ -54,6 +54,9 @@ class TrainingConfig:
     max_train_time: float | None = _option("Minutes after which training ends early, in good order.", None)
     train_batch_size: int | None = _option("Most pairs in a batch, over all processes.", 64)
     max_tokens_per_batch: int | None = _option("Most tokens in a batch: both sides, padding, all processes.", None)
+    max_padding: float | None = _option(
+        "Largest share of a batch's tokens that is padding, such as 0.05: a batch ends before there is more.", None
+    )
     gradient_accumulation_steps: int = _option("Batches that make one optimizer step.", 1)
 
     optim: Literal["sgd", "adagrad", "adamw"] = _option("Optimizer.", "adamw")
@@ -68,6 +71,12 @@ class TrainingConfig:
         "tokens",
     )
     label_smoothing_factor: float = _option("Part of the target's probability spread over all words.", 0.0)
+    sampled_softmax: int | None = _option(
+        "Words drawn for each batch that stand for the whole vocabulary in the training loss (Jean et al. 2015): pays "
+        "from 30,000 words on. A new model's output bias starts at the words' log frequencies. Null scores all words, "
+        "as validation always does.",
+        None,
+    )
     lr_scheduler_type: Literal[
         "step_halving",
         "constant",
@@ -82,6 +91,15 @@ class TrainingConfig:
     halving_start_epoch: float = _option("`step_halving`: epochs until the learning rate is first halved.", 3)
     halving_interval_epochs: float = _option("`step_halving`: epochs from one halving to the next.", 3)
     mixed_precision: Literal["no", "fp16", "bf16"] | None = _option("Null: what `accelerate launch` says.", None)
+    torch_compile: bool = _option(
+        "Compile the model by `torch.compile`, which takes minutes at first. On a CPU it did not pay: a step of "
+        "transformer-quora-small takes 1.23 times as long by it, one of residual-lstm-quora-small 1.02 times.",
+        False,
+    )
+    torch_compile_backend: Literal["inductor", "cudagraphs", "aot_eager", "eager"] = _option(
+        "What `torch_compile` makes kernels with; the last two only trace, to see whether a model can be compiled.",
+        "inductor",
+    )
     seed: int = _option("Seed of the weights, the batches and dropout.", 42)
 
     eval_strategy: Literal["epoch", "steps"] = _option("Validate after each epoch or each `eval_steps`.", "epoch")
@@ -100,6 +118,10 @@ class TrainingConfig:
             raise InputError("`train_batch_size` and `max_tokens_per_batch` are both null: nothing bounds a batch")
         if self.eval_strategy == "steps" and self.eval_steps is None:
             raise InputError("`eval_strategy: steps` needs `eval_steps`")
+        if self.sampled_softmax is not None and self.task in ("match", "language_model"):
+            raise InputError(f"`sampled_softmax` is for tasks that write words, not `task: {self.task}`")
+        if self.sampled_softmax is not None and self.label_smoothing_factor:
+            raise InputError("`label_smoothing_factor` needs the scores of all words: leave `sampled_softmax` out")
         if self.warmup_steps and self.lr_scheduler_type in ("step_halving", "constant"):
             raise InputError(f"`lr_scheduler_type: {self.lr_scheduler_type}` has no warm-up; set `warmup_steps` to 0")
 
@@ -116,6 +138,7 @@ class TrainingConfig:
             "early_stopping_patience",
             "save_steps",
             "logging_steps",
+            "sampled_softmax",
         )
         for name in at_least_one:
             value = getattr(self, name)
@@ -129,8 +152,9 @@ class TrainingConfig:
         for name in ("weight_decay", "warmup_steps", "halving_start_epoch", "seed"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"`{name}` must not be negative, as {getattr(self, name)} is")
-        for name in ("adam_beta1", "adam_beta2", "label_smoothing_factor"):
-            if not 0 <= getattr(self, name) < 1:
+        for name in ("adam_beta1", "adam_beta2", "label_smoothing_factor", "max_padding"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
                 raise InputError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
 
     @classmethod

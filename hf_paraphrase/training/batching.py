@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -23,6 +24,7 @@ class LengthBatches:
         max_rows: Most rows in a batch.
         max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A row that is longer
             than that has a batch of its own.
+        max_padding: Largest share of a batch's tokens that is padding.
         accumulation: Batches that make one optimizer step.
         seed: Seed of the permutations.
     """
@@ -33,6 +35,7 @@ class LengthBatches:
         target_lengths: np.ndarray,
         max_rows: int | None = None,
         max_tokens: int | None = None,
+        max_padding: float | None = None,
         accumulation: int = 1,
         seed: int = 0,
     ):
@@ -40,7 +43,7 @@ class LengthBatches:
         # Target lengths turn back and forth, so that they do not jump where the source length changes.
         self._keys = (np.where(source_lengths % 2, -target_lengths, target_lengths), source_lengths)
         order = np.lexsort(self._keys)
-        self._starts = _cut(source_lengths[order], target_lengths[order], max_rows, max_tokens)
+        self._starts = _cut(source_lengths[order], target_lengths[order], max_rows, max_tokens, max_padding)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -63,17 +66,24 @@ class LengthBatches:
         return [steps[number] for number in random.permutation(len(steps))]
 
 
-def _cut(sources: np.ndarray, targets: np.ndarray, max_rows: int | None, max_tokens: int | None) -> list[int]:
+def _cut(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    max_rows: int | None,
+    max_tokens: int | None,
+    max_padding: float | None,
+) -> list[int]:
     """The positions in the sorted lengths where batches start."""
-    if max_tokens is None:
-        return list(range(0, len(sources), max_rows or len(sources)))
-    starts, longest_target = [0], 0
+    max_rows, max_tokens = max_rows or len(sources), math.inf if max_tokens is None else max_tokens
+    least_words = 0.0 if max_padding is None else 1 - max_padding
+    starts, longest_target, words = [0], 0, 0
     for position, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
-        rows, longest_target = position - starts[-1], max(longest_target, target)
+        rows, longest_target, words = position - starts[-1], max(longest_target, target), words + source + target
         # The sources ascend, so this row's is the longest.
-        if rows and (rows == max_rows or (rows + 1) * (source + longest_target) > max_tokens):
+        tokens = (rows + 1) * (source + longest_target)
+        if rows and (rows == max_rows or tokens > max_tokens or words < least_words * tokens):
             starts.append(position)
-            longest_target = target
+            longest_target, words = target, source + target
     return starts
 
 

@@ -6,12 +6,17 @@ import numpy as np
 import pyarrow as pa
 from datasets import Dataset
 
-__all__ = ["fingerprint", "token_counts"]
+__all__ = ["fingerprint", "token_counts", "value_counts"]
 
 
 def token_counts(encoded: Dataset, column: str) -> np.ndarray:
     """The number of elements in each row's list of a column, without making Python objects of them."""
     return np.diff(_read_column(encoded, column).offsets)
+
+
+def value_counts(encoded: Dataset, column: str, size: int) -> np.ndarray:
+    """How often each number below `size` stands in the lists of a column, `(size,)`."""
+    return np.bincount(_read_column(encoded, column).flatten().to_numpy(), minlength=size)
 
 
 def fingerprint(encoded: Dataset) -> str:

@@ -125,7 +125,7 @@ def _train(
         if accelerator.is_main_process:
             Checkpoints(output_dir).remove_others(resumed[0])
     align_memory(model)
-    task.prepare_model(model)
+    task.prepare_model(model, data)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)

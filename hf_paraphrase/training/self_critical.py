@@ -57,7 +57,7 @@ class SelfCritical:
             batch: What its forward takes, `labels` among it.
             label_smoothing: Of the cross-entropy.
         """
-        bare = extract_model_from_parallel(model)
+        bare = extract_model_from_parallel(model, keep_torch_compile=False)
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
         drawn = self._write(bare, batch, do_sample=True)
         advantages = self._rewards(batch, drawn) - self.greedy_rewards(bare, batch)

@@ -124,10 +124,10 @@ def benchmark_matching(device: str, repeats: int) -> Iterator[Row]:
         sides = (make(batch, WORDS, device) for make in (block_step, double_loop_step))
         ours, theirs, ratio = in_turn(*sides, repeats, device)
         figures = f"{1000 * ours:.1f}", f"{1000 * theirs:.1f}", f"{ratio:.1f}"
-        yield f"block, batch {batch}, ms", "a loop over the cells", *figures
+        yield Row(f"block, batch {batch}, ms", "a loop over the cells", *figures, goal="≥ 10" if batch == 8 else "")
     ours, floor, ratio = in_turn(*(make(64, WORDS, device) for make in (block_step, products)), repeats, device)
     figures = f"{1000 * ours:.0f}", f"{1000 * floor:.0f}", f"{1 / ratio:.2f} of their time"
-    yield "block, batch 64, ms", "its products alone", *figures
+    yield Row("block, batch 64, ms", "its products alone", *figures, goal="≤ 1.2")
     costs = {words: fresh_cost_of(words, device, repeats) for words in GROWTH}
     times = {words: 1e6 * elapsed / (GROWTH_BATCH * words**2) for words, (elapsed, _) in costs.items()}
     for words in GROWTH[1:]:

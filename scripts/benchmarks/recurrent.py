@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
+from tokenizers import Tokenizer, models
 from torch import nn
-from transformers import BartConfig, BartForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.beam_search import beam_search
+from hf_paraphrase.models.precision import fast_dtype
+from hf_paraphrase.models.prepacked_weights import PrepackedWeights
 
 from .timing import Row, in_turn, seconds
 
@@ -68,10 +76,12 @@ def benchmark_train(device: str, repeats: int) -> list[Row]:
     ]
 
 
-def decode(model, batch, length: int) -> Callable[[], object]:
+def decode(model, batch, length: int, search: Callable | None = beam_search) -> Callable[[], object]:
+    """Beam 5 by our search, which pipeline and evaluation use, or with None by that of transformers."""
     # Without an end mark every output has the same length, whatever the random weights say.
     model.generation_config.eos_token_id = None
-    return lambda: model.generate(batch["input_ids"], num_beams=5, max_new_tokens=length, pad_token_id=0)
+    options = {"num_beams": 5, "max_new_tokens": length, "pad_token_id": 0, "custom_generate": search}
+    return lambda: model.generate(batch["input_ids"], **options)
 
 
 def benchmark_generate(device: str, repeats: int) -> list[Row]:
@@ -93,7 +103,7 @@ def benchmark_generate(device: str, repeats: int) -> list[Row]:
     )
     bart = BartForConditionalGeneration(bart_config).to(device).eval()
     batch = random_batch(32, 12, config.vocab_size, device)
-    ours, theirs, ratio = in_turn(decode(model, batch, 12), decode(bart, batch, 12), repeats, device)
+    ours, theirs, ratio = in_turn(decode(model, batch, 12), decode(bart, batch, 12, None), repeats, device)
     names = (f"beam 5, {count / 1e6:.1f}M" for count in (model.num_parameters(), bart.num_parameters()))
     rows = len(batch["input_ids"])
     return [(next(names), f"BART, {next(names)}", f"{rows / ours:.1f}", f"{rows / theirs:.1f}", f"{ratio:.2f}")]
@@ -129,12 +139,111 @@ def benchmark_peer(device: str, repeats: int) -> list[Row]:
     return rows
 
 
+# A word-level model for questions: its sizes, and those of the BART to compare with.
+STEP_SIZES = {"vocab_size": 10_000, "embedding_size": 256, "hidden_size": 256, "num_layers": 4}
+BART_SIZES = {
+    "d_model": 256,
+    "encoder_ffn_dim": 1024,
+    "decoder_ffn_dim": 1024,
+    "encoder_layers": 4,
+    "decoder_layers": 4,
+}
+SIDE_SIZES = {"ffn_dim": 1024, "attention_heads": 4}
+TEXTS, BEAMS, LENGTH = 32, 5, 12
+
+
+def benchmark_ctranslate2(device: str, repeats: int) -> list[Row]:
+    """Beam 5 by our search against CTranslate2's BART of like size, and against our own matrix products alone.
+
+    By processor time. CTranslate2 knows no LSTM; its BART runs in single precision and in int8, ours in single
+    precision and in the fastest that this CPU has.
+    """
+    config = ResidualLstmConfig(**STEP_SIZES, attention="additive")
+    model = ResidualLstmForConditionalGeneration(config).eval()
+    batch = random_batch(TEXTS, LENGTH, config.vocab_size, "cpu")
+    rows = []
+    goals = ((torch.float32, "float32", "≥ 1.2"), (fast_dtype("cpu"), "int8", "≥ 1.3"))
+    for dtype, compute_type, goal in goals:
+        ours, name = decode(model.to(dtype), batch, LENGTH), f"beam 5, {str(dtype).removeprefix('torch.')}"
+        theirs = translate(batch["input_ids"], compute_type, config.vocab_size)
+        *times, ratio = in_turn(ours, theirs, repeats, "cpu", time.process_time)
+        figures = (f"{taken:.3f} s" for taken in times)
+        rows.append(Row(name, f"CTranslate2 BART, {compute_type}", *figures, f"{ratio:.2f}", goal))
+        with torch.inference_mode():
+            *times, ratio = in_turn(ours, products(config, dtype), repeats, "cpu", time.process_time)
+        figures = (f"{taken:.3f} s" for taken in times)
+        rows.append(Row(name, "its own matrix products", *figures, f"{1 / ratio:.2f} of their time", "≤ 1.25"))
+    return rows
+
+
+def translate(ids: torch.LongTensor, compute_type: str, vocab_size: int) -> Callable[[], object]:
+    """Beam search with as many steps as ours, by a BART with random weights that CTranslate2 has converted."""
+    if torch.backends.cpu.get_cpu_capability() == "AVX512":
+        # By itself it takes AVX2 on some of these machines, which is slower.
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
+    import ctranslate2
+
+    words = {f"w{number}": number for number in range(vocab_size)}
+    special = {"pad_token": "w0", "bos_token": "w1", "eos_token": "w2", "unk_token": "w3"}
+    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIDE_SIZES.items()}
+    # Fields that checkpoints of the Hub have, and the converter reads.
+    layout = {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False}
+    marks = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+    config = BartConfig(vocab_size=vocab_size, d_model=256, max_position_embeddings=64, **sides, **layout, **marks)
+    with TemporaryDirectory() as folder:
+        BartForConditionalGeneration(config).save_pretrained(folder)
+        tokenizer = Tokenizer(models.WordLevel(words, unk_token="w3"))
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+        converter = ctranslate2.converters.TransformersConverter(folder)
+        path = converter.convert(str(Path(folder) / "converted"))
+        threads = torch.get_num_threads()
+        translator = ctranslate2.Translator(path, compute_type=compute_type, inter_threads=1, intra_threads=threads)
+    texts = [[f"w{number}" for number in row] for row in ids.tolist()]
+    lengths = {"min_decoding_length": LENGTH, "max_decoding_length": LENGTH}
+    return lambda: translator.translate_batch(texts, beam_size=BEAMS, **lengths)
+
+
+def products(config: ResidualLstmConfig, dtype: torch.dtype) -> Callable[[], None]:
+    """The matrix products of encoding and of all steps, with weights packed as the decoder packs them."""
+    size, rows, packed = config.hidden_size, TEXTS * BEAMS, PrepackedWeights()
+
+    def product(inputs: int, outputs: int, rows: int, count: int) -> list[tuple[nn.Linear, torch.Tensor]]:
+        return [(nn.Linear(inputs, outputs, dtype=dtype), torch.randn(rows, 1, inputs, dtype=dtype))] * count
+
+    encoder = product(2 * size, 4 * size, TEXTS * LENGTH, config.num_layers) + product(size, size, TEXTS * LENGTH, 1)
+    step = [pair for _ in range(config.num_layers) for pair in product(2 * size, 4 * size, rows, 1)]
+    step += product(size, size, rows, 1) + product(2 * size, size, rows, 1) + product(size, config.vocab_size, rows, 1)
+    energies, score = torch.randn(rows * LENGTH, size), torch.randn(size, 1)
+    weights, memory = torch.randn(TEXTS, BEAMS, LENGTH), torch.randn(TEXTS, LENGTH, size)
+
+    def run() -> None:
+        for layer, x in encoder:
+            packed.linear(layer, x)
+        for _ in range(LENGTH):
+            for layer, x in step:
+                packed.linear(layer, x)
+            energies @ score, weights @ memory
+
+    return run
+
+
 def benchmark_import(device: str, repeats: int) -> list[Row]:
-    """What `import hf_paraphrase` adds to the import that every user of transformers pays, in fresh processes."""
+    """What `import hf_paraphrase` adds to the import that every user of transformers pays, in fresh processes.
+
+    And what the shortest command takes, which needs none of it.
+    """
+
+    def run(*arguments: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def fresh(statement: str) -> Callable[[], object]:
-        return lambda: subprocess.run([sys.executable, "-c", statement], check=True)
+        return run("-c", statement)
 
     baseline = "from transformers import AutoModelForSeq2SeqLM, pipeline"
     ours, theirs, ratio = in_turn(fresh(f"import hf_paraphrase; {baseline}"), fresh(baseline), repeats, "cpu")
-    return [("imports, ours first, s", "transformers", f"{ours:.2f}", f"{theirs:.2f}", f"{1 / ratio:.2f} of its time")]
+    rows = [
+        Row("imports, ours first, s", "transformers", f"{ours:.2f}", f"{theirs:.2f}", f"{1 / ratio:.2f} of its time")
+    ]
+    ours, theirs, _ = in_turn(run("-m", "hf_paraphrase", "--version"), run("-c", "pass"), repeats, "cpu")
+    times = (f"{ours:.2f}", f"{theirs:.2f}", f"{ours:.2f} s")
+    return [*rows, Row("hf-paraphrase --version, s", "python alone", *times, goal="≤ 0.5 s")]

@@ -24,6 +24,7 @@ def test_these_commands_read_a_corpus() -> None:
         "evaluate-autoencoder",
         "evaluate-language-model",
         "compare",
+        "compare-choices",
         "compare-language-models",
         "datasets preview",
         "retriever train",

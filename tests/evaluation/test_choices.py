@@ -17,6 +17,8 @@ from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Entry, Results
 from hf_paraphrase.generation.engine import generate_several, load_paraphraser
 from hf_paraphrase.metrics.ibleu.scoring import ibleu
+from hf_paraphrase.models.retrieved_pairs import find_pairs
+from tests.generation.paraphrasers import make_paraphraser
 from tests.models.tiny import save, tiny_bart, tiny_t5
 
 SOURCES = [
@@ -79,12 +81,13 @@ def test_each_way_writes_what_it_says(compared, paths):
     paraphraser = Paraphraser(model, tokenizer)
     chosen = paraphraser(SOURCES, 1, **OPTIONS)
     assert [line["bart: Paraphraser"] for line in lines] == [group[0].text if group else None for group in chosen]
-    # Of the options only those that say where candidates come from.
-    pool = paraphraser(SOURCES, 10, keep=(), adequacy="embedding", encoder=encode, min_adequacy=0.8)
+    # Of the options all that say where candidates come from.
+    rules = {"decoding": "beam", "num_candidates": 10, "adequacy": "embedding", "encoder": encode}
+    pool = paraphraser(SOURCES, 10, **rules, **OPTIONS)
     for line, group in zip(lines, pool, strict=True):
-        distances = {one.text: edit_distance(line["source"], one.text) for one in group}
-        found = line["bart: Parrot's rules"]
-        assert (found is None) == (not distances) and (found is None or distances[found] == max(distances.values()))
+        least = min(0.8, max(one.adequacy for one in group))
+        distances = {one.text: edit_distance(line["source"], one.text) for one in group if one.adequacy >= least}
+        assert distances[line["bart: Parrot's rules"]] == max(distances.values())
 
 
 def test_scores_are_of_the_rows_that_every_way_answers(compared):
@@ -142,3 +145,16 @@ def test_a_share_of_nothing_is_none(paths, tmp_path):
 def test_no_row_for_all_is_said(paths, tmp_path):
     with pytest.raises(InputError, match="no row of which every way has a paraphrase"):
         compare(paths, tmp_path, min_adequacy=1.0)
+
+
+def test_a_model_that_edits_by_pairs_is_given_the_nearest(tmp_path):
+    editor, texts = make_paraphraser("edit_lstm"), ["the cat sat", "how do i learn faster ?", "can you make bread"]
+    save(editor.model, tmp_path / "editor")
+    editor.retriever.save_pretrained(tmp_path / "editor" / "retriever")
+    rows = Dataset.from_dict({"source": texts, "target": texts})
+    results = compare({"editor": str(tmp_path / "editor")}, tmp_path, rows, num_neighbors=1)
+    lines = map(json.loads, (tmp_path / "choices.jsonl").read_text().splitlines())
+    pairs = [found[0] for found in find_pairs(editor.retriever, texts, 1)]
+    expected = generate_several(editor.model, editor.tokenizer, texts, 1, num_beams=2, pairs=pairs)
+    assert [line["editor: first beam"] for line in lines] == [group[0] for group in expected]
+    assert results.find("editor: Paraphraser").counts["answered"] > 0

@@ -69,7 +69,7 @@ def test_ordering_follows_the_scores(name: str) -> None:
         scores = [one.score for one in group]
         assert scores == sorted(scores, reverse=True) and len(group) <= 4
         for one in group:
-            assert one.score == pytest.approx((one.adequacy * one.fluency * one.novelty) ** (1 / 3))
+            assert one.score == pytest.approx((one.adequacy * one.fluency**3 * one.novelty**0.25) ** (1 / 4.25))
             assert one.novelty == pytest.approx(pinc([one.text], [source], lowercase=True)["score"] / 100)
             assert all(0 <= score <= 1 for score in one[1:5]) and one.reason is None
 

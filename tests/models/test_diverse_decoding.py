@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 
 from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.diverse_beam_search import GroupedSearch
-from hf_paraphrase.models.found_sentences import Frame, forbid_source
+from hf_paraphrase.models.found_sentences import DEAD, Frame, forbid_source
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
@@ -135,6 +137,43 @@ def test_diverse_beam_search_equals_the_plain_one(case: Case, groups: int, penal
         assert scores == pytest.approx([score for _, score in expected], abs=1e-4)
         assert ids == [words for words, _ in expected]
         assert len(set(map(tuple, ids))) == 4
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    beams_and_groups=st.sampled_from([(2, 1), (2, 2), (4, 2), (4, 4), (6, 3)]),
+    penalty=st.sampled_from([0.0, 0.05, 0.7, 5.0]),
+    options=st.fixed_dictionaries(
+        {"max_new_tokens": st.integers(1, 9), "early_stopping": st.sampled_from([False, True, "never"])},
+        optional={
+            "exclude_source": st.just(True),
+            "length_penalty": st.sampled_from([-1.0, 0.0, 2.0]),
+            "eos_token_id": st.sampled_from([[2, 5], [2, 5, 6, 7]]),
+            "suppress_tokens": st.just([4, 9]),
+            "no_repeat_ngram_size": st.integers(1, 2),
+            "repetition_penalty": st.just(1.5),
+        },
+    ),
+)
+def test_the_lean_diverse_search_finds_what_that_of_transformers_finds(
+    case: Case, beams_and_groups: tuple[int, int], penalty: float, options: dict
+) -> None:
+    """Scores of every step, where they are asked for, leave the search to transformers."""
+    num_beams, groups = beams_and_groups
+    kwargs = {"num_beams": num_beams, "num_return_sequences": num_beams, "pad_token_id": 0, "do_sample": False}
+    kwargs |= {"num_beam_groups": groups, "diversity_penalty": penalty, "custom_generate": diverse_beam_search}
+    inputs, kwargs = case.inputs([0, 1, 2]), {**kwargs, "return_dict_in_generate": True, **options}
+    found = case.model.generate(**inputs, **kwargs)
+    expected = case.model.generate(**inputs, **kwargs, output_scores=True)
+    # Only the search of transformers returns the cache.
+    assert ("past_key_values" in found) == (not case.model.config.is_encoder_decoder)
+    assert "past_key_values" in expected
+    is_possible = expected.sequences_scores > DEAD
+    assert torch.equal(found.sequences[is_possible], expected.sequences[is_possible])
+    assert torch.equal(found.beam_indices[is_possible], expected.beam_indices[is_possible])
+    torch.testing.assert_close(
+        found.sequences_scores[is_possible], expected.sequences_scores[is_possible], rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("exclude_source", [True, False])

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from transformers import GenerationConfig
 
+from hf_paraphrase.models.beam_search import beam_search
 from hf_paraphrase.models.dips import dips
 from hf_paraphrase.models.diverse_beam_search import diverse_beam_search
 from hf_paraphrase.models.generation_request import GenerationRequest
@@ -87,24 +88,31 @@ def test_every_search_can_return_what_is_asked_for():
         else:
             assert max(needed, start) <= found < max(needed, start) + (groups or 1)
             assert found % (groups or 1) == 0
-        assert decided["custom_generate"] is (diverse_beam_search if groups else None)
+        assert decided["custom_generate"] is (diverse_beam_search if groups else beam_search if found > 1 else None)
 
 
 @pytest.mark.parametrize(
     ("own", "asked", "search"),
     [
-        ({}, {}, None),
-        ({}, {"decoding": "beam"}, None),
+        ({}, {}, beam_search),
+        ({}, {"decoding": "beam"}, beam_search),
+        ({}, {"decoding": "beam", "num_beams": 1}, None),
+        ({}, {"custom_generate": beam_search, "num_beams": 1}, None),
+        # What it does not do, or is not told of, is left to `generate()`.
+        ({}, {"do_sample": True}, None),
+        ({}, {"tokenizer": TOKENIZER, "stop_strings": ["b"]}, None),
+        ({}, {"streamer": object()}, None),
+        ({}, {"force_words_ids": [[5]]}, None),
         ({}, {"decoding": "dips"}, dips),
         ({}, {"decoding": dips}, dips),
         ({}, {"custom_generate": dips}, dips),
-        ({}, {"custom_generate": dips, "decoding": "beam"}, None),
+        ({}, {"custom_generate": dips, "decoding": "beam"}, beam_search),
         ({}, {"diversity_penalty": 1.0}, diverse_beam_search),
         ({"diversity_penalty": 1.0}, {"decoding": "beam"}, diverse_beam_search),
         ({"num_beam_groups": 2}, {"decoding": "dips"}, dips),
         ({}, {"generation_config": GenerationConfig(num_beam_groups=2)}, diverse_beam_search),
         ({"num_beam_groups": 2}, {"generation_config": GenerationConfig()}, None),
-        ({"num_beam_groups": 2}, {"num_beam_groups": 1}, None),
+        ({"num_beam_groups": 2}, {"num_beam_groups": 1}, beam_search),
     ],
 )
 def test_searches(own, asked, search):
@@ -117,18 +125,19 @@ def test_what_nobody_decides():
     def decided(**asked):
         return GenerationRequest.from_kwargs(defaults=USUAL, **asked).generate_kwargs(MODEL, TOKENIZER)
 
-    assert decided() == {"pad_token_id": 0, **USUAL}
+    assert decided() == {"pad_token_id": 0, "custom_generate": beam_search, **USUAL}
     assert decided(max_length=9, temperature=0.5) == {
         "pad_token_id": 0,
         "num_beams": 4,
         "max_length": 9,
         "temperature": 0.5,
+        "custom_generate": beam_search,
     }
     assert decided(pad_token_id=3, max_new_tokens=2)["pad_token_id"] == 3
     config = GenerationConfig()
     assert decided(generation_config=config) == {"generation_config": config}
     MODEL.generation_config.update(max_length=5, pad_token_id=2)
-    assert decided() == {"num_beams": 4}
+    assert decided() == {"num_beams": 4, "custom_generate": beam_search}
 
 
 def test_requests_that_cannot_be():

@@ -84,6 +84,18 @@ def test_without_the_package(folder, tmp_path):
     assert read_config(tmp_path / "again") == read_config(folder)
 
 
+def test_beam_search_without_the_package(folder, tmp_path):
+    options = {"decoding": "beam", "num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 6}
+    options |= {"output_scores": True, "no_repeat_ngram_size": 2}
+    _, first, second = run_without_the_package(folder, TASK, TEXTS, tmp_path, **options)
+    expected = pipeline(TASK, model=folder)(TEXTS, **options)
+    assert first == second
+    for texts, others in zip(first, expected, strict=True):
+        assert [record["generated_text"] for record in texts] == [record["generated_text"] for record in others]
+        assert [record["score"] for record in texts] == pytest.approx([record["score"] for record in others])
+    assert Path(folder, "beam_search.py").exists()
+
+
 def test_diverse_decoding_without_the_package(folder, tmp_path):
     options = {"decoding": "dips", "num_return_sequences": 3, "max_new_tokens": 6}
     _, first, second = run_without_the_package(folder, TASK, TEXTS, tmp_path, **options)

@@ -92,7 +92,7 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     """A step of half a second and 4 seconds of validation every 500 steps: 1,181 steps in ten minutes."""
     trained = {}
 
-    def train(recipe, folder, data_dir):
+    def train(recipe, folder, data_dir, device):
         steps = int(
             next(line for line in (recipe / "training.yaml").read_text().split("\n") if "max_steps" in line)[11:]
         )
@@ -139,6 +139,29 @@ def test_outputs_of_a_row_are_told_apart_where_it_has_several(tmp_path: Path) ->
     del rows[0]["predictions"]
     file.write_text(json.dumps(rows[0]) + "\n")
     assert _read_paraphrases(make_table(), None, file).keys() == {"bleu_2", "bleu_4", "pinc"}
+
+
+def test_a_device_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for device, message in (("cuda", "--device cuda: PyTorch finds no GPU"), ("tpu", "must be cpu or cuda, not tpu")):
+        with pytest.raises(InputError, match=message):
+            reproduce(make_table(), "small", tmp_path, device=device)
+
+
+def test_trainings_know_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments = []
+
+    def call(command, *, env, **options):
+        environments.append(env)
+        raise OSError("not now")
+
+    monkeypatch.setattr(trainings.subprocess, "run", call)
+    monkeypatch.delenv("ACCELERATE_USE_CPU", raising=False)
+    for device, said in ((None, None), ("cpu", "true")):
+        with pytest.raises(OSError, match="not now"):
+            train_all(list_runs(make_table().settings["small"], tmp_path, [1]), None, None, 1, device)
+        assert environments[-1].get("ACCELERATE_USE_CPU") == said
+    assert {env["OMP_NUM_THREADS"] for env in environments} == {"1"}
 
 
 def test_unknown_settings() -> None:

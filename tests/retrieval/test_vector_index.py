@@ -63,12 +63,32 @@ def test_auto_beyond_the_limit_finds_nearly_all(monkeypatch, expected):
 
 def test_the_choice_by_size():
     for on_gpu in (True, False):
-        assert choose_index(200_000, 384, on_gpu) == ("Flat", "")
-    assert choose_index(200_001, 384, False) == ("IVF2048,PQ192x4fs,RFlat", "nprobe=32,k_factor_rf=32")
-    assert choose_index(1_000_000, 768, False) == ("IVF4096,PQ384x4fs,RFlat", "nprobe=64,k_factor_rf=32")
-    assert choose_index(1_000_000, 25, False)[0] == "IVF4096,PQ5x4fs,RFlat"
-    assert choose_index(1_000_000, 31, False) == ("IVF4096,Flat", "nprobe=128")
-    assert choose_index(1_000_000, 384, True) == ("IVF4096,Flat", "nprobe=128")
+        assert choose_index(200_000, 384, on_gpu) == ("Flat", [""])
+    description, efforts = choose_index(200_001, 384, False)
+    assert description == "PCAR128,IVF3576,PQ64x4fs,RFlat"
+    assert (efforts[0], efforts[-1]) == ("nprobe=13,k_factor_rf=12", "nprobe=223,k_factor_rf=128")
+    assert choose_index(1_000_000, 768, False)[0] == "PCAR128,IVF8000,PQ64x4fs,RFlat"
+    assert choose_index(1_000_000, 128, False)[0] == "IVF8000,PQ64x4fs,RFlat"
+    assert choose_index(1_000_000, 25, False)[0] == "IVF8000,PQ5x4fs,RFlat"
+    assert choose_index(1_000_000, 31, False) == ("IVF8000,Flat", ["nprobe=250"])
+    assert choose_index(1_000_000, 384, True) == ("IVF8000,Flat", ["nprobe=250"])
+
+
+def test_auto_tries_out_how_thoroughly_to_search(monkeypatch, expected, caplog):
+    """Points in all directions need more than points around centres; where no effort is enough, a warning says so."""
+    for name, value in {"EXACT_UP_TO": 1000, "TRIED": 200}.items():
+        monkeypatch.setattr(vector_index, name, value)
+    efforts = choose_index(COUNT, 32, False)[1]
+    around_centres = make_index()
+    random = VectorIndex(load_encoder(lambda texts: np.random.default_rng(0).normal(size=(len(texts), 32))))
+    random.add([[str(number) for number in range(COUNT)]], COUNT)
+    chosen = [efforts.index(index.search_parameters) for index in (around_centres, random)]
+    assert chosen[0] < chosen[1]
+    assert recall(around_centres.search(QUERIES, 5)[1], expected) >= 0.93
+    monkeypatch.setattr(vector_index, "RECALL", 1.1)
+    assert make_index().search_parameters == efforts[-1]
+    assert "of the nearest sentences" in caplog.text
+    assert make_index("auto", efforts[0]).search_parameters == efforts[0]
 
 
 def test_the_choice_can_be_overridden(expected):

@@ -59,6 +59,24 @@ def test_padding_is_small(lengths):
     assert padded / (sources.sum() + targets.sum()) < 1.2
 
 
+@pytest.mark.parametrize("bounds", [{"max_rows": 32}, {"max_tokens": 400}])
+def test_no_batch_has_more_padding_than_its_share(lengths, bounds):
+    """Without the bound some batches of the same rows have more."""
+    sources, targets = lengths
+
+    def shares(**bounds) -> list[float]:
+        rows = flat(LengthBatches(sources, targets, **bounds).epoch(0))
+        assert sorted(np.concatenate(rows)) == list(range(500))
+        tokens = [len(batch) * (sources[batch].max() + targets[batch].max()) for batch in rows]
+        words = [sources[batch].sum() + targets[batch].sum() for batch in rows]
+        return [1 - real / padded for real, padded in zip(words, tokens, strict=True)]
+
+    assert max(shares(**bounds)) > 0.05
+    bounded = shares(**bounds, max_padding=0.05)
+    assert 0.01 < max(bounded) <= 0.05 + 1e-9
+    assert len(bounded) < 250
+
+
 def test_row_beyond_the_budget_has_its_own_batch():
     batches = LengthBatches(np.array([5, 5, 90, 5]), np.array([5, 5, 90, 5]), max_tokens=40)
     assert sorted(sorted(rows) for rows in flat(batches.epoch(0))) == [[0, 1, 3], [2]]

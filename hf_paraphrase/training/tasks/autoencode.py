@@ -27,6 +27,7 @@ class AutoencodeTask(Seq2SeqTask):
     """
 
     columns = ("sentences",)
+    label_column = "input_ids"
 
     @staticmethod
     def train_tokenizer(

@@ -21,14 +21,16 @@ from transformers import (
 
 from ...datasets import load_dataset
 from ...errors import InputError
+from ...models.language_model_head import LanguageModelHeadMixin
 from ...pretrained import load_model, load_tokenizer, make_model
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
-from ..data import token_counts
+from ..data import token_counts, value_counts
 from ..objectives import cross_entropy_sums
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
+from ..vocabulary_losses import FLAT_FROM, SampledCrossEntropy, flat_cross_entropy
 
 __all__ = ["Seq2SeqTask", "Task", "TaskData"]
 
@@ -171,7 +173,7 @@ class Task(ABC):
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
 
-    def prepare_model(self, model: PreTrainedModel) -> None:  # noqa: B027 (most tasks train all of it)
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:  # noqa: B027 (most train all of it)
         """Set what no checkpoint says, such as which weights learn; called for a new model and a resumed one."""
 
     @abstractmethod
@@ -200,6 +202,7 @@ class Task(ABC):
             *self.lengths(encoded),
             max_rows=training.train_batch_size,
             max_tokens=training.max_tokens_per_batch,
+            max_padding=training.max_padding,
             accumulation=training.gradient_accumulation_steps,
             seed=training.seed,
         )
@@ -263,6 +266,45 @@ class Seq2SeqTask(Task):
     """Write a target from its source, by token cross-entropy, for any sequence-to-sequence model."""
 
     auto_class = AutoModelForSeq2SeqLM
+    label_column: ClassVar[str] = "labels"
+
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        model, training = super().make_model(config, data), self.training
+        if training.sampled_softmax is not None and training.pretrained is None:
+            self._start_at_frequencies(model, data)
+        return model
+
+    def _start_at_frequencies(self, model: PreTrainedModel, data: TaskData) -> None:
+        """Let the output layer's bias be how often each word is written, as its logarithm.
+
+        A full softmax learns that first, and drawn words teach it slowly: AdamW divides the rare large gradients of a
+        word that is drawn with probability π by their root mean square, and so makes √π of the step.
+        """
+        bias = model.lm_head.bias if isinstance(model, LanguageModelHeadMixin) else None
+        if bias is not None:
+            counts = self._label_counts(model, data) + 1.0
+            bias.data.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+
+    def _label_counts(self, model: PreTrainedModel, data: TaskData) -> np.ndarray:
+        return value_counts(data.splits["train"], self.label_column, model.config.vocab_size)
+
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
+        """Let the package's models compute the loss of many words without their logits, which smoothing needs.
+
+        Raises:
+            InputError: `sampled_softmax` does not fit the model.
+        """
+        is_ours, samples = isinstance(model, LanguageModelHeadMixin), self.training.sampled_softmax
+        is_large = model.config.get_text_config(decoder=True).vocab_size >= FLAT_FROM
+        if is_ours and is_large and not self.training.label_smoothing_factor:
+            model.flat_loss = flat_cross_entropy
+        if samples is None:
+            return
+        if not (is_ours and model.has_plain_loss):
+            raise InputError(f"`sampled_softmax`: the loss of this {model.config.model_type} needs all words' scores")
+        if samples >= model.config.vocab_size:
+            raise InputError(f"`sampled_softmax` must be less than the {model.config.vocab_size} words, not {samples}")
+        model.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")

@@ -57,9 +57,11 @@ class LanguageModelConfig(TrainingConfig):
         for name in ("shuffle_buffer", "interleaved_documents"):
             if getattr(self, name) < 1:
                 raise InputError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if self.train_batch_size is None or self.max_tokens_per_batch is not None:
+        bounds = (self.max_tokens_per_batch, self.max_padding)
+        if self.train_batch_size is None or bounds != (None, None):
             raise InputError(
-                "`task: language_model` mixes lengths: set `train_batch_size`, not `max_tokens_per_batch`"
+                "`task: language_model` mixes lengths: set `train_batch_size`, not `max_tokens_per_batch` or "
+                "`max_padding`"
             )
         if self.tokenizer_model != "word":
             raise InputError(f"`tokenizer_model: {self.tokenizer_model}`: `task: language_model` spells whole words")
@@ -116,7 +118,8 @@ class LanguageModelTask(Seq2SeqTask):
         }
         return TaskData(DatasetDict(splits), tokenizer)
 
-    def prepare_model(self, model: PreTrainedModel) -> None:
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
+        super().prepare_model(model, data)
         if self.training.trained_parts is None:
             return
         model.requires_grad_(False)

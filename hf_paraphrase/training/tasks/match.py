@@ -155,7 +155,7 @@ class MatchTask(Task):
             logger.warning("`freeze_embeddings` without `embeddings`: the words stay as they were drawn at random")
         return model
 
-    def prepare_model(self, model: PreTrainedModel) -> None:
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
         if self.training.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
 

@@ -48,7 +48,8 @@ class ParaphraseTask(Seq2SeqTask):
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
 
-    def prepare_model(self, model: PreTrainedModel) -> None:
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
+        super().prepare_model(model, data)
         keep_prefix(model.config, self.training.source_prefix)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:

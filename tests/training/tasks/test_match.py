@@ -218,7 +218,7 @@ def test_embeddings_learn_unless_they_are_frozen(tmp_path):
 def test_frozen_embeddings_get_no_gradient():
     task, data = make_task(make_pairs(), freeze_embeddings=True)
     model = task.make_model(PairLstmConfig(vocab_size=20, embedding_size=4, hidden_size=4), data)
-    task.prepare_model(model)
+    task.prepare_model(model, data)
     batch = task.make_collator(data.tokenizer)(task.features(data.splits["train"], [0, 1, 2], epoch=0))
     task.loss_sums(model, batch, data)[0].backward()
     without = {name for name, parameter in model.named_parameters() if parameter.grad is None}

@@ -1,0 +1,7 @@
+"""Paraphrases of whole corpora: in one process, or as datatrove steps on many machines."""
+
+from __future__ import annotations
+
+from .dataset import augment
+
+__all__ = ["augment"]

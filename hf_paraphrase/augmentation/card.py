@@ -1,0 +1,75 @@
+"""The dataset card of an augmentation: what it counts, how it was made, and what was rejected and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from huggingface_hub import DatasetCardData
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    from .run import Augmentation
+
+__all__ = ["CARD_FILE", "make_augmentation_card"]
+
+CARD_FILE = "README.md"
+
+
+def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str) -> str:
+    """Write the card.
+
+    Args:
+        asked: What was asked.
+        counts: What became of the rows.
+        title: What the dataset is called.
+    """
+    data = DatasetCardData(
+        pretty_name=title,
+        task_categories=["text-generation"],
+        tags=["paraphrase", "synthetic", "hf_paraphrase"],
+        configs=[{"config_name": "default", "data_files": [{"split": "train", "path": "data/train-*.parquet"}]}],
+    )
+    # Where things are on this machine is nobody else's.
+    settings = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
+    settings |= {"model": Path(asked.model).name if Path(asked.model).exists() else asked.model}
+    settings |= {"column": asked.column, "n": asked.n, "tasks": asked.tasks, **asked.options}
+    others = {name: getattr(asked, name) for name in ("keep_columns", "split", "backend")}
+    settings |= {name: value for name, value in others.items() if value is not None}
+    with_any = counts["rows"] - counts["without"] - counts["failed"]
+    totals = {
+        "source rows": counts["rows"],
+        "paraphrases": counts["paraphrases"],
+        "source rows with a paraphrase": with_any,
+        "source rows of which no candidate passed": counts["without"],
+        "source rows that failed": counts["failed"],
+    }
+    parts = [
+        f"---\n{data}\n---",
+        f"# {title}",
+        f"Paraphrases of `{settings['input']}`, written by `{settings['model']}` with `hf-paraphrase augment` "
+        f"(hf_paraphrase {__version__}). They are a model's, and nobody has checked them one by one.",
+        "Each row is a paraphrase beside the columns of its source: `source_id` says where the source stands, `rank` "
+        "is 1 for the best, and `score` puts `adequacy`, `fluency` and `novelty` into one. A source without a "
+        "paraphrase has one row, whose `error` says why.",
+        _section("Counts", "what", "number", {name: f"{value:,}" for name, value in totals.items()}),
+        _section("Settings", "setting", "value", {name: f"`{value}`" for name, value in settings.items()}),
+        _section("Rejected candidates", "reason", "candidates", _counted(counts, "rejected: ")),
+    ]
+    if counts["failed"]:
+        parts.append(_section("Failed rows", "error", "rows", _counted(counts, "failed: ")))
+    return "\n\n".join(parts) + "\n"
+
+
+def _counted(counts: Counter[str], kind: str) -> dict[str, str]:
+    found = [(name.removeprefix(kind), value) for name, value in counts.items() if name.startswith(kind)]
+    return {name: f"{value:,}" for name, value in sorted(found, key=lambda one: (-one[1], one[0]))}
+
+
+def _section(title: str, left: str, right: str, rows: dict[str, str]) -> str:
+    if not rows:
+        return f"## {title}\n\nNone."
+    lines = [f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items()]
+    return "\n".join([f"## {title}\n", f"| {left} | {right} |", "|---|---|", *lines])

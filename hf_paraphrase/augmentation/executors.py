@@ -1,0 +1,165 @@
+"""Where tasks run: datatrove's executors for Slurm and Ray, and for processes one that notices when they die."""
+
+from __future__ import annotations
+
+import inspect
+import multiprocessing
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from copy import deepcopy
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from datatrove.executor import LocalPipelineExecutor, RayPipelineExecutor, SlurmPipelineExecutor
+from datatrove.executor.base import PipelineExecutor
+from datatrove.io import DataFolder
+from datatrove.pipeline.base import PipelineStep
+from tqdm.auto import tqdm
+
+from ..errors import InputError
+
+__all__ = ["EXECUTORS", "AugmentationError", "ProcessExecutor", "make_executor"]
+
+# Log lines of a task that is not the first of its machine go to its file alone.
+QUIET = 1
+
+
+class AugmentationError(OSError):
+    """Tasks could not be finished; the same command does what is missing."""
+
+
+class ProcessExecutor(LocalPipelineExecutor):
+    """Runs tasks in processes of this machine.
+
+    datatrove's own waits for ever for a process that was killed, for want of memory for instance, and leaves the
+    others running where it is killed itself.
+    """
+
+    def run(self) -> None:
+        """Run the tasks that are not done.
+
+        Raises:
+            AugmentationError: Some could not be finished; the others are.
+            InputError: Something that the user can mend.
+        """
+        ranks = self.get_incomplete_ranks()
+        failures: list[BaseException] = []
+        done = self.world_size - len(ranks)
+        with tqdm(total=self.world_size, initial=done, desc="augmenting", unit="task", disable=None) as progress:
+            if self.workers == 1:
+                for rank in ranks:
+                    try:
+                        deepcopy(self)._run_for_rank(rank, QUIET)
+                    except Exception as error:
+                        failures.append(error)
+                    progress.update()
+            else:
+                failures = self._run_in_processes(ranks, progress)
+        for error in failures:
+            if isinstance(error, InputError):
+                raise error
+        if failures:
+            raise AugmentationError(
+                f"{len(failures)} of {self.world_size} tasks could not be finished ({_describe(failures[0])}); the "
+                f"same command does what is missing; see {self.logging_dir.resolve_paths('logs')}"
+            ) from failures[0]
+
+    def _run_in_processes(self, ranks: Sequence[int], progress: tqdm) -> list[BaseException]:
+        context = multiprocessing.get_context(self.start_method)
+        if self.start_method == "forkserver":  # that each process need not import it anew
+            context.set_forkserver_preload(["hf_paraphrase.augmentation.steps"])
+        places = context.SimpleQueue()
+        for place in range(self.workers):
+            places.put(place)
+        threads = max(1, torch.get_num_threads() // self.workers)
+        failures = []
+        with ProcessPoolExecutor(self.workers, context, _begin, (places, threads)) as pool:
+            try:
+                for future in as_completed([pool.submit(self._run_for_rank, rank, QUIET) for rank in ranks]):
+                    failures += [] if future.exception() is None else [future.exception()]
+                    progress.update()
+            except KeyboardInterrupt:
+                for process in multiprocessing.active_children():
+                    process.kill()
+                raise
+        return failures
+
+
+def _begin(places: Any, threads: int) -> None:
+    os.environ["LOCAL_RANK"] = str(places.get())
+    torch.set_num_threads(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, BrokenProcessPool):
+        return "a process was killed, as systems do for want of memory"
+    return f"{type(error).__name__}: {error}"
+
+
+EXECUTORS: dict[str, type[PipelineExecutor]] = {
+    "local": ProcessExecutor,
+    "slurm": SlurmPipelineExecutor,
+    "ray": RayPipelineExecutor,
+}
+# What executors are told by options of their own, or may not be told.
+OURS = ("self", "pipeline", "tasks", "workers", "logging_dir", "skip_completed")
+
+
+def make_executor(
+    name: str,
+    pipeline: Sequence[PipelineStep],
+    tasks: int,
+    workers: int,
+    logging_dir: DataFolder,
+    options: Mapping[str, Any] | None = None,
+) -> PipelineExecutor:
+    """Make what runs the tasks.
+
+    Args:
+        name: Out of `EXECUTORS`.
+        pipeline: The steps of a task.
+        tasks: How many there are.
+        workers: How many run at a time.
+        logging_dir: Where what is done is noted.
+        options: Further arguments of datatrove's executor, such as Slurm's `partition` and `time`.
+
+    Raises:
+        InputError: There is no such executor or option, one is missing, or Slurm or Ray is not installed.
+    """
+    check_executor(name, options or {})
+    return EXECUTORS[name](
+        list(pipeline), tasks=tasks, workers=workers, logging_dir=logging_dir, **{**_defaults(name), **(options or {})}
+    )
+
+
+def check_executor(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse what `make_executor` cannot make."""
+    if name not in EXECUTORS:
+        raise InputError(f"`executor` must be one of {', '.join(EXECUTORS)}, not {name}")
+    known = inspect.signature(EXECUTORS[name].__init__).parameters
+    known = {key: value for key, value in known.items() if key not in OURS}
+    if unknown := sorted(options.keys() - known.keys()):
+        raise InputError(f"the executor {name} has no option `{unknown[0]}`; it has: {', '.join(known)}")
+    missing = [key for key, value in known.items() if value.default is value.empty and key not in options]
+    if missing:
+        raise InputError(f"the executor {name} needs {' and '.join(missing)}, as in {missing[0]}=…")
+    if name == "slurm" and "SLURM_ARRAY_TASK_ID" not in os.environ and shutil.which("sbatch") is None:
+        raise InputError("the executor slurm submits jobs with sbatch, which is not here: start this where it is")
+    if name == "ray" and find_spec("ray") is None:
+        raise InputError("the executor ray needs Ray; install it with: pip install ray")
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    # Jobs start in the environment of whoever submits them.
+    return {"job_name": "augment", "qos": None} if name == "slurm" else {}

@@ -1,0 +1,180 @@
+"""What becomes of rows: their paraphrases, why candidates were rejected, and the error of a row that failed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import torch
+
+from ..errors import InputError
+from ..generation.paraphraser import Paraphrase, Paraphraser
+
+__all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
+
+# The columns that are added to those of a row.
+ADDED = {
+    "source_id": pa.string(),
+    "paraphrase": pa.string(),
+    "rank": pa.int32(),
+    "score": pa.float64(),
+    "adequacy": pa.float64(),
+    "fluency": pa.float64(),
+    "novelty": pa.float64(),
+    "error": pa.string(),
+}
+# Batches that are sorted by length together.
+BATCHES_AT_ONCE = 32
+# Letters of an error that are kept; some show a whole tensor.
+LONGEST_ERROR = 300
+
+
+class Outcome(NamedTuple):
+    """What became of a row.
+
+    Args:
+        paraphrases: The best first.
+        rejected: How many candidates were rejected, by the kind of reason.
+        error: Why the row failed; None where it did not, though no candidate may have passed.
+    """
+
+    paraphrases: list[Paraphrase]
+    rejected: Mapping[str, int]
+    error: str | None = None
+
+
+class RowParaphraser:
+    """Paraphrases rows in batches of like length, and survives those that fail.
+
+    Where a batch fails, its rows are tried one by one, so that a failure is that of its row alone. Not taken for a
+    row's are a disk or network that fails (OSError), and a GPU that has failed for good, after which everything fails.
+
+    Args:
+        paraphraser: Who writes.
+        n: Paraphrases of each row, at most.
+        batch_size: Rows at once.
+        options: Further arguments of a `Paraphraser`'s call.
+
+    Raises:
+        InputError: An argument that cannot be.
+    """
+
+    def __init__(self, paraphraser: Paraphraser, n: int = 3, batch_size: int = 16, **options: Any):
+        self.paraphraser, self.batch_size = paraphraser, batch_size
+        self.options = {"n": n, "batch_size": batch_size, "return_rejected": True, **options}
+        paraphraser([], **self.options)  # which refuses arguments that cannot be
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows it pays to hand over together."""
+        return self.batch_size * BATCHES_AT_ONCE
+
+    def __call__(self, texts: Sequence[str | None]) -> list[Outcome]:
+        """Paraphrase texts.
+
+        Args:
+            texts: A text of each row, or None where it has none.
+
+        Returns:
+            An outcome of each, in their order.
+        """
+        outcomes = [Outcome([], {}, "the text is blank") for _ in texts]
+        worded = sorted((place for place, text in enumerate(texts) if text and text.strip()), key=_length_of(texts))
+        for start in range(0, len(worded), self.batch_size):
+            places = worded[start : start + self.batch_size]
+            for place, outcome in zip(places, self._try([texts[place] for place in places]), strict=True):
+                outcomes[place] = outcome
+        return outcomes
+
+    def _try(self, texts: list[str]) -> list[Outcome]:
+        try:
+            return [_sort_out(group) for group in self.paraphraser(texts, **self.options)]
+        except OSError:
+            raise
+        except Exception as error:
+            if self.paraphraser.model.device.type == "cuda":
+                torch.cuda.synchronize()  # fails again where the GPU has failed for good
+            if len(texts) == 1:
+                return [Outcome([], {}, _describe(error))]
+            return [outcome for text in texts for outcome in self._try([text])]
+
+
+def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """A row for each paraphrase; of a source without any, one that says why.
+
+    Args:
+        values: The columns of the source that are kept.
+        source_id: Where the source stands.
+        outcome: What became of it.
+    """
+    empty = dict.fromkeys(ADDED)
+    for rank, one in enumerate(outcome.paraphrases, start=1):
+        scores = {"score": one.score, "adequacy": one.adequacy, "fluency": one.fluency, "novelty": one.novelty}
+        yield {**values, **empty, "source_id": source_id, "paraphrase": one.text, "rank": rank, **scores}
+    if not outcome.paraphrases:
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(outcome.rejected.items()))
+        error = outcome.error or f"no candidate passed: {reasons}"
+        yield {**values, **empty, "source_id": source_id, "error": error}
+
+
+def count_outcome(counts: Counter[str], outcome: Outcome) -> None:
+    """Add what became of a row to what is counted of all: rows, paraphrases, failures, and rejected candidates."""
+    counts["rows"] += 1
+    counts["paraphrases"] += len(outcome.paraphrases)
+    counts["failed"] += outcome.error is not None
+    counts["without"] += not outcome.paraphrases and outcome.error is None
+    if outcome.error is not None:
+        counts[f"failed: {outcome.error.partition(': ')[0]}"] += 1
+    for reason, count in outcome.rejected.items():
+        counts[f"rejected: {reason}"] += count
+
+
+def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequence[str], where: str) -> list[str]:
+    """The columns of the source that the result has, `column` among them.
+
+    Args:
+        column: That with the text.
+        keep_columns: The others that are kept; None for all.
+        there: Those that there are.
+        where: What has them, for errors.
+
+    Raises:
+        InputError: One is missing, or has the name of one that is added.
+    """
+    for name in (column, *(keep_columns or ())):
+        if name not in there:
+            raise InputError(f"{where} has no column `{name}`; it has: {', '.join(there)}")
+    kept = [name for name in there if keep_columns is None or name == column or name in keep_columns]
+    if clash := sorted(ADDED.keys() & set(kept)):
+        raise InputError(
+            f"{where} has a column `{clash[0]}`, as the result has one of its own; name the columns to keep "
+            "(`keep_columns`) without it"
+        )
+    return kept
+
+
+def _length_of(texts: Sequence[str | None]) -> Any:
+    return lambda place: (len(texts[place]), place)
+
+
+def _sort_out(group: list[Paraphrase]) -> Outcome:
+    rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
+    return Outcome([one for one in group if one.reason is None], rejected)
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without what is this candidate's alone: `loses 'Ann' (names)` as `loses names`."""
+    kept = re.fullmatch(r"(loses|invents) .* \((\w+)\)", reason, re.DOTALL)
+    if kept:
+        return f"{kept[1]} {kept[2]}"
+    if reason.startswith("is the same as "):
+        return "is the same as another"
+    return re.sub(r" [\d.]+ is below ", " is below ", reason)
+
+
+def _describe(error: Exception) -> str:
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    return message[:LONGEST_ERROR]

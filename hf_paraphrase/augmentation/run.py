@@ -1,0 +1,169 @@
+"""An augmentation from its input to its card, that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from datasets import Features
+from datatrove.io import DataFolder, get_datafolder
+from datatrove.utils.logging import logger as datatrove_logger
+from huggingface_hub.constants import HF_HOME
+from xxhash import xxh3_64_hexdigest
+
+from ..errors import InputError
+from ..generation.paraphraser import Paraphraser
+from ..hub.push import create_dataset
+from .card import CARD_FILE, make_augmentation_card
+from .executors import check_executor, make_executor
+from .folders import clean_up, whole_in_folder, write_in_folder
+from .inputs import SOURCE_ID, digest, open_source, write_rows
+from .outcomes import RowParaphraser
+from .steps import ParaphraseStep, RowReader, ShardWriter, name_shard, read_counts
+
+__all__ = ["Augmentation", "find_state", "run_augmentation"]
+
+HUB = "hf://datasets/"
+STATE, SETTINGS_FILE, ROWS_FILE = ".augment", "settings.json", "rows.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augmentation:
+    """What is asked of an augmentation: all that decides its rows, and nothing else.
+
+    Args:
+        input: A file, a folder of files, a corpus of this package, or a repository of the Hub.
+        model: A checkpoint folder or Hub repository.
+        column: Where the text is.
+        n: Paraphrases of each row, at most.
+        keep_columns: The other columns to keep; None for all.
+        split: Of a corpus or repository.
+        tasks: Parts of the work; what is killed starts its part anew.
+        backend: What runs the model in place of `generate()`, such as "ctranslate2".
+        options: Further arguments of a `Paraphraser`'s call.
+    """
+
+    input: str
+    model: str
+    column: str
+    n: int = 3
+    keep_columns: Sequence[str] | None = None
+    split: str | None = None
+    tasks: int = 64
+    backend: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """All of it, and the contents of the input and the model where they are on this machine."""
+        described = {**asdict(self), "input_digest": digest(self.input), "model_digest": digest(self.model)}
+        return json.loads(json.dumps(described))
+
+
+def find_state(output: DataFolder) -> DataFolder:
+    """Where an augmentation keeps what it has read and what is done: in its output, or else in the cache."""
+    if output.is_local():
+        return get_datafolder(output.resolve_paths(STATE))
+    name = xxh3_64_hexdigest(output.resolve_paths("").encode())
+    return get_datafolder(str(Path(HF_HOME) / "hf_paraphrase" / "augment" / name))
+
+
+def run_augmentation(
+    asked: Augmentation,
+    output: str,
+    *,
+    workers: int = 1,
+    executor: str = "local",
+    executor_options: Mapping[str, Any] | None = None,
+    logging_dir: str | None = None,
+) -> Counter[str] | None:
+    """Do what is missing of an augmentation.
+
+    Args:
+        asked: What is asked.
+        output: A folder, or where fsspec reaches, such as `hf://datasets/you/yours`: shards under `data`, and a card.
+        workers: Tasks at a time.
+        executor: "local", "slurm" or "ray".
+        executor_options: Further arguments of datatrove's executor.
+        logging_dir: Where what is read and what is done is noted; None for `.augment` in the output, or of one
+            elsewhere a folder in the cache. All machines that take part have to reach it.
+
+    Returns:
+        What became of the rows; None where jobs were submitted that are not done.
+
+    Raises:
+        InputError: Something that the user can mend.
+        AugmentationError: Tasks could not be finished.
+    """
+    datatrove_logger.disable("datatrove")
+    check_executor(executor, executor_options or {})
+    if output.startswith(HUB):
+        create_dataset("/".join(output.removeprefix(HUB).split("/")[:2]))
+    folder = get_datafolder(output)
+    state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)
+    begin(asked, folder, state)
+    with state.open(ROWS_FILE, "rb") as file:
+        parquet = pq.ParquetFile(file)
+        rows, features = parquet.metadata.num_rows, Features.from_arrow_schema(parquet.schema_arrow)
+    tasks = min(asked.tasks, rows)
+    shards = [name_shard(rank, tasks) for rank in range(tasks)]
+    clean_up(folder, "data")
+    forget_lost_shards(folder, state, shards)
+    pipeline = [
+        RowReader(state, ROWS_FILE, asked.column),
+        ParaphraseStep(asked.model, asked.backend, n=asked.n, **asked.options),
+        ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
+    ]
+    runner = make_executor(executor, pipeline, tasks, workers, state, executor_options)
+    if runner.get_incomplete_ranks():
+        runner.run()
+    if runner.get_incomplete_ranks():
+        return None
+    counts = sum((read_counts(folder, shard) for shard in shards), Counter())
+    write_in_folder(folder, CARD_FILE, make_augmentation_card(asked, counts, Path(output).name))
+    return counts
+
+
+def begin(asked: Augmentation, output: DataFolder, state: DataFolder) -> None:
+    """Read the input and note the settings, unless that is done; then check that they are still the same.
+
+    Raises:
+        InputError: The output was begun with other settings, or is another's.
+    """
+    described = asked.describe()
+    if state.isfile(SETTINGS_FILE):
+        with state.open(SETTINGS_FILE, "r") as file:
+            before = json.load(file)
+        changed = [name for name in described if described[name] != before.get(name)]
+        if changed:
+            raise InputError(_tell_change(output.resolve_paths(""), changed, before, described))
+        return
+    if output.isdir("data") and output.list_files("data"):
+        raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
+    paraphraser = Paraphraser.from_pretrained(asked.model, device="cpu", backend=asked.backend)
+    RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
+    source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
+    with whole_in_folder(state, ROWS_FILE) as path:
+        write_rows(source, path)
+    # The last, so that where there are settings all else is there.
+    write_in_folder(state, SETTINGS_FILE, json.dumps(described, indent=2, ensure_ascii=False))
+
+
+def forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[str]) -> None:
+    """Have those tasks done again whose shard is gone."""
+    there = set(output.list_files("data")) if output.isdir("data") else set()
+    for rank, shard in enumerate(shards):
+        mark = f"completions/{rank:05d}"
+        if shard not in there and state.isfile(mark):
+            state.rm(mark)
+
+
+def _tell_change(where: str, changed: Sequence[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    contents = {"input_digest": "the contents of the input", "model_digest": "the files of the model"}
+    told = [contents.get(name) or f"{name} {before.get(name)!r}, not {now[name]!r}" for name in changed]
+    told = [f"{one} have changed" if one in contents.values() else one for one in told]
+    return f"{where} was begun with other settings ({'; '.join(told)}); give another --output, or the settings of then"

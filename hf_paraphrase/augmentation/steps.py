@@ -1,0 +1,213 @@
+"""The steps of an augmentation, for any pipeline of datatrove."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from datasets import Features
+from datatrove.data import Document, DocumentsPipeline
+from datatrove.io import DataFolderLike, get_datafolder
+from datatrove.pipeline.base import PipelineStep
+
+from ..generation.paraphraser import Paraphraser
+from ..retrieval import ParaphraseRetriever
+from .folders import whole_in_folder
+from .inputs import ROWS_AT_ONCE, SOURCE_ID
+from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
+
+__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]
+
+# Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
+OUTCOME, COUNTS = "outcome", b"augmentation"
+
+
+class RowReader(PipelineStep):
+    """Reads one task's share of the rows of a Parquet file: as many as the others', one after the other.
+
+    Args:
+        folder: Where the file is.
+        name: Its name; every row has a `source_id`.
+        column: Where the text is.
+    """
+
+    name = "Rows"
+    type = "READER"
+
+    def __init__(self, folder: DataFolderLike, name: str, column: str):
+        super().__init__()
+        self.folder, self.file, self.column = get_datafolder(folder), name, column
+
+    def run(self, data: DocumentsPipeline = None, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        """Yield a document for each row, with its columns as metadata; a row without a text too."""
+        with self.folder.open(self.file, "rb") as file, pq.ParquetFile(file) as parquet:
+            rows = parquet.metadata.num_rows
+            start, stop = rows * rank // world_size, rows * (rank + 1) // world_size
+            first = 0
+            for group in range(parquet.num_row_groups):
+                after = first + parquet.metadata.row_group(group).num_rows
+                if start < after and first < stop:
+                    table = parquet.read_row_group(group).slice(max(start - first, 0), stop - max(start, first))
+                    for row in table.to_pylist():
+                        self.stat_update("rows")
+                        yield Document(text=row[self.column] or "", id=row.pop(SOURCE_ID), metadata=row)
+                first = after
+
+
+class ParaphraseStep(PipelineStep):
+    """Paraphrases documents: the outcome of each stands in its metadata under `outcome`.
+
+    A process loads its model once, for all of its tasks, on the GPU of its `LOCAL_RANK` where there are GPUs.
+
+    Args:
+        model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
+        backend: What runs the model in place of `generate()`, such as "ctranslate2".
+        options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
+    """
+
+    name = "Paraphrase"
+    type = "PARAPHRASER"
+
+    def __init__(self, model: str | os.PathLike | Paraphraser, backend: str | None = None, **options: Any):
+        super().__init__()
+        self.model, self.backend, self.options = model, backend, options
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        """Yield the documents, in their order."""
+        is_loaded = isinstance(self.model, Paraphraser)
+        loaded = self.model if is_loaded else load_once(str(self.model), find_device(), self.backend)
+        ask = RowParaphraser(loaded, **self.options)
+        for documents in _groups(data, ask.rows_at_once):
+            with self.track_time("batch"):
+                outcomes = ask([document.text for document in documents])
+            for document, outcome in zip(documents, outcomes, strict=True):
+                document.metadata[OUTCOME] = outcome
+                self.stat_update("paraphrases", value=len(outcome.paraphrases))
+                yield document
+
+
+class MineStep(PipelineStep):
+    """Finds the neighbours of documents: those of each stand in its metadata under `neighbors`, the nearest first.
+
+    They are dicts of `source` and `target`, a pair of the retriever's memory, and `score`, how like the text the
+    source is. The document's own text, on either side of a pair, is none. A process loads the retriever once, for all
+    of its tasks.
+
+    Args:
+        retriever: The folder or Hub repository of a `ParaphraseRetriever`; or, in a process that runs all tasks
+            itself, a retriever. To mine texts, it is one of pairs of a text and itself.
+        k: Neighbours of each document, at most.
+        min_score: Less like ones are left out.
+        max_score: More like ones are too, such as near copies.
+    """
+
+    name = "Neighbours"
+    type = "MINER"
+
+    def __init__(
+        self,
+        retriever: str | os.PathLike | ParaphraseRetriever,
+        k: int = 10,
+        min_score: float = 0.8,
+        max_score: float = 1.0,
+    ):
+        super().__init__()
+        self.retriever, self.k, self.min_score, self.max_score = retriever, k, min_score, max_score
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        """Yield the documents, in their order; a blank one has no neighbours."""
+        is_loaded = isinstance(self.retriever, ParaphraseRetriever)
+        retriever = self.retriever if is_loaded else load_retriever_once(str(self.retriever))
+        for documents in _groups(data, ROWS_AT_ONCE):
+            worded = [document.text for document in documents if document.text.strip()]
+            with self.track_time("batch"):
+                found = iter(retriever.retrieve(worded, self.k, exclude_sentences=[[text] for text in worded]))
+            for document in documents:
+                pairs = next(found) if document.text.strip() else []
+                # An encoder's arithmetic may make a little more than 1 of equal vectors.
+                pairs = [pair for pair in pairs if self.min_score <= min(pair.score, 1.0) <= self.max_score]
+                names = ("source", "target", "score")
+                document.metadata["neighbors"] = [{name: getattr(pair, name) for name in names} for pair in pairs]
+                self.stat_update("neighbors", value=len(pairs))
+                yield document
+
+
+class ShardWriter(PipelineStep):
+    """Writes the outcomes of a task's documents to a Parquet file that is there whole or not at all.
+
+    Args:
+        folder: On this machine, or where fsspec reaches, such as `hf://datasets/you/yours`.
+        features: Of the columns that are kept of the sources.
+    """
+
+    name = "Shard"
+    type = "WRITER"
+
+    def __init__(self, folder: DataFolderLike, features: Features):
+        super().__init__()
+        self.folder, self.columns = get_datafolder(folder), list(features)
+        added = Features.from_arrow_schema(pa.schema(list(ADDED.items())))
+        self.schema = Features({**features, **added}).arrow_schema
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        """Write, and yield the documents; the file appears with the end of the last one."""
+        counts: Counter[str] = Counter()
+        with (
+            whole_in_folder(self.folder, name_shard(rank, world_size)) as path,
+            pq.ParquetWriter(path, self.schema) as writer,
+        ):
+            for documents in _groups(data, ROWS_AT_ONCE):
+                rows = [row for document in documents for row in self._rows(document)]
+                writer.write_table(pa.Table.from_pylist(rows, self.schema))
+                for document in documents:
+                    count_outcome(counts, document.metadata[OUTCOME])
+                yield from documents
+            writer.add_key_value_metadata({COUNTS: json.dumps(counts)})
+
+    def _rows(self, document: Document) -> Iterator[dict[str, Any]]:
+        values = {name: document.metadata[name] for name in self.columns}
+        return make_rows(values, document.id, document.metadata[OUTCOME])
+
+
+def name_shard(rank: int, world_size: int) -> str:
+    """The file of a task, as `datasets` names and finds them."""
+    return f"data/train-{rank:05d}-of-{world_size:05d}.parquet"
+
+
+def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
+    """What became of the rows of a shard."""
+    with get_datafolder(folder).open(name, "rb") as file:
+        return Counter(json.loads(pq.read_metadata(file).metadata[COUNTS]))
+
+
+@cache
+def load_once(model: str, device: str, backend: str | None) -> Paraphraser:
+    """Load a paraphraser, once in a process."""
+    return Paraphraser.from_pretrained(model, device=device, backend=backend)
+
+
+@cache
+def load_retriever_once(path: str) -> ParaphraseRetriever:
+    """Load a retriever, once in a process."""
+    return ParaphraseRetriever.from_pretrained(path)
+
+
+def find_device() -> str:
+    """The GPU of this process, one of as many as there are, by its `LOCAL_RANK`; the CPU where there is none."""
+    if not torch.cuda.is_available():
+        return "cpu"
+    return f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % torch.cuda.device_count()}"
+
+
+def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
+    documents = iter(documents)
+    while group := list(islice(documents, size)):
+        yield group

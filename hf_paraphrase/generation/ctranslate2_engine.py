@@ -1,0 +1,221 @@
+"""Beam search and scores of other people's models by CTranslate2, which is made for nothing else and faster at it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub.constants import HF_HOME
+from huggingface_hub.utils import WeakFileLock
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.tokenization_utils_base import LARGE_INTEGER
+from xxhash import xxh3_64
+
+from ..errors import InputError
+from ..files import write_directory
+
+__all__ = ["BACKENDS", "CTranslate2Engine", "load_engine"]
+
+BACKENDS = ("ctranslate2",)
+MODEL_TYPES = ("bart", "marian", "t5", "pegasus")
+# What its converter asks of a config, and older checkpoints do not say: where layers are normalised.
+CONFIG = {
+    "bart": {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False},
+    "pegasus": {"normalize_before": True, "normalize_embedding": False, "add_final_layer_norm": True},
+}
+# Parameters of `generate()`, and what they are called there.
+PARAMETERS = {
+    "num_beams": "beam_size",
+    "num_return_sequences": "num_hypotheses",
+    "max_new_tokens": "max_decoding_length",
+    "min_new_tokens": "min_decoding_length",
+    "length_penalty": "length_penalty",
+    "no_repeat_ngram_size": "no_repeat_ngram_size",
+}
+# What changes nothing here: marks that the converted model knows, the last token of a text that is cut off, and what
+# shapes samples, of which there are none.
+SILENT = {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id", "use_cache"}
+SILENT |= {"transformers_version", "_from_model_config", "early_stopping", "temperature", "top_k", "top_p"}
+# What changes nothing by its value, beside what is switched off.
+NEUTRAL = {"repetition_penalty": 1, "num_beam_groups": 1}
+# What saving a model writes into its config.
+WRITTEN_BY_SAVING = {"architectures", "dtype", "transformers_version", "_name_or_path"}
+
+
+class CTranslate2Engine:
+    """A model of BART, Marian, T5 or Pegasus as CTranslate2 runs it.
+
+    The weights are converted once, into the cache. In float32 the outputs of its beam search are those of `generate()`
+    with `early_stopping=True`, which ends the search of a text when it has as many finished outputs as beams; it knows
+    no other. Where `no_repeat_ngram_size` or `bad_words_ids` forbids a word, it shares out that word's probability
+    among the others, which `generate()` does not, and outputs may differ. In int8, the default, they are nearly the
+    same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to Marian's
+    padding, which is never written.
+
+    Args:
+        model: What to convert.
+        tokenizer: Its tokenizer.
+        compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
+
+    Raises:
+        InputError: CTranslate2 is not installed, or cannot run such a model.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"):
+        if find_spec("ctranslate2") is None:
+            raise InputError(
+                "`backend='ctranslate2'` needs CTranslate2; install it with: pip install 'hf-paraphrase[ctranslate2]'"
+            )
+        if model.config.model_type not in MODEL_TYPES:
+            raise InputError(
+                f"`backend='ctranslate2'` runs {', '.join(MODEL_TYPES)}, and no {type(model).__name__}; leave it out"
+            )
+        import ctranslate2
+
+        self.model, self.tokenizer = model, tokenizer
+        try:
+            self.translator = ctranslate2.Translator(
+                str(convert(model, tokenizer, compute_type)),
+                device=model.device.type,
+                device_index=model.device.index or 0,
+                compute_type=compute_type,
+                intra_threads=torch.get_num_threads(),
+            )
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"`backend='ctranslate2'` cannot run this model in {compute_type}: {error}") from error
+
+    def generate(self, texts: Sequence[str], batch_size: int, **generate_kwargs: Any) -> list[list[str]]:
+        """Several outputs of each text, the likeliest first.
+
+        Args:
+            texts: As the model reads them, prefix and all.
+            batch_size: Texts at once; those of like length share a batch.
+            generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
+
+        Raises:
+            InputError: One of them asks for what CTranslate2 does not do.
+        """
+        options = self._translate(generate_kwargs)
+        first = self.model.generation_config.forced_bos_token_id
+        prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
+        results = self.translator.translate_batch(
+            self._tokenize(texts), prefix, max_batch_size=batch_size, max_input_length=0, **options
+        )
+        return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
+
+    def mean_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[float]:
+        """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
+        ids = self.tokenizer(text_target=list(targets), truncation=self._is_limited, verbose=False)["input_ids"]
+        end = self.tokenizer.eos_token_id
+        has_end = [row[-1:] == [end] for row in ids]
+        words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
+        tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in words]
+        scored = self.translator.score_batch(
+            self._tokenize(sources), tokens, max_batch_size=batch_size, max_input_length=0
+        )
+        # The end mark is scored whether the tokenizer writes it or not.
+        log_probs = [one.log_probs if ends else one.log_probs[:-1] for one, ends in zip(scored, has_end, strict=True)]
+        return [sum(row) / len(row) for row in log_probs]
+
+    def check(self, generate_kwargs: dict[str, Any]) -> None:
+        """Refuse what `generate` would."""
+        self._translate(generate_kwargs)
+
+    @property
+    def _is_limited(self) -> bool:
+        return self.tokenizer.model_max_length < LARGE_INTEGER
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
+        rows = self.tokenizer(list(texts), truncation=self._is_limited, verbose=False)["input_ids"]
+        return [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
+
+    def _join(self, tokens: list[str]) -> str:
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        return self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+
+    def _translate(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of `generate()` in CTranslate2's words."""
+        decided = {**self.model.generation_config.to_diff_dict(), **generate_kwargs}
+        options = dict(self._translate_one(name, value) for name, value in decided.items() if name not in SILENT)
+        if "max_new_tokens" in decided:  # which goes before `max_length`, as in `generate()`
+            options["max_decoding_length"] = decided["max_new_tokens"]
+        # Its own defaults are two beams and a word at least.
+        options = {"beam_size": 1, "min_decoding_length": 0, **options}
+        return {name: value for name, value in options.items() if name}
+
+    def _translate_one(self, name: str, value: Any) -> tuple[str, Any]:
+        if name in PARAMETERS and (name, value) != ("length_penalty", 0):  # where it stops at the first output
+            return PARAMETERS[name], value
+        if name in ("max_length", "min_length"):  # the mark that the decoder starts from counts there
+            return f"{name[:3]}_decoding_length", max(value - 1, 0)
+        if name == "bad_words_ids":
+            sequences = [row for row in value or () if row != [self.tokenizer.pad_token_id]]
+            return "suppress_sequences", [self.tokenizer.convert_ids_to_tokens(row) for row in sequences]
+        is_off = not value and name != "length_penalty"
+        if name == "forced_bos_token_id" or is_off or NEUTRAL.get(name) == value:
+            return "", None
+        raise InputError(
+            f"`{name}={value!r:.50}` is not available with `backend='ctranslate2'`, which has: {', '.join(PARAMETERS)}"
+        )
+
+
+def load_engine(
+    backend: str | None, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"
+) -> CTranslate2Engine | None:
+    """The engine that runs a model in place of `generate()`; None where none is asked for.
+
+    Raises:
+        InputError: There is no such engine, or it cannot run the model.
+    """
+    if backend is None:
+        return None
+    if backend not in BACKENDS:
+        raise InputError(f"`backend` must be {' or '.join(BACKENDS)}, or None for generate(), not {backend!r}")
+    return CTranslate2Engine(model, tokenizer, compute_type)
+
+
+def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str) -> Path:
+    """The folder in the cache with the converted model; what is there already is not made again."""
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+
+    hashed = xxh3_64(f"{ctranslate2.__version__} {compute_type}".encode())
+    for part in _bytes_of(model, tokenizer):
+        hashed.update(part)
+    folder = Path(HF_HOME) / "hf_paraphrase" / "ctranslate2" / hashed.hexdigest()
+    if folder.is_dir():
+        return folder
+
+    def write(empty: Path) -> None:
+        with tempfile.TemporaryDirectory() as saved:
+            model.save_pretrained(saved)
+            tokenizer.save_pretrained(saved)
+            config = Path(saved, "config.json")
+            values = CONFIG.get(model.config.model_type, {}) | json.loads(config.read_text(encoding="utf-8"))
+            config.write_text(json.dumps(values), encoding="utf-8")
+            TransformersConverter(saved).convert(str(empty), quantization=compute_type, force=True)
+        # Where a tokenizer has no mark of beginning, which its reader insists on, none is ever used.
+        config = empty / "config.json"
+        values = json.loads(config.read_text(encoding="utf-8"))
+        values["bos_token"] = values.get("bos_token") or tokenizer.eos_token
+        config.write_text(json.dumps(values), encoding="utf-8")
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with WeakFileLock(f"{folder}.lock"):  # for processes that start together
+        if not folder.is_dir():
+            write_directory(folder, write)
+    return folder
+
+
+def _bytes_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[Any]:
+    config = model.config.to_diff_dict()
+    yield json.dumps({name: config[name] for name in sorted(config.keys() - WRITTEN_BY_SAVING)}, default=str).encode()
+    yield json.dumps(sorted(tokenizer.get_vocab().items())).encode()
+    for name, tensor in model.state_dict().items():
+        yield name.encode()
+        yield tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()

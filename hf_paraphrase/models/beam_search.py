@@ -1,0 +1,410 @@
+"""Beam search that gives what transformers' own gives, at less than its cost beside the model's."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import torch
+from transformers import (
+    EncoderDecoderCache,
+    EosTokenCriteria,
+    GenerationConfig,
+    GenerationMixin,
+    LogitsProcessorList,
+    MaxLengthCriteria,
+    PreTrainedModel,
+    StaticCache,
+    StoppingCriteriaList,
+)
+from transformers.generation.utils import GenerateBeamEncoderDecoderOutput, GenerateBeamOutput
+
+from .beam_cache import keep_by_time
+from .found_sentences import DEAD
+from .scoring_rules import ScoringRules
+
+__all__ = ["BeamSearch", "beam_search", "is_covered"]
+
+# Finished texts leave the batch when so many parts of it are: each time, the caches are copied.
+LEAVING_PART = 8
+# They stop a sentence by its length or its last token.
+OF_LAST_TOKEN = (EosTokenCriteria, MaxLengthCriteria)
+# Methods that the search calls or does the work of. A model with its own is searched by its own.
+METHODS = (
+    "_beam_search",
+    "_check_early_stop_heuristic",
+    "_expand_inputs_for_generation",
+    "_get_running_beams_for_next_iteration",
+    "_get_top_k_continuations",
+    "_update_finished_beams",
+    "_update_model_kwargs_for_generation",
+)
+OF_EVERY_STEP = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
+
+
+@torch.no_grad()
+def beam_search(
+    model: PreTrainedModel,
+    input_ids: torch.LongTensor,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: GenerationConfig,
+    **model_kwargs: Any,
+) -> GenerateBeamOutput | torch.LongTensor:
+    """Do what beam search of transformers does, faster: `generate(custom_generate=beam_search)`.
+
+    Words, scores and their order are the same, but for sums that differ in the last digits where a batch has fewer
+    rows. All beams of a text start as one row; the likeliest words are found among the logits, of which only theirs
+    are normalized; what is forbidden by length alone is masked in place; hypotheses are pointers, followed once at the
+    end; caches are reordered where beams changed places, the source's part of them never; and texts that can find no
+    better sentence leave the batch. What this does not cover (`is_covered`) is left to transformers.
+
+    Args:
+        model: Any model whose `generate()` does beam search.
+        input_ids: `(texts * num_beams, length)`, as `generate()` makes them; so too the other arguments.
+        model_kwargs: What `generate()` has prepared for the model.
+
+    Returns:
+        What beam search returns: `(texts * num_return_sequences, length)`, or a dict of it that has
+        `sequences_scores` whether `output_scores` asks for them or not, and no scores of single steps.
+    """
+    if generation_config.num_beams == 1 or not is_covered(model, generation_config, model_kwargs):
+        config, search = copy.copy(generation_config), model._sample
+        if config.num_beams > 1:
+            config.output_scores, search = config.return_dict_in_generate, model._beam_search
+        return search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+    search = BeamSearch(model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs)
+    found = search.run()
+    return found if generation_config.return_dict_in_generate else found.sequences
+
+
+def is_covered(model: PreTrainedModel, config: GenerationConfig, model_kwargs: dict[str, Any]) -> bool:
+    """Tell whether `beam_search` searches itself.
+
+    It does for an encoder-decoder with the usual methods, without sampling, from an empty cache that grows, where
+    nothing of single steps is to be returned.
+    """
+    cache = model_kwargs.get("past_key_values")
+    has_own = any(getattr(type(model), name) is not getattr(GenerationMixin, name) for name in METHODS)
+    return (
+        model.config.is_encoder_decoder
+        and not has_own
+        and not config.do_sample
+        and not config.low_memory
+        and config.prefill_chunk_size is None
+        and not any(getattr(config, name) for name in OF_EVERY_STEP)
+        and (cache is None or (cache.get_seq_length() == 0 and not is_static(cache)))
+    )
+
+
+def is_static(cache: Any) -> bool:
+    """Whether a cache has one size from the start."""
+    return isinstance(getattr(cache, "self_attention_cache", cache), StaticCache)
+
+
+class Finished(NamedTuple):
+    """The best complete sentences of texts; those that are none yet have a score of -1e9 and no step.
+
+    Args:
+        scores: `(texts, num_beams)`.
+        words: The beam that each continued, and its last token, `(texts, num_beams, 2)`.
+        steps: When it was completed, `(texts, num_beams, 1)`, from 0.
+        valid: Which are complete, `(texts, num_beams)`.
+    """
+
+    scores: torch.FloatTensor
+    words: torch.LongTensor
+    steps: torch.LongTensor
+    valid: torch.BoolTensor
+
+
+class BeamSearch:
+    """A search that is under way; the arguments are those of `beam_search`."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        input_ids: torch.LongTensor,
+        processors: LogitsProcessorList,
+        criteria: StoppingCriteriaList,
+        config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+    ) -> None:
+        self.model, self.criteria, self.config, self.kwargs = model, criteria, config, model_kwargs
+        self.rules, self.num_beams = ScoringRules(processors), config.num_beams
+        texts, device = len(input_ids) // self.num_beams, input_ids.device
+        ends = config._eos_token_tensor
+        self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
+        self.width = self.kept  # words of a beam, of which the next are chosen
+        self.prompt, self.length = input_ids, input_ids.shape[1]
+        looks_back = not all(type(criterion) in OF_LAST_TOKEN for criterion in criteria)
+        self.may_leave = not (looks_back or self.rules.need_all_rows)
+        self.tokens_needed = looks_back or self.rules.need_tokens or not model_kwargs.get("use_cache")
+        self.tokens_needed |= (
+            type(model).prepare_inputs_for_generation is not GenerationMixin.prepare_inputs_for_generation
+        )
+        self.looks_back, self.tokens = looks_back, input_ids
+        self.texts = torch.arange(texts, device=device)
+        # Beams that do not exist yet cost so much that only what the first leads to is found.
+        self.scores = input_ids.new_full((texts, self.num_beams), -1e9, dtype=torch.float)
+        self.scores[:, 0] = 0.0
+        self.improvable = torch.ones(texts, 1, dtype=torch.bool, device=device)
+        none = torch.full_like(self.scores, -1e9)
+        self.finished = Finished(
+            none,
+            torch.full((texts, self.num_beams, 2), -1, device=device),
+            torch.full((texts, self.num_beams, 1), -1, device=device),
+            torch.zeros_like(none, dtype=torch.bool),
+        )
+        self.hypotheses = Hypotheses(self.finished)
+
+    def run(self) -> GenerateBeamEncoderDecoderOutput:
+        """Search, and return what `generate()` does in a dict."""
+        while self.step():
+            pass
+        return self.hypotheses.read(self.prompt, self.config)
+
+    def step(self) -> bool:
+        """Write one token more, and tell whether there is more to write."""
+        log_probs, words = self._score_words()
+        log_probs, parents, words = self.choose(log_probs + self.scores.unsqueeze(2), words)
+        stops = self._find_stops(parents, words)
+        pointers, steps = (
+            torch.stack((parents, words), dim=2),
+            torch.full_like(words, self._steps_done()).unsqueeze(2),
+        )
+        running, self.scores, _ = self.model._get_running_beams_for_next_iteration(
+            log_probs, pointers, steps, stops, self.num_beams
+        )
+        self._finish(log_probs, pointers, steps, stops)
+        parents, words = running.unbind(2)
+        self.hypotheses.append(self.texts, parents, words)
+        self.length += 1
+        self._judge_hopes()
+        is_open = self.model._beam_search_has_unfinished_sequences(
+            self.improvable, self.finished.valid, stops, self.config.early_stopping
+        )
+        if not is_open:
+            self.hypotheses.keep(self.texts, self.finished)
+            return False
+        self._move_on(parents, words)
+        return True
+
+    def choose(
+        self, log_probs: torch.FloatTensor, words: torch.LongTensor
+    ) -> tuple[torch.FloatTensor, torch.LongTensor, torch.LongTensor]:
+        """Choose the best continuations of each text.
+
+        Args:
+            log_probs: Of the beams with one word more, `(texts, num_beams, words)`.
+            words: These.
+
+        Returns:
+            The scores of the chosen, the beams that they continue and their words, each `(texts, kept)`, best first.
+        """
+        log_probs, places = log_probs.flatten(1).topk(self.kept)
+        return log_probs, places // words.shape[2], words.flatten(1).gather(1, places)
+
+    def _steps_done(self) -> int:
+        return self.length - self.prompt.shape[1]
+
+    def _score_words(self) -> tuple[torch.FloatTensor, torch.LongTensor]:
+        """Log-probabilities and words that each beam may go on by, `(texts, num_beams, words)`."""
+        is_first, beams = self._steps_done() == 0, self.num_beams
+        kwargs, tokens = self.kwargs, self.tokens
+        if is_first:  # all beams of a text are still the same
+            rows = torch.arange(0, len(tokens), beams, device=tokens.device)
+            kwargs, tokens = select_rows(kwargs, rows), tokens[rows]
+        inputs = self.model.prepare_inputs_for_generation(
+            tokens,
+            next_sequence_length=1 if kwargs.get("use_cache") and not is_first else None,
+            is_first_iteration=is_first,
+            **kwargs,
+        )
+        outputs = self.model(**inputs, return_dict=True)
+        self.kwargs = self.model._update_model_kwargs_for_generation(outputs, self.kwargs, is_encoder_decoder=True)
+        logits = outputs.logits[:, -1].to(self.prompt.device, torch.float32)
+        if is_first:
+            rows = torch.arange(len(logits), device=logits.device).repeat_interleave(beams)
+            self._reorder_cache(rows, within_texts=False)
+            if not hasattr(self.model, "_reorder_cache"):
+                keep_by_time(self.kwargs.get("past_key_values"))
+            if self.rules.need_tokens:
+                logits = logits[rows]
+        found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
+        return tuple(part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
+
+    def _tokens_so_far(self) -> torch.LongTensor:
+        """What was written, `(rows, length)`; where nobody reads it, any tokens of that length."""
+        return self.tokens if self.tokens_needed else self.tokens[:, -1:].expand(-1, self.length)
+
+    def _find_stops(self, parents: torch.LongTensor, words: torch.LongTensor) -> torch.BoolTensor:
+        """Which continuations end a sentence, `(texts, kept)`."""
+        ids = words.reshape(-1, 1)
+        if self.looks_back:
+            rows = parents + self.num_beams * torch.arange(len(parents), device=parents.device).unsqueeze(1)
+            ids = torch.cat((self.tokens[rows.flatten()], ids), dim=1)
+        else:
+            ids = ids.expand(-1, self.length + 1)
+        return self.criteria(ids, None).view(words.shape)
+
+    def _finish(
+        self,
+        log_probs: torch.FloatTensor,
+        pointers: torch.LongTensor,
+        steps: torch.LongTensor,
+        stops: torch.BoolTensor,
+    ) -> None:
+        """Keep the best of what was finished before and now; transformers does so with whole sequences."""
+        words, scores, steps, valid = self.model._update_finished_beams(
+            sequences=self.finished.words,
+            topk_running_sequences=pointers,
+            beam_scores=self.finished.scores,
+            topk_log_probs=log_probs,
+            beam_indices=self.finished.steps,
+            topk_running_beam_indices=steps,
+            is_early_stop_heuristic_unsatisfied=self.improvable,
+            is_sent_finished=self.finished.valid,
+            next_token_hits_stopping_criteria=stops,
+            top_num_beam_mask=torch.arange(self.kept, device=stops.device) < self.num_beams,
+            num_beams=self.num_beams,
+            cur_len=self.length,
+            decoder_prompt_len=self.prompt.shape[1],
+            length_penalty=self.config.length_penalty,
+            early_stopping=self.config.early_stopping,
+        )
+        self.finished = Finished(scores, words, steps, valid)
+
+    def _judge_hopes(self) -> None:
+        """Find which texts may still improve."""
+        self.improvable = self.model._check_early_stop_heuristic(
+            is_early_stop_heuristic_unsatisfied=self.improvable,
+            running_beam_scores=self.scores,
+            beam_scores=self.finished.scores,
+            is_sent_finished=self.finished.valid,
+            cur_len=self.length,
+            max_length=self.config.max_length,
+            decoder_prompt_len=self.prompt.shape[1],
+            early_stopping=self.config.early_stopping,
+            length_penalty=self.config.length_penalty,
+        )
+
+    def _move_on(self, parents: torch.LongTensor, words: torch.LongTensor) -> None:
+        """Let rows, caches and tokens be those of the beams that go on."""
+        going_on = self._find_going_on()
+        if going_on is not None:
+            self.hypotheses.keep(self.texts, self.finished)
+            parents, words = parents[going_on], words[going_on]
+            self.keep_texts(going_on)
+        firsts = self.num_beams * (torch.arange(len(parents), device=parents.device) if going_on is None else going_on)
+        rows = (firsts.unsqueeze(1) + parents).flatten()
+        if going_on is not None:
+            self.kwargs = select_rows(self.kwargs, rows)
+        if going_on is not None or not torch.equal(rows, torch.arange(len(rows), device=rows.device)):
+            self._reorder_cache(rows, within_texts=going_on is None)
+            self.tokens = self.tokens[rows] if self.tokens_needed else self.tokens
+        words = words.reshape(-1, 1)
+        self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
+
+    def keep_texts(self, going_on: torch.LongTensor) -> None:
+        """Go on with the texts at some places."""
+        self.texts, self.scores, self.improvable = (
+            part[going_on] for part in (self.texts, self.scores, self.improvable)
+        )
+        self.finished = Finished(*(part[going_on] for part in self.finished))
+
+    def _find_going_on(self) -> torch.LongTensor | None:
+        """The places of texts that may still improve; None while too few others have come together to leave.
+
+        Nothing can displace what a text has found once it is full, by `early_stopping=True`, or beyond improvement.
+        """
+        if not self.may_leave:
+            return None
+        is_full = (self.finished.valid & (self.finished.scores > DEAD)).all(dim=1)
+        is_settled = is_full if self.config.early_stopping is True else is_full & ~self.improvable.squeeze(1)
+        settled = self.find_leaving(is_settled)
+        count = int(settled.sum())
+        if not count or count * LEAVING_PART < len(settled):
+            return None
+        return (~settled).nonzero().squeeze(1)
+
+    def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
+        """Which texts may leave, `(texts,)`, of those for which all is settled."""
+        return is_settled
+
+    def _reorder_cache(self, rows: torch.LongTensor, within_texts: bool) -> None:
+        """Let the cache have these rows; what it knows of the source is the same for all beams of a text."""
+        cache = self.kwargs.get("past_key_values")
+        if cache is None:
+            return
+        if hasattr(self.model, "_reorder_cache"):
+            self.kwargs["past_key_values"] = self.model._reorder_cache(cache, rows)
+        elif within_texts and isinstance(cache, EncoderDecoderCache):
+            cache.self_attention_cache.reorder_cache(rows)
+        else:
+            cache.reorder_cache(rows)
+
+
+def select_rows(model_kwargs: dict[str, Any], rows: torch.LongTensor) -> dict[str, Any]:
+    """The arguments of a model for some rows: tensors are of rows, in encoder outputs too, as `generate()` has it."""
+    selected = dict(model_kwargs)
+    for name, value in model_kwargs.items():
+        if isinstance(value, torch.Tensor):
+            selected[name] = value.index_select(0, rows.to(value.device))
+    if model_kwargs.get("encoder_outputs") is not None:
+        outputs = model_kwargs["encoder_outputs"]
+        selected["encoder_outputs"] = type(outputs)(**select_rows(dict(outputs), rows))
+    return selected
+
+
+class Hypotheses:
+    """All that a search has written: at every step the beam that each beam continues, and by which token.
+
+    Args:
+        finished: Of all texts, and nothing yet.
+    """
+
+    def __init__(self, finished: Finished) -> None:
+        self.finished = Finished(*(part.clone() for part in finished))
+        self.steps: list[tuple[torch.LongTensor, torch.LongTensor]] = []
+
+    def append(self, texts: torch.LongTensor, parents: torch.LongTensor, words: torch.LongTensor) -> None:
+        """Add a step of some texts, `(texts, num_beams)`."""
+        everywhere = parents.new_zeros(self.finished.scores.shape)
+        self.steps.append(tuple(everywhere.index_copy(0, texts, part) for part in (parents, words)))
+
+    def keep(self, texts: torch.LongTensor, finished: Finished) -> None:
+        """Keep what some texts have found."""
+        for all_of_it, part in zip(self.finished, finished, strict=True):
+            all_of_it[texts] = part
+
+    def read(self, prompt: torch.LongTensor, config: GenerationConfig) -> GenerateBeamEncoderDecoderOutput:
+        """Follow the pointers of the best sentences back, and write them behind their prompts as `generate()` does.
+
+        Args:
+            prompt: `(texts * num_beams, length)`.
+            config: Says how many sentences of a text are wanted.
+        """
+        count, num_beams = config.num_return_sequences, config.num_beams
+        last_steps = self.finished.steps[:, :count, 0]
+        beams, words = self.finished.words[:, :count].unbind(2)
+        length = int(last_steps.max()) + 1
+        pad, ends = config._pad_token_tensor, config._eos_token_tensor
+        # The precedence is transformers': padding by token 0 becomes the end of a sentence.
+        fill = pad or ends[0] if ends is not None else -1
+        written = torch.full((*words.shape, length), int(fill), device=words.device)
+        followed = torch.full_like(written, -1)
+        for step in reversed(range(length)):
+            before = (part.gather(1, beams.clamp(min=0)) for part in self.steps[step])
+            beams, words = (torch.where(step < last_steps, *pair) for pair in zip(before, (beams, words), strict=True))
+            is_written = step <= last_steps
+            written[..., step] = torch.where(is_written, words, written[..., step])
+            followed[..., step] = torch.where(is_written, beams, -1)
+        firsts = num_beams * torch.arange(len(words), device=words.device).view(-1, 1, 1)
+        followed = torch.where(followed < 0, followed, followed + firsts)
+        prompts = prompt.view(len(words), num_beams, -1)[:, :count]
+        return GenerateBeamEncoderDecoderOutput(
+            sequences=torch.cat((prompts, written), dim=2).flatten(0, 1),
+            sequences_scores=self.finished.scores[:, :count].flatten(),
+            beam_indices=followed.flatten(0, 1).int(),
+        )

@@ -1,0 +1,89 @@
+"""What processors of `generate()` do to the scores of words, as cheaply as each allows."""
+
+from __future__ import annotations
+
+import torch
+from transformers import (
+    ForcedBOSTokenLogitsProcessor,
+    ForcedEOSTokenLogitsProcessor,
+    LogitNormalization,
+    LogitsProcessorList,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
+
+from .likeliest_words import likeliest_words, log_normalizer
+
+__all__ = ["ScoringRules"]
+
+# They forbid some words, or all but one, and look at nothing but the length.
+OF_LENGTH = (
+    ForcedBOSTokenLogitsProcessor,
+    ForcedEOSTokenLogitsProcessor,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
+# They look at the tokens and the scores of a row, never at where it stands.
+OF_ROW = (
+    LogitNormalization,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+)
+
+
+class ScoringRules:
+    """The processors of a call, which may be asked for the likeliest words.
+
+    Those that look at the length alone are asked about one row, and what they forbid is masked in place in all.
+
+    Args:
+        processors: As `generate()` makes them.
+    """
+
+    def __init__(self, processors: LogitsProcessorList):
+        self.processors = processors
+        kinds = {type(processor) for processor in processors}
+        self.need_tokens = not kinds <= set(OF_LENGTH)
+        self.need_all_rows = not kinds <= set(OF_LENGTH + OF_ROW)
+
+    def find_likeliest(
+        self, logits: torch.FloatTensor, tokens: torch.LongTensor, count: int
+    ) -> tuple[torch.FloatTensor, torch.LongTensor]:
+        """Find the words with the greatest processed log-probabilities.
+
+        Args:
+            logits: `(rows, vocab_size)`, in single precision; they may be overwritten.
+            tokens: What was written before, `(rows, length)`; without `need_tokens`, only the length counts.
+            count: How many words of a row.
+
+        Returns:
+            Log-probabilities and words, each `(rows, count)`, the likeliest first.
+        """
+        count = min(count, logits.shape[1])
+        if self.need_tokens:
+            return likeliest_words(self.processors(tokens, logits.log_softmax(-1)), count)
+        if not self.processors:
+            return self._normalized(logits, log_normalizer(logits), count)
+        # One is no log-probability, so that it stays where nothing is forbidden and nothing forced.
+        row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
+        is_free = row == 1
+        if not is_free.any():
+            return tuple(part.expand(len(logits), -1) for part in row.topk(count))
+        normalizer = log_normalizer(logits)
+        logits.index_fill_(1, (~is_free[0]).nonzero().squeeze(1), -torch.inf)
+        return self._normalized(logits, normalizer, count)
+
+    @staticmethod
+    def _normalized(
+        logits: torch.FloatTensor, normalizer: torch.FloatTensor, count: int
+    ) -> tuple[torch.FloatTensor, torch.LongTensor]:
+        found, words = likeliest_words(logits, count)
+        return found - normalizer, words

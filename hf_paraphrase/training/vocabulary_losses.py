@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ..models.precision import at_least_single
+
+__all__ = ["FLAT_FROM", "SampledCrossEntropy", "flat_cross_entropy"]
+
+# Words from which the flat loss is the faster one too, on a CPU: with the 306 symbols of a language model of
+# characters it takes a third longer than all logits at once.
+FLAT_FROM = 2000
+# Positions whose logits exist at one time.
+CHUNK = 256
+
+
+def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torch.LongTensor) -> torch.Tensor:
+    """Compute the mean cross-entropy of a softmax over the vocabulary without ever having all of its logits.
+
+    They are made for 256 positions at a time, and their gradients with them. PyTorch's own `linear_cross_entropy` does
+    so, since version 2.13; before that, and in half precision, to which PyTorch's rounds the loss and in which it does
+    not multiply on CPUs, our own does.
+
+    Args:
+        states: Of the decoder, `(batch, target_length, hidden_size)`.
+        projection: The output layer.
+        labels: `(batch, target_length)`, -100 where there is none.
+
+    Returns:
+        The loss in nats over the labels that are not -100, in single precision at least.
+    """
+    device, weight, bias = states.device.type, projection.weight, projection.bias
+    states, labels = states.flatten(0, -2), labels.to(states.device).flatten()
+    states = states.to(torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype)
+    with torch.autocast(device, enabled=False):
+        if hasattr(functional, "linear_cross_entropy") and states.dtype in (torch.float32, torch.float64):
+            options = nn.LinearCrossEntropyOptions(batch_chunk_size=CHUNK)
+            return functional.linear_cross_entropy(states, weight, labels, linear_bias=bias, options=options)
+        total = ChunkedCrossEntropy.apply(states, weight, bias, labels, torch.is_grad_enabled())
+    return total / (labels != -100).sum()
+
+
+class ChunkedCrossEntropy(torch.autograd.Function):
+    """The summed cross-entropy of a softmax of `states @ weight.T + bias`, by chunks of positions.
+
+    Products are in the precision of the states, what is added up is in single precision at least.
+    """
+
+    @staticmethod
+    def forward(ctx, states, weight, bias, labels, with_gradients):
+        """Sum the costs of `labels` `(positions,)`, and make the gradients now, while the logits are there."""
+        cast, total = weight.to(states.dtype), at_least_single(states.new_zeros(()))
+        shift = 0.0 if bias is None else at_least_single(bias)
+        if with_gradients:
+            of_states = torch.empty_like(states)
+            of_weight = torch.zeros_like(weight, dtype=total.dtype)
+            of_bias = total.new_zeros(len(weight))
+        for start in range(0, len(states), CHUNK):
+            part = slice(start, start + CHUNK)
+            is_there, targets = (labels[part] != -100).unsqueeze(1), labels[part].clamp_min(0).unsqueeze(1)
+            logits = at_least_single(states[part] @ cast.t()).add_(shift)
+            normaliser = logits.logsumexp(dim=1, keepdim=True)
+            total += ((normaliser - logits.gather(1, targets)) * is_there).sum()
+            if with_gradients:
+                errors = logits.sub_(normaliser).exp_().mul_(is_there)
+                errors.scatter_add_(1, targets, -is_there.to(errors.dtype))
+                of_bias += errors.sum(dim=0)
+                errors = errors.to(states.dtype)
+                torch.mm(errors, cast, out=of_states[part])
+                of_weight += errors.t() @ states[part]
+        if with_gradients:
+            ctx.save_for_backward(of_states, of_weight.to(weight.dtype), of_bias.to(weight.dtype))
+        ctx.has_bias = bias is not None
+        return total
+
+    @staticmethod
+    def backward(ctx, slope):
+        of_states, of_weight, of_bias = ctx.saved_tensors
+        return of_states * slope, of_weight * slope, of_bias * slope if ctx.has_bias else None, None, None
+
+
+class SampledCrossEntropy:
+    """Estimates that mean cross-entropy from the label and some words that are drawn for the whole batch.
+
+    A word is drawn with a probability π in proportion to how often it is a label in training, at most 1, and then
+    stands for 1/π words: `log(exp z_label + Σ_{w drawn, w ≠ label} exp(z_w) / π_w) − z_label`, whose sum over words
+    is that of the full softmax in expectation. So frequent words are always there, and the loss estimates the full
+    one. Without gradients, as in validation, it is the full one (`flat_cross_entropy`).
+
+    Importance sampling of the normaliser is by Bengio & Senécal 2008, words shared by a batch by Jean et al. 2015
+    (section 3), and the draw without replacement and its weights by Horvitz & Thompson 1952.
+
+    Args:
+        counts: How often each word of the vocabulary is a label, `(vocab_size,)`.
+        samples: Words to draw, fewer than the vocabulary has.
+    """
+
+    def __init__(self, counts: np.ndarray, samples: int):
+        # No word is impossible: those that are no labels must be there to become improbable.
+        self.probabilities = torch.from_numpy(_draw_probabilities(counts + 1.0, samples))
+        self.cumulative, self.samples = self.probabilities.cumsum(0), samples
+
+    def draw(self) -> torch.LongTensor:
+        """Draw as many different words by systematic sampling: one random number, equal steps along the sums of π."""
+        steps = torch.rand((), dtype=torch.float64) + torch.arange(self.samples)
+        return torch.searchsorted(self.cumulative, steps, right=True).clamp_max(len(self.cumulative) - 1)
+
+    def __call__(self, states: torch.Tensor, projection: nn.Linear, labels: torch.LongTensor) -> torch.Tensor:
+        """Estimate what `flat_cross_entropy` computes, of the same arguments."""
+        if not torch.is_grad_enabled():
+            return flat_cross_entropy(states, projection, labels)
+        labels = labels.to(states.device)
+        states, labels = states[labels != -100], labels[labels != -100]
+        drawn = self.draw()
+        weights = self.probabilities[drawn].log().to(states)
+        drawn = drawn.to(states.device)
+        words = torch.cat((drawn, labels))
+        # One look-up, for its gradient is as large as the table.
+        vectors, own_vectors = functional.embedding(words, projection.weight).tensor_split([self.samples])
+        shifts = projection.bias[words] if projection.bias is not None else states.new_zeros(len(words))
+        shift, own_shift = shifts.tensor_split([self.samples])
+        others = at_least_single(functional.linear(states, vectors, shift)) - at_least_single(weights)
+        others = others.masked_fill(drawn == labels.unsqueeze(1), -torch.inf)
+        own = at_least_single((states * own_vectors).sum(dim=1) + own_shift)
+        return (torch.logaddexp(own, others.logsumexp(dim=1)) - own).mean()
+
+
+def _draw_probabilities(counts: np.ndarray, samples: int) -> np.ndarray:
+    """Numbers in proportion to the counts, at most 1, whose sum is `samples`."""
+    order = np.argsort(-counts, kind="stable")
+    falling = counts[order]
+    rest = falling[::-1].cumsum()[::-1]
+    # The first so many would be beyond 1, and are drawn always.
+    certain = int(np.argmax(falling * (samples - np.arange(len(counts))) <= rest))
+    probabilities = np.ones(len(counts))
+    probabilities[order[certain:]] = falling[certain:] * (samples - certain) / rest[certain]
+    return probabilities

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hf_paraphrase.generation.seeded_sampling import GumbelNoise, seed_of
+
+
+def plain_noise(seeds: list[int], count: int, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Noise for every token of every text."""
+    step, rows = input_ids.shape[1], []
+    for seed in seeds:
+        generator = torch.Generator().manual_seed(seed_of(step, str(seed)))
+        rows.append(torch.rand(scores.shape[1], count, generator=generator).T)
+    return scores - (-torch.cat(rows).clamp(min=1e-10).log()).log()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("impossible", [0.0, 0.9])
+def test_noise_is_left_out_only_where_it_changes_nothing(count: int, impossible: float) -> None:
+    generator = torch.Generator().manual_seed(count)
+    seeds, ends, prompt_length = [5, 11, 7, 2**40], torch.tensor([2, 3]), 2
+    scores = torch.randn(4 * count, 301, generator=generator)
+    scores[torch.rand(scores.shape, generator=generator) < impossible] = -torch.inf
+    input_ids = torch.randint(4, 9, (4 * count, 5), generator=generator)
+    input_ids[:, 0] = 2  # an end in the prompt ends nothing
+    input_ids[count : 2 * count, 3] = 3
+    before = scores.clone()
+    noisy = GumbelNoise(seeds, count, prompt_length, ends)(input_ids, scores)
+    expected = plain_noise(seeds, count, input_ids, scores)
+    ended = slice(count, 2 * count)
+    assert torch.equal(noisy[ended], before[ended])
+    expected[ended] = before[ended]
+    torch.testing.assert_close(noisy, expected, rtol=1e-6, atol=1e-6)
+    assert torch.equal(noisy.argmax(dim=1), expected.argmax(dim=1))
+    assert torch.equal(scores, before)
