@@ -41,7 +41,7 @@ class Book(NamedTuple):
     title: str
     author: str
     paragraphs: list[str]
-    nul_characters: int
+    nul_characters: int = 0
 
 
 def read_book(path: Path) -> Book:

@@ -53,6 +53,7 @@ class CandidatePool:
         seed: Of "sample" and "noise".
         restore_surface: Whether outputs get the case and the spacing of ordinary English text; None where the
             tokenizer reads upper case as lower case.
+        max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
 
@@ -72,10 +73,11 @@ class CandidatePool:
         num_neighbors: int | None,
         seed: int,
         restore_surface: bool | None = None,
+        max_source_length: int | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
-        self.decoding = decoding
+        self.decoding, self.max_source_length = decoding, max_source_length
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
@@ -128,6 +130,7 @@ class CandidatePool:
         pairs = None if self.retriever is None else [pair for _, pair in items]
         inputs = [text for text, _ in items]
         options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
+        options["max_source_length"] = self.max_source_length
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
             [Candidate(self._finish(text, output.text), pair) for output in group]
