@@ -194,7 +194,9 @@ def _run_in_batches(pipe: Callable, sources: Iterator[str], batch_size: int, **k
     from ..generation.limits import halve_once
 
     while batch := list(islice(sources, batch_size)):
-        yield from halve_once(lambda size, batch=batch: list(pipe(iter(batch), batch_size=size, **kwargs)), len(batch))
+        yield from halve_once(
+            lambda size, batch=batch: list(pipe((text for text in batch), batch_size=size, **kwargs)), len(batch)
+        )
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:

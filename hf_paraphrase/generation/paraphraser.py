@@ -297,6 +297,8 @@ class Paraphraser:
             return OwnFluency(self.model, self.tokenizer, self.prefix)
         if isinstance(fluency, CausalFluency):
             return fluency
+        if not isinstance(fluency, str | os.PathLike):
+            raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
         return self._loaded(("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device))
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
@@ -313,7 +315,9 @@ def _warn_of_cut(cutter: SourceCutter) -> None:
 def check_counts(**counts: int | None) -> None:
     """Raise InputError for what is no whole number of at least 1, or where there are fewer candidates than wanted."""
     for name, value in counts.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is None and name == "num_neighbors":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"`{name}` must be a whole number of at least 1, not {value!r}")
     if counts["num_candidates"] < counts["n"]:
         raise InputError(f"`num_candidates` must be at least `n`, {counts['n']}, not {counts['num_candidates']}")

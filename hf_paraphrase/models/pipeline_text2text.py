@@ -17,6 +17,7 @@ from transformers import (
 )
 from transformers.pipelines.pt_utils import KeyDataset
 
+from .argument_types import check_arguments
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
@@ -165,6 +166,7 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text, or something is asked for that has no place in the result; the message
                 says which.
         """
+        check_arguments({"batch_size": batch_size})
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -260,6 +262,11 @@ class Text2TextGenerationPipeline(Pipeline):
         restore_surface: bool | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
+        asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
+        check_arguments({**asked, "replace_unknown": replace_unknown, "restore_surface": restore_surface})
+        check_arguments(generate_kwargs)
+        if truncation is not None and not isinstance(truncation, bool | str):
+            raise ValueError(f"`truncation` must be True, False or a strategy's name, not {truncation!r:.100}")
         if return_text and return_tensors:
             raise ValueError("ask for either `return_text` or `return_tensors`, not both")
         preprocess, postprocess = {}, {}
