@@ -21,7 +21,7 @@ from .trials import Trials
 __all__ = ["kill_pairs", "kill_single"]
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 40
+STEPS = 20
 TRAIN = ["--recipe", "residual-lstm-synthetic", "--max_steps", STEPS, "--logging_steps", 1, "--save_steps", 5]
 TRAIN += ["--eval_steps", 10, "--hidden_size", 32, "--embedding_size", 32, "--vocab_size", 300, "--dropout", 0.2]
 TRAIN += ["--disable_tqdm", "true", "--dataset-kwargs", "train_size=600", "--dataset-kwargs", "validation_size=30"]
@@ -75,9 +75,8 @@ def kill(name: str, processes: int, count: int, seed: int = 0, first_step: int =
 
 
 def start(processes: int, folder: Path, *options: str) -> subprocess.Popen:
-    """Start a training with as many threads as there are by default."""
-    variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    variables |= {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "true"}
+    """Start a training, with as many threads as the environment says, or as there are by default."""
+    variables = os.environ | {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "true"}
     command = [sys.executable, *COMMANDS[processes], *TRAIN, "--output-dir", folder, *options]
     with folder.with_name(f"{folder.name}{''.join(options)}.log").open("w") as log:
         return subprocess.Popen([str(word) for word in command], env=variables, cwd=ROOT, stdout=log, stderr=log)
