@@ -35,7 +35,8 @@ COUNTS = {
     "pair-kills": "The same of trainings in two processes.",
     "pushes": "Pushes through a server that fails 30% of the requests.",
     "disks": "Writes to a disk that is full (needs the right to mount one).",
-    "tests": "1 to run the tests of this folder that are no counted trials too.",
+    "checkpoints": "1 to count the tests of hostile checkpoints.",
+    "locks": "1 to count the tests of two runs in one folder.",
 }
 
 

@@ -8,7 +8,7 @@ from .calls import call_from_threads, call_hostile
 from .corpora import fuzz_corpora
 from .disk import fill_disk
 from .kills import kill_pairs, kill_single
-from .others import run_tests
+from .others import open_hostile_checkpoints, run_twice_in_one_folder
 from .pushes import push_through_faults
 from .trials import Trials
 
@@ -22,5 +22,6 @@ ATTACKS: dict[str, Callable[[int, int], Trials]] = {
     "pair-kills": kill_pairs,
     "pushes": push_through_faults,
     "disks": fill_disk,
-    "tests": run_tests,
+    "checkpoints": open_hostile_checkpoints,
+    "locks": run_twice_in_one_folder,
 }

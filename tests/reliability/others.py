@@ -1,4 +1,4 @@
-"""The tests of this folder that count no trials themselves."""
+"""Attacks that have their tests elsewhere, which are counted here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from .trials import Trials
 
-__all__ = ["run_tests"]
+__all__ = ["open_hostile_checkpoints", "run_twice_in_one_folder"]
 
-# Whose trials have rows of their own.
-COUNTED = "test_reliability.py"
+TESTS = Path(__file__).resolve().parents[1]
 
 
 class Counter:
@@ -32,12 +31,21 @@ class Counter:
             self.trials.failed.append(f"{report.nodeid}: {report.longreprtext.strip().splitlines()[-1]:.200}")
 
 
-def run_tests(count: int, seed: int = 0) -> Trials:
-    """Run each of them once."""
-    trials = Trials("other tests: checkpoints, locks")
-    files = sorted(set(Path(__file__).parent.glob("test_*.py")) - {Path(__file__).with_name(COUNTED)})
-    if not files:
-        trials.skipped = "none there"
-    else:
-        pytest.main(["-q", "--no-header", "-p", "no:terminal", *map(str, files)], plugins=[Counter(trials)])
+def open_hostile_checkpoints(count: int, seed: int = 0) -> Trials:
+    """Run the tests of checkpoints that bring code, links or damage, once each."""
+    return _run("hostile checkpoints", ["trust", "hub/test_hostile_folders.py"])
+
+
+def run_twice_in_one_folder(count: int, seed: int = 0) -> Trials:
+    """Run the tests of two trainings in one folder, once each."""
+    return _run("two runs in one folder", ["training/test_resume.py"], "two_runs or lock")
+
+
+def _run(name: str, places: list[str], chosen: str = "") -> Trials:
+    trials = Trials(name)
+    paths = [str(TESTS / place) for place in places if (TESTS / place).exists()]
+    if paths:
+        pytest.main(["-q", "-p", "no:terminal", "-k", chosen, *paths], plugins=[Counter(trials)])
+    if not trials.tried and not trials.failed:
+        trials.skipped = "no tests there"
     return trials
