@@ -16,6 +16,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 from transformers.pipelines.pt_utils import KeyDataset
+from transformers.tokenization_utils_base import TruncationStrategy
 
 from .argument_types import check_arguments
 from .decodings import find_decoding
@@ -265,8 +266,9 @@ class Text2TextGenerationPipeline(Pipeline):
         asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
         check_arguments({**asked, "replace_unknown": replace_unknown, "restore_surface": restore_surface})
         check_arguments(generate_kwargs)
-        if truncation is not None and not isinstance(truncation, bool | str):
-            raise ValueError(f"`truncation` must be True, False or a strategy's name, not {truncation!r:.100}")
+        strategies = [strategy.value for strategy in TruncationStrategy]
+        if truncation is not None and truncation not in (True, False, *strategies):
+            raise ValueError(f"`truncation` must be True, False or one of {', '.join(strategies)}, not {truncation!r}")
         if return_text and return_tensors:
             raise ValueError("ask for either `return_text` or `return_tensors`, not both")
         preprocess, postprocess = {}, {}

@@ -34,13 +34,15 @@ def test_what_may_be(arguments):
         ("top_k", -1, "must be at least 0, not -1"),
         ("temperature", [1], "must be a number"),
         ("temperature", float("nan"), "must be a number"),
-        ("repetition_penalty", "x", "must be a number"),
+        ("repetition_penalty", "x", "must be a float above 0"),
+        ("repetition_penalty", 2, "must be a float above 0, not 2"),
         ("do_sample", "x", "must be True or False"),
         ("stop_sequence", [], "must be a text"),
         ("eos_token_id", float("inf"), "must be the number of a token"),
         ("generation_config", [], "must be a GenerationConfig"),
         ("decoding", {}, "must be one of beam"),
-        ("truncation", float("inf"), "must be True, False or a strategy's name"),
+        ("truncation", float("inf"), "must be True, False or one of only_first"),
+        ("truncation", "x", "must be True, False or one of only_first"),
     ],
 )
 def test_what_may_not_be_is_named_by_the_pipeline(name, value, message):
