@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -40,6 +41,7 @@ UNSCORED = ("num_return_sequences", "do_sample", "select")
 SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
 SCORED += ("encoder", "fluency", "seed", "return_rejected")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
+SHARED += ("max_source_length",)
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 COLUMNS = {"row": "int64", "source": "string", "rank": "int64", "text": "string", "score": "double"}
 COLUMNS |= {"adequacy": "double", "fluency": "double", "novelty": "double"}
@@ -107,7 +109,15 @@ def paraphrase(
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
     exclude_source: ExcludeSource = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Texts at once; half of them where these do not fit into memory.")
+    ] = 16,
+    max_source_length: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
@@ -156,6 +166,7 @@ def paraphrase(
     from transformers import pipeline
 
     from ..generation.engine import load_paraphraser
+    from ..generation.limits import SourceCutter
     from ..generation.selection import load_matching_pipeline
     from ..models.retrieved_pairs import load_retriever, reads_pairs
 
@@ -177,14 +188,27 @@ def paraphrase(
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
     sources = texts or list(lines)
-    outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
+    cutter = SourceCutter(loaded, tokenizer, max_source_length, pipe.prefix)
+    outputs = _run_in_batches(pipe, map(cutter, sources), batch_size, **generate_kwargs)
     for source, output in zip(sources, outputs, strict=True):
         paraphrases = [entry["generated_text"] for entry in output]
         if as_json:
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
             typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+    if cutter.cut:
+        typer.echo(cutter.describe(), err=True)
     lines.check()
+
+
+def _run_in_batches(pipe: Callable, sources: Iterator[str], batch_size: int, **kwargs: Any) -> Iterator[list[dict]]:
+    """Run a pipeline over as many texts at once as fit into memory."""
+    from ..generation.limits import halve_once
+
+    while batch := list(islice(sources, batch_size)):
+        yield from halve_once(
+            lambda size, batch=batch: list(pipe((text for text in batch), batch_size=size, **kwargs)), len(batch)
+        )
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:
@@ -301,11 +325,13 @@ def rank(
     """
     from ..files import write_text
     from ..generation.engine import load_paraphraser
+    from ..generation.limits import SourceCutter
 
     texts, drawn = read_lines(sentences), (_parse_draw("temperature", temperature), _parse_draw("noise", noise))
     check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
     paraphraser, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
-    groups = paraphraser.paraphrase(texts, tokenizer, num_candidates, *drawn, seed=seed)
+    cutter = SourceCutter(paraphraser, tokenizer)
+    groups = paraphraser.paraphrase(list(map(cutter, texts)), tokenizer, num_candidates, *drawn, seed=seed)
     for text, group in zip(texts, groups, strict=True):
         typer.echo(f"\n       {text}")
         for candidate in group[:shown]:
@@ -316,6 +342,8 @@ def rank(
             for text, group in zip(texts, groups, strict=True)
         )
         write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    if cutter.cut:
+        typer.echo(cutter.describe(), err=True)
 
 
 def _parse_draw(option: str, value: str) -> float | Literal["uniform"]:

@@ -36,6 +36,7 @@ def encode_inputs(
     pairs: Sequence[tuple[str, str]] | None = None,
     model: PreTrainedModel | None = None,
     truncation: bool | str = False,
+    max_length: int | None = None,
 ) -> tuple[BatchEncoding, list[dict[int, str]]]:
     """Encode a batch of texts.
 
@@ -46,11 +47,12 @@ def encode_inputs(
         model: What writes. If it copies words, those of a pair that are outside the vocabulary get ids of their own;
             None to take all of them for unknown words.
         truncation: Of texts and pairs, as the tokenizer takes it.
+        max_length: Most tokens of a text that is cut; None for `tokenizer.model_max_length`.
 
     Returns:
         What the model's forward takes, each `(texts, length)`, and for each text the words outside the vocabulary.
     """
-    options = {"truncation": truncation, "verbose": False}
+    options = {"truncation": truncation, "max_length": max_length, "verbose": False}
     # One text alone needs no padding token, which not every tokenizer has.
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
