@@ -11,13 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from filelock import SoftFileLock, Timeout
+
 from .errors import InputError
 
 __all__ = [
+    "LOCK_FILE",
     "check_errors",
     "check_links",
     "check_unicode",
     "copy_file",
+    "locked",
     "open_plain_or_gzipped",
     "open_text",
     "publish",
@@ -27,6 +31,10 @@ __all__ = [
     "write_lines",
     "write_text",
 ]
+
+LOCK_FILE = ".run.lock"
+# How long to wait for what an owner that died left to be found stale.
+LOCK_SECONDS = 3.0
 
 
 def check_links(folder: Path) -> None:
@@ -114,6 +122,29 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
+
+    Raises:
+        InputError: Another run works there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = SoftFileLock(directory / LOCK_FILE)
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout:
+        owner = " on ".join((directory / LOCK_FILE).read_text(encoding="utf-8").split()[:2])
+        raise InputError(
+            f"another run works in {directory} (process {owner}): wait for it, stop it, or name another folder; "
+            f"if that machine is gone, remove {directory / LOCK_FILE}"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

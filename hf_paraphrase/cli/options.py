@@ -100,6 +100,10 @@ TrustRemoteCode = Annotated[
         "--trust-remote-code", help="Let code beside the checkpoints that are named run, and read weights in a pickle."
     ),
 ]
+MaxSourceLength = Annotated[
+    int | None,
+    typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
+]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 
 

@@ -19,6 +19,7 @@ from .options import (
     ExcludeSource,
     Fidelity,
     Matcher,
+    MaxSourceLength,
     Model,
     NumBeamGroups,
     TrustRemoteCode,
@@ -112,12 +113,7 @@ def paraphrase(
     batch_size: Annotated[
         int, typer.Option(min=1, help="Texts at once; half of them where these do not fit into memory.")
     ] = 16,
-    max_source_length: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"
-        ),
-    ] = None,
+    max_source_length: MaxSourceLength = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,

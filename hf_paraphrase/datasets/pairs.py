@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .reader import CorpusReader, is_text
+from .reader import CorpusReader, is_text, refusing_damage
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
 
@@ -145,14 +144,14 @@ class PairsBuilder(SampledPairsBuilder):
         self, reader: CorpusReader, path: Path, names: tuple[str, str]
     ) -> Iterator[tuple[int, tuple[Any, Any]]]:
         with path.open("rb") as opened:
-            with _refusing(f"{path} is no Parquet file", self.layout()):
+            with refusing_damage(f"{path} is no Parquet file", self.layout()):
                 file = pq.ParquetFile(opened)
                 columns = file.schema_arrow.names
             self._check_columns(path, names, columns)
             number = 0
             batches = file.iter_batches(ROWS_AT_ONCE, columns=list(names))
             while True:
-                with _refusing(f"{path} is damaged after row {number:,}", self.layout()):
+                with refusing_damage(f"{path} is damaged after row {number:,}", self.layout()):
                     batch = next(batches, None)
                     rows = None if batch is None else [batch[name].to_pylist() for name in names]
                 if rows is None:
@@ -166,12 +165,3 @@ class PairsBuilder(SampledPairsBuilder):
         for name in names:
             if name not in columns:
                 raise InputError(f"{path} has no column {name!r}; it has: {', '.join(columns)}; {self.layout()}")
-
-
-@contextmanager
-def _refusing(problem: str, layout: str) -> Iterator[None]:
-    """Refuse a file whose bytes are not what they should be, by whichever error pyarrow notices it."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
-        raise InputError(f"{problem} ({error}); {layout}") from error

@@ -9,6 +9,7 @@ import logging
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from ..errors import InputError
 from ..files import open_plain_or_gzipped
 
-__all__ = ["BoundedFile", "CorpusReader", "is_text"]
+__all__ = ["BoundedFile", "CorpusReader", "is_text", "refusing_damage"]
 
 logger = logging.getLogger(__name__)
 
@@ -399,6 +400,21 @@ def _parse(record: str, separator: str) -> list[str] | None:
 
 def _places(mask: pa.Array) -> list[int]:
     return pc.indices_nonzero(mask).to_pylist()
+
+
+@contextmanager
+def refusing_damage(problem: str, remedy: str) -> Iterator[None]:
+    """Refuse a Parquet file whose bytes are not what they should be, by whichever error pyarrow notices it.
+
+    Raises:
+        InputError: One of them; it says the problem, the error and the remedy.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
+        raise InputError(f"{problem} ({error}); {remedy}") from error
 
 
 def is_text(value: Any) -> bool:

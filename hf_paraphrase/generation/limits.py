@@ -39,6 +39,7 @@ class SourceCutter:
         tokenizer: Its tokenizer.
         max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
         prefix: What the model reads before every text.
+        quiet: Whoever made it tells what it has cut.
 
     Attributes:
         read: Texts so far.
@@ -54,11 +55,12 @@ class SourceCutter:
         tokenizer: PreTrainedTokenizerBase,
         max_source_length: int | None = None,
         prefix: str = "",
+        quiet: bool = False,
     ):
         if max_source_length is not None and (type(max_source_length) is not int or max_source_length < 1):
             raise InputError(f"`max_source_length` must be a whole number of at least 1, not {max_source_length!r}")
         self.limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
-        self.tokenizer, self.prefix = tokenizer, prefix
+        self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
         self.read = self.cut = 0
 
     def __call__(self, text: str) -> str:

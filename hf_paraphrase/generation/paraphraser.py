@@ -127,7 +127,7 @@ class Paraphraser:
         fluency: str | os.PathLike | CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
-        max_source_length: int | None = None,
+        max_source_length: int | SourceCutter | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
     ) -> list[Paraphrase] | list[list[Paraphrase]] | Iterator[list[Paraphrase]]:
@@ -168,7 +168,7 @@ class Paraphraser:
                 into memory.
             max_source_length: Most tokens of a text, prefix included, that a model reads, which is warned of at the
                 end; what is kept is looked for in all of it. None for `tokenizer.model_max_length`, the model's
-                positions or 1,024, if that is less.
+                positions or 1,024, if that is less; or what cuts and counts.
             return_rejected: Return the rejected candidates too, after the others, each with its `reason`.
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
@@ -195,6 +195,9 @@ class Paraphraser:
         if not isinstance(seed, int):
             raise InputError(f"`seed` must be a whole number, not {seed!r}")
         check_adequacy(adequacy, encoder, matcher)
+        cutter = max_source_length
+        if not isinstance(cutter, SourceCutter):
+            cutter = SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix)
         pool = CandidatePool(
             self.model,
             self.tokenizer,
@@ -205,10 +208,9 @@ class Paraphraser:
             num_neighbors=num_neighbors,
             seed=seed,
             engine=self.engine,
-            max_source_length=max_source_length,
+            max_source_length=cutter.limit,
             **generate_kwargs,
         )
-        cutter = SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix)
         judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
         if isinstance(texts, str):
             check_each_is_text([texts], 0)
@@ -335,7 +337,7 @@ class Paraphraser:
 
 
 def _warn_of_cut(cutter: SourceCutter) -> None:
-    if cutter.cut:
+    if cutter.cut and not cutter.quiet:
         logger.warning(cutter.describe())
 
 

@@ -159,10 +159,14 @@ def parse_object(
         raise InputError(f"{path}, line {line}: not JSON that can be read ({error})") from None
     if not isinstance(row, dict):
         raise InputError(f"{path}, line {line}: expected an object with the field `{field}`")
-    return {name: _check_texts(value, f"{path}, line {line}, `{name}`", errors) for name, value in row.items()}
+    return _check_texts(row, f"{path}, line {line}", errors)
 
 
 def _check_texts(value: Any, where: str, errors: str) -> Any:
+    if isinstance(value, dict):
+        names = [check_unicode(name, where, errors) for name in value]
+        parts = zip(names, value.values(), strict=True)
+        return {name: _check_texts(part, f"{where}, `{name}`", errors) for name, part in parts}
     if isinstance(value, list):
         return [_check_texts(part, where, errors) for part in value]
     return check_unicode(value, where, errors) if isinstance(value, str) else value

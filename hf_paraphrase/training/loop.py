@@ -19,13 +19,13 @@ from transformers import (
 )
 
 from ..errors import InputError
-from ..files import write_directory, write_text
+from ..files import locked, write_directory, write_text
 from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
 from .environment import describe_environment
-from .output import check_output, clear_output, locked
+from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
 from .run import TrainingRun

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from filelock import SoftFileLock, Timeout
-
 from ..errors import InputError
+from ..files import LOCK_FILE
 from .checkpoints import Checkpoints
 from .recipe import Recipe, load_recipe
 
-__all__ = ["check_output", "clear_output", "locked"]
+__all__ = ["check_output", "clear_output"]
 
 # What a run leaves in its output folder beside the exported model; a new run removes all of it.
 RUN_FILES = (
@@ -26,9 +23,6 @@ RUN_FILES = (
     "learning_curves.png",
 )
 MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "tokenizer*.json")
-LOCK_FILE = ".run.lock"
-# How long to wait for what an owner that died left to be found stale.
-LOCK_SECONDS = 3.0
 # Fields that may change when a run is resumed: the weights it ends with do not depend on them.
 FREE_FIELDS = {
     "data_dir",
@@ -75,29 +69,6 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
             f"output folder {directory} is not empty; name another, go on with --resume or start anew with --overwrite"
         )
     return None
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
-
-    Raises:
-        InputError: Another run works there.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    lock = SoftFileLock(directory / LOCK_FILE)
-    try:
-        lock.acquire(timeout=LOCK_SECONDS)
-    except Timeout:
-        owner = " on ".join((directory / LOCK_FILE).read_text(encoding="utf-8").split()[:2])
-        raise InputError(
-            f"another run works in {directory} (process {owner}): wait for it, stop it, or name another folder; "
-            f"if that machine is gone, remove {directory / LOCK_FILE}"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _list(directory: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """Tries to break the package, and prints a table of what was tried and what failed.
 
-python -m tests.reliability --files 10000 --calls 2000 --kills 50 --pushes 100
+python -m tests.reliability --files 10000 --calls 2000 --kills 50 --pair-kills 5 --checkpoints 50 --pushes 100
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COUNTS = {
     "pair-kills": "The same of trainings in two processes.",
     "pushes": "Pushes through a server that fails 30% of the requests.",
     "disks": "Writes to a disk that is full (needs the right to mount one).",
-    "checkpoints": "1 to count the tests of hostile checkpoints.",
+    "checkpoints": "Checkpoints that would run code or reach what is not in them.",
     "locks": "1 to count the tests of two runs in one folder.",
 }
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .calls import call_from_threads, call_hostile
+from .checkpoints import open_hostile_checkpoints
 from .corpora import fuzz_corpora
 from .disk import fill_disk
 from .kills import kill_pairs, kill_single
-from .others import open_hostile_checkpoints, run_twice_in_one_folder
+from .others import run_twice_in_one_folder
 from .pushes import push_through_faults
 from .trials import Trials
 

@@ -9,7 +9,7 @@ import pytest
 
 from .trials import Trials
 
-__all__ = ["open_hostile_checkpoints", "run_twice_in_one_folder"]
+__all__ = ["run_twice_in_one_folder"]
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -29,11 +29,6 @@ class Counter:
             self.trials.tried += 1
         if report.failed:
             self.trials.failed.append(f"{report.nodeid}: {report.longreprtext.strip().splitlines()[-1]:.200}")
-
-
-def open_hostile_checkpoints(count: int, seed: int = 0) -> Trials:
-    """Run the tests of checkpoints that bring code, links or damage, once each."""
-    return _run("hostile checkpoints", ["trust", "hub/test_hostile_folders.py"])
 
 
 def run_twice_in_one_folder(count: int, seed: int = 0) -> Trials:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from .calls import call_from_threads, call_hostile
+from .checkpoints import open_hostile_checkpoints
 from .corpora import fuzz_corpora
 from .disk import fill_disk
 from .kills import kill
@@ -39,6 +40,10 @@ def test_calls_from_threads():
 
 def test_pushes_through_faults():
     check(push_through_faults(3), 3)
+
+
+def test_hostile_checkpoints():
+    check(open_hostile_checkpoints(9), 9)
 
 
 def test_full_disk():

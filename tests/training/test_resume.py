@@ -14,10 +14,10 @@ import torch
 from accelerate.state import AcceleratorState
 from transformers import AutoModelForSeq2SeqLM
 
+from hf_paraphrase import files
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.training import output
+from hf_paraphrase.files import locked
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.output import locked
 from hf_paraphrase.training.run import TrainingRun
 from hf_paraphrase.training.signals import TrainingInterrupted
 
@@ -286,7 +286,7 @@ def test_two_runs_in_one_folder(flags, tmp_path, pairs):
 def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path, pairs):
     program = (
         "import os, pathlib, signal, sys\n"
-        "from hf_paraphrase.training.output import locked\n"
+        "from hf_paraphrase.files import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -298,7 +298,7 @@ def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path, pairs):
 
 
 def test_a_lock_of_another_machine_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(files, "LOCK_SECONDS", 0.2)
     with locked(tmp_path):
         text = (tmp_path / ".run.lock").read_text()
     (tmp_path / ".run.lock").write_text(text.replace(platform.node(), "elsewhere"))

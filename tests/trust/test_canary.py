@@ -22,7 +22,7 @@ from tests.trust.test_source import find_asking
 
 # The arguments by which every command loads a checkpoint; of some the second way, by an option.
 COMMANDS = {
-    "train": ["--recipe", "{recipe}", "--output-dir", "{out}"],
+    "train": ["--recipe", "{recipe}", "--max_steps", "1", "--output-dir", "{out}"],
     "evaluate": ["{evil}", "{corpus}"],
     "evaluate-matcher": ["{evil}", "{corpus}"],
     "evaluate-autoencoder": ["{evil}", "{corpus}"],
@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": ["a={evil}", "{corpus}", "--output-dir", "{out}", "--metrics", "bleu"],
     "compare-choices": ["a={evil}", "{corpus}", "--output-dir", "{out}", "--encoder", "{evil}"],
     "compare-language-models": ["{recipe}", "{corpus}", "--output-dir", "{out}"],
+    "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "paraphrase": ["{evil}"],
     "rank": ["{evil}", "{texts}"],
     "paraphrase-document": ["{evil}", "{texts}", "--output", "{out}"],
@@ -59,11 +60,13 @@ OPTIONS = {
     "compare-choices, encoder": ["compare-choices", "a={good}", "{corpus}", "--output-dir", "{out}"]
     + ["--encoder", "{evil}"],
     "train, tokenizer": ["train", "--recipe", "residual-lstm-synthetic", "{corpus}", "--tokenizer", "{evil}"]
-    + ["--output-dir", "{out}"],
+    + ["--max_steps", "1", "--output-dir", "{out}"],
     "train, reward": ["train", "--recipe", "residual-lstm-synthetic", "{corpus}", "--objective", "rbm"]
-    + ["--pretrained", "{good}", "--reward", "{evil}", "--output-dir", "{out}"],
+    + ["--pretrained", "{good}", "--reward", "{evil}", "--max_steps", "1", "--output-dir", "{out}"],
     "train, retriever": ["train", "--recipe", "fset-synthetic", "{corpus}", "--retriever-encoder", "{evil}"]
-    + ["--output-dir", "{out}"],
+    + ["--max_steps", "1", "--output-dir", "{out}"],
+    "augment, matcher": ["augment", "{pairs}", "--column", "source", "--model", "{good}", "--output", "{out}"]
+    + ["--paraphraser-option", "adequacy=matcher", "--paraphraser-option", "matcher={evil}"],
 }
 WAYS = {name: [*name.split(), *arguments] for name, arguments in COMMANDS.items()} | OPTIONS
 PAIRS = [("how do i learn", "can you make bread"), ("the cat sat", "a dog sat"), ("x y z", "z y x")]
@@ -89,7 +92,12 @@ def fill(tmp_path: Path, arguments: list[str], **values: object) -> list[str]:
     recipe = "dataset: pairs\npretrained: {evil}\n".format(**values)
     (tmp_path / "recipe" / "training.yaml").write_text(recipe)
     files = [f"--data-files={split}={tmp_path / 'pairs.csv'}" for split in ("train", "validation", "test")]
-    values |= {"texts": tmp_path / "texts.txt", "out": tmp_path / "out.html", "recipe": tmp_path / "recipe"}
+    values |= {
+        "texts": tmp_path / "texts.txt",
+        "pairs": tmp_path / "pairs.csv",
+        "out": tmp_path / "out.html",
+        "recipe": tmp_path / "recipe",
+    }
     corpus = ["--dataset", "pairs", *files]
     return [part for word in arguments for part in (corpus if word == "{corpus}" else [word.format(**values)])]
 
@@ -120,6 +128,7 @@ def test_all_commands_are_tried():
         ("evaluate", "unknown"),
         ("paraphrase, matcher", "unknown"),
         ("paraphrase -n, fluency", "unknown"),
+        ("augment", "unknown"),
         ("train", "tokenizer"),
         ("mine", "unknown"),
     ],
