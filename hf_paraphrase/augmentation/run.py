@@ -21,7 +21,7 @@ from huggingface_hub.constants import HF_HOME
 from xxhash import xxh3_64_hexdigest
 
 from ..errors import InputError
-from ..files import locked
+from ..files import check_links, locked
 from ..generation.paraphraser import Paraphraser
 from ..hub.push import create_dataset
 from .card import CARD_FILE, make_augmentation_card
@@ -155,6 +155,8 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
     Raises:
         InputError: The output was begun with other settings, or is another's.
     """
+    if not trust_remote_code and Path(asked.model).is_dir():
+        check_links(Path(asked.model))  # before all of it is read
     described = asked.describe()
     if state.isfile(SETTINGS_FILE):
         with state.open(SETTINGS_FILE, "r") as file:

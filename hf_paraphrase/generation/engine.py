@@ -22,7 +22,7 @@ from transformers import (
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.encoded_inputs import encode_inputs, read_prefix
+from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
@@ -30,7 +30,7 @@ from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
 from ..pretrained import load_model, load_tokenizer
 from .ctranslate2_engine import CTranslate2Engine
-from .limits import halve_once, source_limit
+from .limits import halve_once
 from .selection import load_matching_pipeline
 
 __all__ = [

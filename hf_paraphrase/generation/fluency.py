@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..errors import InputError
+from ..models.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
 from .ctranslate2_engine import CTranslate2Engine
@@ -80,10 +80,10 @@ class CausalFluency:
         return scores
 
     def _encode(self, text: str) -> list[int]:
-        limited = self.tokenizer.model_max_length < LARGE_INTEGER
-        ids = self.tokenizer(text, truncation=limited, verbose=False)["input_ids"]
+        limit = source_limit(self.model, self.tokenizer)
+        ids = self.tokenizer(text, truncation=True, max_length=limit, verbose=False)["input_ids"]
         begin = self.tokenizer.bos_token_id
-        return ids if begin is None or ids[:1] == [begin] else [begin, *ids]
+        return ids if begin is None or ids[:1] == [begin] else [begin, *ids][:limit]
 
     @torch.inference_mode()
     def _score(self, rows: list[list[int]]) -> list[float]:

@@ -12,23 +12,16 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.encoded_inputs import source_limit
 
-__all__ = ["SourceCutter", "halve_once", "source_limit"]
+__all__ = ["SourceCutter", "halve_once"]
 
 logger = logging.getLogger(__name__)
 
-# Where neither the tokenizer nor the model has a limit: memory grows with the length, and some of it with its square.
-MOST_TOKENS = 1024
 # No more of a text is looked at than so many characters for each token that it may have.
 MOST_CHARACTERS = 100
 
 Result = TypeVar("Result")
-
-
-def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less."""
-    positions = getattr(model.config, "max_position_embeddings", None) or MOST_TOKENS
-    return min(tokenizer.model_max_length, positions, MOST_TOKENS)
 
 
 class SourceCutter:

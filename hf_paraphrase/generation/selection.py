@@ -11,6 +11,7 @@ from transformers import AutoModelForSequenceClassification, TextClassificationP
 
 from ..errors import InputError
 from ..models.candidate_selection import select_by_jaccard, select_by_score
+from ..models.encoded_inputs import source_limit
 from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 
@@ -93,7 +94,8 @@ def score_by_matcher(
         inputs = [{"text": pairs[place][0], "text_pair": pairs[place][1]} for place in asked]
         # Scores of one number stay as they are: a sigmoid would make the highest of them equal.
         function = "none" if matcher.model.config.num_labels == 1 else "softmax"
-        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True)
+        limit = source_limit(matcher.model, matcher.tokenizer)
+        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True, max_length=limit)
         for place, entries in zip(asked, results, strict=True):
             values[place] = next(entry["score"] for entry in entries if entry["label"] == label)
     ends = accumulate(map(len, candidates), initial=0)

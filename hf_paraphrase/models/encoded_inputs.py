@@ -9,9 +9,18 @@ from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTr
 
 from .outside_words import OpenTokenizer, copies_words
 
-__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix"]
+__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix", "source_limit"]
 
 TASK = "text2text-generation"
+
+# Where neither the tokenizer nor the model has a limit: memory grows with the length, and some of it with its square.
+MOST_TOKENS = 1024
+
+
+def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less."""
+    positions = getattr(model.config, "max_position_embeddings", None) or MOST_TOKENS
+    return min(tokenizer.model_max_length, positions, MOST_TOKENS)
 
 
 def read_prefix(config: PreTrainedConfig, task: str = TASK) -> str:

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from transformers import AutoModel
-from transformers.tokenization_utils_base import LARGE_INTEGER
 from transformers.utils import cached_file
 
 from ..errors import InputError
 from ..files import check_links
+from ..models.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
 
 __all__ = [
@@ -94,8 +94,8 @@ class AutoModelEncoder:
         return _normalize(vectors)
 
     def _encode(self, texts: list[str]) -> np.ndarray:
-        limited = self.tokenizer.model_max_length < LARGE_INTEGER
-        inputs = self.tokenizer(texts, padding=True, truncation=limited, return_tensors="pt")
+        options = {"truncation": True, "max_length": source_limit(self.model, self.tokenizer)}
+        inputs = self.tokenizer(texts, padding=True, return_tensors="pt", **options)
         if not inputs["attention_mask"].any():  # empty texts, of which some tokenizers make nothing at all
             return np.zeros((len(texts), self.model.config.hidden_size), np.float32)
         ids, mask = (inputs[name].to(self.model.device) for name in ("input_ids", "attention_mask"))

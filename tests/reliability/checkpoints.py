@@ -145,7 +145,7 @@ def watching(readable: list[Path], writable: list[Path]) -> Iterator[list[str]]:
     may_read = [*OPEN_TO_ALL, *may_write, *readable]
 
     def watch(event: str, arguments: tuple) -> None:
-        if event in STARTS:
+        if event in STARTS and arguments[0] != "git":  # which says what version of this package runs
             found.append(f"{event} {arguments[:2]!r:.100}")
         if event not in READS | CHANGES or not arguments or not isinstance(arguments[0], str | bytes | os.PathLike):
             return

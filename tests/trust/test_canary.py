@@ -22,7 +22,7 @@ from tests.trust.test_source import find_asking
 
 # The arguments by which every command loads a checkpoint; of some the second way, by an option.
 COMMANDS = {
-    "train": ["--recipe", "{recipe}", "--max_steps", "1", "--output-dir", "{out}"],
+    "train": ["--recipe", "{recipe}", "{corpus}", "--max_steps", "1", "--output-dir", "{out}"],
     "evaluate": ["{evil}", "{corpus}"],
     "evaluate-matcher": ["{evil}", "{corpus}"],
     "evaluate-autoencoder": ["{evil}", "{corpus}"],
@@ -89,7 +89,7 @@ def fill(tmp_path: Path, arguments: list[str], **values: object) -> list[str]:
     (tmp_path / "pairs.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in PAIRS))
     (tmp_path / "texts.txt").write_text("the cat sat\nhow do i learn\na dog sat on a mat\n")
     (tmp_path / "recipe").mkdir()
-    recipe = "dataset: pairs\npretrained: {evil}\n".format(**values)
+    recipe = "dataset: pairs\npretrained: {evil}\nmax_steps: 1\n".format(**values)
     (tmp_path / "recipe" / "training.yaml").write_text(recipe)
     files = [f"--data-files={split}={tmp_path / 'pairs.csv'}" for split in ("train", "validation", "test")]
     values |= {
