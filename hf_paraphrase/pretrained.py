@@ -2,11 +2,12 @@
 
 Without an answer, transformers asks on standard input whether the code of a checkpoint may run, and would take the
 user's own texts for it. So it is always told. Weights are read from safetensors alone, since those of a pickle are a
-program too; a folder may not lead elsewhere by symbolic links.
+program too; a folder may not lead elsewhere, by symbolic links or by the index of its weights.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,10 +74,24 @@ def make_model(auto_class: type, config: PreTrainedConfig, trust_remote_code: bo
         return auto_class.from_config(config, trust_remote_code=trust_remote_code)
 
 
+def _check_shards(folder: Path) -> None:
+    """Refuse an index of weights that names files elsewhere, which transformers would read."""
+    for index in folder.glob("*.index.json"):
+        try:
+            content = json.loads(index.read_text(encoding="utf-8"))
+            names, _ = set(content["weight_map"].values()), dict(content["metadata"])
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise InputError(f"{index} is no index of weights: {error!r:.100}") from error
+        for name in names:
+            if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
+                raise InputError(f"{index} names the weights {name!r:.100}, which is no file beside it")
+
+
 @contextmanager
 def _trusting(path: str | os.PathLike, trust_remote_code: bool) -> Iterator[None]:
     if not trust_remote_code and path and Path(path).is_dir():
         check_links(Path(path))
+        _check_shards(Path(path))
     try:
         yield
     except ValueError as error:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.hub.checkpoint import read_checkpoint
@@ -92,6 +93,22 @@ def test_links_that_lead_out_are_refused(name, folder, tmp_path):
     for use in (find_files, info, load_config, load_tokenizer, lambda path: load_model(None, path)):
         with pytest.raises(InputError, match="is a link that leads out of"):
             use(folder)
+
+
+@pytest.mark.parametrize("place", ["{}/secret.safetensors", "../secret.safetensors", "a/../../secret", "", "..", 3])
+def test_weights_that_lie_elsewhere(place, folder):
+    (folder / "model.safetensors").rename(folder.parent / "secret.safetensors")
+    place = place.format(folder.parent) if isinstance(place, str) else place
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {"a": place}}))
+    with pytest.raises(InputError, match="which is no file beside it"):
+        load_model(AutoModelForSeq2SeqLM, folder)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{", '{"weight_map": [1]}', '{"weight_map": {}}', "[" * 100_000])
+def test_an_index_of_weights_that_is_none(content, folder):
+    (folder / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(InputError, match="is no index of weights"):
+        load_model(AutoModelForSeq2SeqLM, folder)
 
 
 def test_links_within_and_those_of_the_hubs_cache_are_followed(folder, tmp_path):

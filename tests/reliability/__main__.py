@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import tempfile
+from unittest.mock import patch
 
 # As in `tests/conftest.py`: before datasets and the Hub's client read it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -22,8 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="Of all that is drawn.")
     parser.add_argument("--shown", type=int, default=20, help="Failures of each kind that are spelled out.")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="reliability-") as home:
-        os.environ["HF_HOME"] = home
+    with tempfile.TemporaryDirectory(prefix="reliability-") as home, patch.dict(os.environ, {"HF_HOME": home}):
         return report(options)
 
 

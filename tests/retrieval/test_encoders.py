@@ -113,6 +113,16 @@ def test_a_retriever_encloses_its_encoder(sentence_transformer, folder, tmp_path
         ParaphraseRetriever.from_pretrained(tmp_path / "retriever", encoder=sentence_transformer)
 
 
+def test_a_folder_is_refused_where_its_code_would_run(sentence_transformer, tmp_path, monkeypatch):
+    """Below release 6, sentence-transformers runs the code of every local folder."""
+    ParaphraseRetriever.from_pairs([("a", "b")], sentence_transformer, device="cpu").save_pretrained(tmp_path)
+    monkeypatch.setattr(encoders, "version", lambda name: "5.9.1")
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", None)
+    for load in (load_encoder, lambda path: ParaphraseRetriever.from_pretrained(tmp_path)):
+        with pytest.raises(InputError, match="sentence-transformers below 6 runs the code of every folder"):
+            load(sentence_transformer)
+
+
 def test_sentence_transformers_missing(monkeypatch):
     monkeypatch.setattr(encoders, "find_spec", lambda name: None)
     with pytest.raises(
