@@ -190,8 +190,10 @@ def name_code(evil: Path, outside: Path, draw: random.Random) -> None:
     place = draw.choice([*places, "you/evil--evil.Model"])
     classes = ("AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification")
     pipelines = {"text2text-generation": {"impl": place, "pt": ["AutoModel"], "type": "text"}}
-    rewrite_some(evil / "config.json", auto_map=dict.fromkeys(classes, place), custom_pipelines=pipelines)
-    rewrite_some(evil / "tokenizer_config.json", auto_map={"AutoTokenizer": [place, None]})
+    values = {"auto_map": dict.fromkeys(classes, place), "custom_pipelines": pipelines, "trust_remote_code": True}
+    rewrite_some(evil / "config.json", **values)
+    values = {"auto_map": {"AutoTokenizer": [place, None]}, "trust_remote_code": True}
+    rewrite_some(evil / "tokenizer_config.json", **values)
 
 
 def name_shards(evil: Path, outside: Path, draw: random.Random) -> None:

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from hf_paraphrase.augmentation.inputs import open_source, write_rows
+from hf_paraphrase.cli.text_tables import read_texts
 from hf_paraphrase.datasets import list_datasets, make_builder
 from hf_paraphrase.datasets.builder import CorpusBuilder
 from hf_paraphrase.datasets.reader import CorpusReader
@@ -86,7 +88,11 @@ def fuzz_corpora(count: int, seed: int = 0) -> Trials:
         for path in list_datasets()
         if path != "synthetic_questions"
     ]
-    kinds += [(f"pairs, {ending}", lambda folder, ending=ending: write_pairs(folder, ending)) for ending in WRITERS]
+    kinds += [
+        (f"{reader}, {ending}", lambda folder, ending=ending: write_pairs(folder, ending))
+        for reader in ("pairs", *READERS)
+        for ending in WRITERS
+    ]
     kinds.append(("yahoo_answers, xml", write_xml))
     for number, (name, write) in enumerate(kinds):
         share = count // len(kinds) + (number < count % len(kinds))
@@ -148,8 +154,26 @@ def change(data: st.DataObject, content: bytes) -> tuple[bytes, str]:
     return content, "; ".join([*label, *([packed] if packed else [])])
 
 
+def read_to_augment(path: Path) -> None:
+    """Read rows as `hf-paraphrase augment` does."""
+    write_rows(open_source(str(path), "source"), path.with_name("rows"))
+    assert set(pq.read_table(path.with_name("rows")).column_names) >= {"source", "source_id"}
+
+
+def read_to_paraphrase(path: Path) -> None:
+    """Read texts as `hf-paraphrase paraphrase -n --input` does."""
+    for text in read_texts(str(path), "source"):
+        text.encode()
+
+
+READERS = {"augment": read_to_augment, "paraphrase": read_to_paraphrase}
+
+
 def read(corpus: str, arguments: dict[str, Any]) -> None:
     """Read all rows of a corpus, and check them and their number."""
+    if corpus in READERS:
+        READERS[corpus](arguments["data_files"]["train"])
+        return
     readers: list[CorpusReader] = []
 
     def make_reader(builder: CorpusBuilder, *args: Any, **kwargs: Any) -> CorpusReader:

@@ -141,6 +141,16 @@ def test_the_canary_sings_where_it_is_let(way, kind, good, canary, tmp_path):
     assert canary.exists()
 
 
+def test_no_recipe_sets_the_flag(good, canary, tmp_path, capsys):
+    evil = make_hostile(tmp_path / "evil", canary, "tokenizer")
+    arguments = fill(tmp_path, WAYS["train"], evil=evil, good=good)
+    with (tmp_path / "recipe" / "training.yaml").open("a") as recipe:
+        recipe.write("trust_remote_code: true\n")
+    assert run(*arguments) == 2
+    assert "trust_remote_code" in capsys.readouterr().err
+    assert not canary.exists()
+
+
 @pytest.mark.parametrize("kind", ["unknown", "known"])
 @pytest.mark.parametrize("place", ["enclosed", "named", "sentence-transformers"])
 def test_the_encoder_of_a_retriever(place, kind, canary, tmp_path, capsys):
