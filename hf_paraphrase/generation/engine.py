@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,8 @@ __all__ = [
     "match_pairs",
     "mean_log_probs",
 ]
+
+logger = logging.getLogger(__name__)
 
 
 class GeneratedText(NamedTuple):
@@ -246,7 +249,7 @@ def generate_outputs(
         return [list(islice(found, len(written) // len(rows))) for _ in rows]
 
     with inference(model):
-        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description):
+        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description, limit):
             for row, found in zip(rows, _run(generate, rows), strict=True):
                 outputs[row] = found
     return outputs
@@ -404,12 +407,23 @@ def match_pairs(
 
 
 def _batches(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    rows: list[int],
+    batch_size: int,
+    description: str | None,
+    limit: int | None = None,
 ) -> Iterator[list[int]]:
-    """Rows of like length together, the longest first: what does not fit into memory fails at once."""
+    """Rows of like length together, the longest first: what does not fit into memory fails at once.
+
+    Those that have more tokens than `limit` are counted in a warning.
+    """
     encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
     lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
     rows = sorted(rows, key=lengths.__getitem__, reverse=True)
+    cut = 0 if limit is None else sum(length > limit for length in lengths.values())
+    if cut:
+        logger.warning(f"{cut:,} of {len(rows):,} texts have more than {limit:,} tokens and are read up to there")
     # By default tqdm shows no bar where nobody watches.
     is_off = True if description is None else None
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import (
     compute_perplexity,
+    generate_paraphrases,
     generate_several,
     match_pairs,
     mean_log_probs,
@@ -55,6 +56,13 @@ def test_the_prefix_counts():
     cutter = SourceCutter(tiny_t5(), word_tokenizer(), 6, "make a : ")
     assert cutter("the cat sat on a mat") == "the cat"
     assert cutter.describe() == "1 of 1 texts have more than 6 tokens and are read up to there (`max_source_length`)"
+
+
+def test_of_outputs_for_a_split_too_those_that_are_cut_are_counted(caplog):
+    texts = ["the cat sat on a mat " * 300, "the cat", ""]
+    assert len(generate_paraphrases(tiny_t5(), word_tokenizer(), texts, max_new_tokens=3)) == 3
+    told = [record.getMessage() for record in caplog.records if "tokens" in record.getMessage()]
+    assert told == ["1 of 2 texts have more than 1,024 tokens and are read up to there"]
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, " " * 100_000 + "x", "the " * 25_000, "é\n" * 50_000])
