@@ -52,15 +52,19 @@ class ExcitingPair(NamedTuple):
 
 
 def load_matcher(
-    path: str | os.PathLike,
+    path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
     """Load a coupled LSTM and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: The folder holds no model, or one without a grid of word pairs.
         FileNotFoundError: There is no such checkpoint.
     """
-    model, tokenizer = engine.load_pair_model(path)
+    model, tokenizer = engine.load_pair_model(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"

@@ -55,6 +55,7 @@ class CandidatePool:
         restore_surface: Whether outputs get the case and the spacing of ordinary English text; None where the
             tokenizer reads upper case as lower case.
         engine: What runs the model in its place, by "beam" alone; None for `generate()`.
+        max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
 
@@ -75,10 +76,11 @@ class CandidatePool:
         seed: int,
         restore_surface: bool | None = None,
         engine: CTranslate2Engine | None = None,
+        max_source_length: int | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
-        self.engine, self.decoding = engine, decoding
+        self.engine, self.decoding, self.max_source_length = engine, decoding, max_source_length
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
@@ -141,13 +143,13 @@ class CandidatePool:
         inputs = [text for text, _ in items]
         options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
         if self.engine is not None:
-            outputs = self.engine.generate(
-                [self.prefix + text for text in inputs], batch_size, **self._engine_kwargs()
-            )
+            read = [self.prefix + text for text in inputs]
+            outputs = self.engine.generate(read, batch_size, self.max_source_length, **self._engine_kwargs())
             return [
                 [Candidate(self._finish(text, output)) for output in group]
                 for text, group in zip(inputs, outputs, strict=True)
             ]
+        options["max_source_length"] = self.max_source_length
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
             [Candidate(self._finish(text, output.text), pair) for output in group]

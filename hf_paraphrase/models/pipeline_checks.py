@@ -30,12 +30,19 @@ def check_each_text(texts: list[Any]) -> None:
 
 
 def check_text(text: Any, name: str) -> None:
-    """Raise ValueError unless `text` is a string."""
+    """Raise ValueError unless `text` is a string of characters."""
     if not isinstance(text, str):
         raise ValueError(
             f"{name} is of type {type(text).__name__}, not a string; pass a string, a list of strings, "
             "a `KeyDataset(dataset, column)` or a generator of strings"
         )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} has half of a surrogate pair, which is no character, at place {error.start + 1} of "
+            f"{text!r:.100}: `text.encode('utf-8', 'replace').decode()` replaces it"
+        ) from error
 
 
 def check_model(model: PreTrainedModel) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,7 +16,9 @@ from transformers import (
     StoppingCriteriaList,
 )
 from transformers.pipelines.pt_utils import KeyDataset
+from transformers.tokenization_utils_base import TruncationStrategy
 
+from .argument_types import check_arguments
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
@@ -165,6 +167,9 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text, or something is asked for that has no place in the result; the message
                 says which.
         """
+        if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
+            check_text(inputs, "the input of the pipeline")
+        check_arguments({"batch_size": batch_size})
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -260,6 +265,12 @@ class Text2TextGenerationPipeline(Pipeline):
         restore_surface: bool | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
+        asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
+        check_arguments({**asked, "replace_unknown": replace_unknown, "restore_surface": restore_surface})
+        check_arguments(generate_kwargs)
+        strategies = [strategy.value for strategy in TruncationStrategy]
+        if truncation is not None and truncation not in (True, False, *strategies):
+            raise ValueError(f"`truncation` must be True, False or one of {', '.join(strategies)}, not {truncation!r}")
         if return_text and return_tensors:
             raise ValueError("ask for either `return_text` or `return_tensors`, not both")
         preprocess, postprocess = {}, {}

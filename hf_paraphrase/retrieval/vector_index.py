@@ -210,10 +210,15 @@ class VectorIndex:
             InputError: It is no FAISS index.
         """
         vectors = cls(*args)
+        limit = faiss.get_deserialization_vector_byte_limit()
+        # A length that is damaged asks for any amount of memory; nothing in a file is longer than the file.
+        faiss.set_deserialization_vector_byte_limit(path.stat().st_size)
         try:
             vectors.faiss_index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             raise InputError(f"{path} is no FAISS index: {error}") from error
+        finally:
+            faiss.set_deserialization_vector_byte_limit(limit)
         vectors.checksum, vectors._is_mapped = checksum, True
         return vectors
 

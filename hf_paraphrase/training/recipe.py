@@ -191,7 +191,9 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
             _check_there(model_file)
             _check_there(generation_file)
         elif not model_file.is_file():
-            model = {"model_type": _read_pretrained_config(training["pretrained"])["model_type"]}
+            found = str(_read_pretrained_config(training["pretrained"])["model_type"])
+            check_known([found], CONFIG_MAPPING.keys(), f"`pretrained`: {training['pretrained']}", "model_type")
+            model = {"model_type": found}
     if model_file.is_file():
         own = _read_json(model_file)
         same = own.get("model_type", model.get("model_type")) == model.get("model_type")

@@ -183,7 +183,7 @@ WRONG = [
     ("a.jsonl", b'{"text": "x"}\nx\n', [], "a.jsonl, line 2: not JSON (Expecting value)"),
     ("a.jsonl", b"[1]\n", ["--column", "q"], "a.jsonl, line 1: expected an object with the field `q`"),
     ("a.parquet", b"text", [], "a.parquet is no Parquet file that can be read: "),
-    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3)"),
+    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3, line 2)"),
     ("none.csv", None, [], "No such file or directory: 'none.csv'"),
     ("none.txt", None, [], "No such file or directory: 'none.txt'"),
     ("none.parquet", None, [], "none.parquet"),

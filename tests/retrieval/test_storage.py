@@ -249,3 +249,32 @@ def test_loading_makes_the_same_vectors_in_another_precision(encoder, tmp_path):
     ParaphraseRetriever.from_pairs(PAIRS, encoder).save_pretrained(tmp_path)
     noisy = encoder if encoder == "jaccard" else lambda texts: count_letters(texts) + 1e-3 * np.random.rand(26)
     assert len(ParaphraseRetriever.from_pretrained(tmp_path, encoder=noisy)) == len(PAIRS)
+
+
+@pytest.mark.parametrize("name", ["pairs.parquet", "index.faiss"])
+def test_what_is_damaged_under_a_right_checksum(name, folder):
+    """A byte changed or the end cut off, at many places: the retriever loads, or an error names what is damaged."""
+    whole = (folder / name).read_bytes()
+    refused = 0
+    for place in range(0, len(whole), max(1, len(whole) // 40)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        for content in (damaged, whole[:place]):
+            (folder / name).write_bytes(content)
+            accept(folder)
+            try:
+                load(folder).retrieve(["how"], 2)
+            except InputError:
+                refused += 1
+    assert refused > 40
+
+
+def test_a_length_in_an_index_asks_for_no_more_memory_than_the_file_has(folder):
+    content = bytearray((folder / "index.faiss").read_bytes())
+    content[37 + 3] = 0x75  # of 130 numbers in all, two thousand million
+    (folder / "index.faiss").write_bytes(content)
+    accept(folder)
+    limit = faiss.get_deserialization_vector_byte_limit()
+    with pytest.raises(InputError, match="index.faiss is no FAISS index.*limit"):
+        load(folder)
+    assert faiss.get_deserialization_vector_byte_limit() == limit

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,49 @@ def test_processes_that_mpi_or_torch_started_are_not_alone(name, monkeypatch):
     launched_by_accelerate(monkeypatch, 2)
     monkeypatch.setenv(name, "2")
     loop._check_launcher()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_workers_end_with_their_launcher(tmp_path):
+    """A launcher that is killed outright tells nobody: two workers save, and leave the folder to the next run."""
+    pairs = make_pairs()
+    pairs.save_to_disk(tmp_path / "pairs")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, pathlib, sys\n"
+        "from datasets import load_from_disk\n"
+        "from hf_paraphrase.training.loop import train\n"
+        "from tests.training.test_distributed import FIELDS, make_recipe\n"
+        "pathlib.Path(sys.argv[2] + '.' + os.environ['RANK']).write_text(str(os.getpid()))\n"
+        "train(make_recipe(**FIELDS, max_steps=10**6), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    run = subprocess.Popen(
+        [*launch, str(script), str(tmp_path / "pairs"), str(tmp_path / "run")],
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: any((tmp_path / "run").glob("checkpoints/last-*")))
+    finally:
+        run.kill()
+        run.wait()
+    workers = [int((tmp_path / f"run.{rank}").read_text()) for rank in range(2)]
+    wait_until(lambda: not any(is_alive(worker) for worker in workers))
+    assert not (tmp_path / "run" / ".run.lock").exists()
+
+
+def wait_until(is_so, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.2)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that ended and that nobody asked after is none."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

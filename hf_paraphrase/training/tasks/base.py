@@ -14,7 +14,6 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from torch import nn
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -23,6 +22,7 @@ from transformers import (
 from ...datasets import load_dataset
 from ...errors import InputError
 from ...models.language_model_head import LanguageModelHeadMixin
+from ...pretrained import load_model, load_tokenizer, make_model
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
@@ -32,7 +32,7 @@ from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 from ..vocabulary_losses import FLAT_FROM, SampledCrossEntropy, flat_cross_entropy
 
-__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData", "load_tokenizer"]
+__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData"]
 
 
 class NoRowsLeft(InputError):
@@ -64,6 +64,7 @@ class Task(ABC):
 
     Args:
         training: Of the recipe; an instance of `config_class`.
+        trust_remote_code: Let the checkpoints that the recipe names run their own code; no recipe decides that.
     """
 
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
@@ -73,8 +74,8 @@ class Task(ABC):
     can_stream: ClassVar[bool] = False
     train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
 
-    def __init__(self, training: TrainingConfig):
-        self.training = training
+    def __init__(self, training: TrainingConfig, trust_remote_code: bool = False):
+        self.training, self.trust_remote_code = training, trust_remote_code
 
     def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
         """Load the rows to train on and to validate with.
@@ -168,9 +169,20 @@ class Task(ABC):
             kind = {"model": self.training.tokenizer_model, "lowercase": self.training.lowercase}
             tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, **kind)
         else:
-            tokenizer = load_tokenizer(name)
+            tokenizer = self.load_tokenizer(name)
         tokenizer.model_max_length = self.training.max_source_length
         return tokenizer
+
+    def load_tokenizer(self, name: str) -> PreTrainedTokenizerBase:
+        """Load a pretrained tokenizer that the recipe names.
+
+        Raises:
+            InputError: If there is none.
+        """
+        try:
+            return load_tokenizer(name, self.trust_remote_code)
+        except (OSError, ValueError) as error:
+            raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         """Make the model to train, newly initialised or with the weights of `pretrained`.
@@ -185,14 +197,18 @@ class Task(ABC):
         if self.training.pretrained is not None:
             return self._load_pretrained(self.training.pretrained, config)
         try:
-            return self.auto_class.from_config(config)
+            return make_model(self.auto_class, config, self.trust_remote_code)
         except ValueError as error:
             raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
 
     def _load_pretrained(self, name: str, config: PreTrainedConfig) -> PreTrainedModel:
         try:
-            return self.auto_class.from_pretrained(
-                name, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
+            return load_model(
+                self.auto_class,
+                name,
+                self.trust_remote_code,
+                config=config,
+                ignore_mismatched_sizes=self.training.ignore_mismatched_sizes,
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
@@ -344,15 +360,3 @@ class Seq2SeqTask(Task):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         # Validation reports the likelihood alone.
         return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
-
-
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Load a pretrained tokenizer that a recipe names.
-
-    Raises:
-        InputError: If there is none.
-    """
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error

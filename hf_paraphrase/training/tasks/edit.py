@@ -115,7 +115,10 @@ class EditTask(ParaphraseTask):
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> EditData:
         rows = DatasetDict({split: _with_text(pairs) for split, pairs in rows.items()})
         retriever = ParaphraseRetriever.from_pairs(
-            rows["train"], encoder=self.training.retriever_encoder, index=self.training.retriever_index
+            rows["train"],
+            encoder=self.training.retriever_encoder,
+            index=self.training.retriever_index,
+            trust_remote_code=self.trust_remote_code,
         )
         limits = self.training.max_source_length, self.training.max_target_length
         nested = {

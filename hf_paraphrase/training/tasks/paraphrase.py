@@ -40,10 +40,10 @@ class ParaphraseTask(Seq2SeqTask):
     can_stream = True
     training: ParaphraseConfig
 
-    def __init__(self, training: ParaphraseConfig):
-        super().__init__(training)
+    def __init__(self, training: ParaphraseConfig, trust_remote_code: bool = False):
+        super().__init__(training, trust_remote_code)
         # Loaded now: a wrong name should not show after the data are encoded.
-        self.reward = load_reward(training.reward) if training.objective == "rbm" else None
+        self.reward = load_reward(training.reward, trust_remote_code) if training.objective == "rbm" else None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
