@@ -33,6 +33,8 @@ RECALL, TRIED = 0.95, 1000
 LEAST = 5
 # Of "ivf_pq": the most bytes of a code, lists for √n vectors, vectors a list that it is fitted to, lists looked into.
 CODE_BYTES, COMPRESSED_LISTS, VECTORS_A_LIST, PROBED = 64, 4, 40, 64
+# The most that faiss computes beforehand of codes and lists.
+TABLE_BYTES = 2**31
 
 
 def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, list[str]]:
@@ -211,8 +213,10 @@ class VectorIndex:
         """
         vectors = cls(*args)
         limit = faiss.get_deserialization_vector_byte_limit()
-        # A length that is damaged asks for any amount of memory; nothing in a file is longer than the file.
-        faiss.set_deserialization_vector_byte_limit(path.stat().st_size)
+        # A length that is damaged asks for any amount of memory; nothing in a file is longer than the file, and beside
+        # codes faiss makes room for a table.
+        table = TABLE_BYTES if "PQ" in vectors.description else 0
+        faiss.set_deserialization_vector_byte_limit(path.stat().st_size + table)
         try:
             vectors.faiss_index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except (RuntimeError, MemoryError) as error:
