@@ -134,7 +134,6 @@ class VectorIndex:
         self.faiss_index: faiss.Index | None = None
         self.checksum = ""
         self._searcher: faiss.Index | None = None
-        self._is_mapped = False
 
     def __len__(self) -> int:
         return 0 if self.faiss_index is None else self.faiss_index.ntotal
@@ -172,9 +171,7 @@ class VectorIndex:
             file.flush()
             vectors = np.memmap(file, np.float32, "r", shape=(count, vectors.shape[1]))
             efforts = self._make(vectors) if self.faiss_index is None else []
-            if self._is_mapped:  # what lies in a file cannot grow
-                self.faiss_index = faiss.deserialize_index(faiss.serialize_index(self.faiss_index))
-                self._is_mapped = False
+            _read_mapped_lists(self.faiss_index)
             self.faiss_index.add(vectors)
             if efforts and self.search_parameters is None:
                 is_open = len(efforts) > 1
@@ -200,13 +197,15 @@ class VectorIndex:
 
     def write(self, path: Path) -> None:
         """Write the FAISS index to a file."""
+        _read_mapped_lists(self.faiss_index)
         faiss.write_index(self.faiss_index, str(path))
 
     @classmethod
     def read(cls, path: Path, checksum: str, *args: Any) -> VectorIndex:
         """Read the index of a file, with its checksum; the other arguments are those of the class.
 
-        The file stays where it is, mapped into memory: what a search needs of it is read then, and processes share it.
+        The lists of "ivf_pq" stay where they are, mapped into memory: what a search needs of them is read then, and
+        processes share it.
 
         Raises:
             InputError: It is no FAISS index.
@@ -218,12 +217,12 @@ class VectorIndex:
         table = TABLE_BYTES if "PQ" in vectors.description else 0
         faiss.set_deserialization_vector_byte_limit(path.stat().st_size + table)
         try:
-            vectors.faiss_index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+            vectors.faiss_index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
         except (RuntimeError, MemoryError) as error:
             raise InputError(f"{path} is no FAISS index: {error}") from error
         finally:
             faiss.set_deserialization_vector_byte_limit(limit)
-        vectors.checksum, vectors._is_mapped = checksum, True
+        vectors.checksum = checksum
         return vectors
 
     def _encode(self, texts: list[str]) -> np.ndarray:
@@ -271,6 +270,17 @@ class VectorIndex:
         except RuntimeError as error:
             logger.warning("FAISS has no %s for GPUs, the CPU searches: %s", self.description, error)
             return self.faiss_index
+
+
+def _read_mapped_lists(index: faiss.Index) -> None:
+    """Read lists that lie in a file: those can neither grow nor be written elsewhere."""
+    inverted = faiss.try_extract_index_ivf(index)
+    lists = None if inverted is None else faiss.downcast_InvertedLists(inverted.invlists)
+    if isinstance(lists, faiss.OnDiskInvertedLists):
+        read = faiss.ArrayInvertedLists(lists.nlist, lists.code_size)
+        lists.copy_subset_to(read, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, inverted.ntotal)
+        inverted.replace_invlists(read, True)
+        read.this.disown()
 
 
 def _draw_rows(count: int, size: int) -> np.ndarray:

@@ -275,6 +275,6 @@ def test_a_length_in_an_index_asks_for_no_more_memory_than_the_file_has(folder):
     (folder / "index.faiss").write_bytes(content)
     accept(folder)
     limit = faiss.get_deserialization_vector_byte_limit()
-    with pytest.raises(InputError, match="index.faiss is no FAISS index.*(limit|read error)"):
+    with pytest.raises(InputError, match="index.faiss is no FAISS index.*limit"):
         load(folder)
     assert faiss.get_deserialization_vector_byte_limit() == limit

@@ -125,13 +125,13 @@ def test_compressed_vectors_are_few_bytes_and_find_most(expected, tmp_path):
 
 @pytest.mark.parametrize("description", ["Flat", "ivf_pq", "auto", "HNSW16"])
 def test_an_index_is_read_where_it_lies(description, tmp_path, monkeypatch):
-    """The file is mapped, not copied, and still the index grows and is written as any other."""
+    """The file of codes is mapped, not copied, and still the index grows and is written as any other."""
     monkeypatch.setattr(vector_index, "EXACT_UP_TO", 1000)
     index, path = make_index(description), tmp_path / "index.faiss"
     index.search(QUERIES, 5)  # which notes its parameters in the index
     index.write(path)
     again = VectorIndex.read(path, index.checksum, index.encoder, index.description, index.search_parameters)
-    if (maps := Path("/proc/self/maps")).exists():
+    if description == "ivf_pq" and (maps := Path("/proc/self/maps")).exists():
         assert str(path) in maps.read_text()
     for one, other in zip(again.search(QUERIES, 5), index.search(QUERIES, 5), strict=True):
         np.testing.assert_array_equal(one, other)
