@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -128,9 +128,12 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
 def locked(directory: Path) -> Iterator[None]:
     """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
 
+    The folder is made where it is not there, and goes again if nothing was written into it.
+
     Raises:
         InputError: Another run works there.
     """
+    is_new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     lock = SoftFileLock(directory / LOCK_FILE)
     try:
@@ -145,6 +148,9 @@ def locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+        if is_new:
+            with suppress(OSError):  # which says that it is not empty
+                directory.rmdir()
 
 
 @contextmanager
