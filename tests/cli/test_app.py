@@ -158,6 +158,7 @@ MISSING = {
     "augment": ["none.csv", "--model", "none", "--column", "text", "--output", "out"],
     "mine": ["none.txt", "--output", "out"],
     "rank": ["none", "HERE"],
+    "serve": ["none", "--port", "0"],
     "card": ["none"],
     "info": ["none"],
     "datasets info": ["none"],
