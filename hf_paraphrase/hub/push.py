@@ -20,6 +20,7 @@ from ..errors import InputError
 from .card import is_edited, make_card
 from .checkpoint import read_checkpoint
 from .files import find_files, is_ours
+from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 __all__ = ["PushError", "check_access", "create_dataset", "push_folder", "push_to_hub", "retry"]
@@ -66,6 +67,7 @@ def push_to_hub(
     dataset_id: str | None = None,
     license: str | None = None,
     language: str | None = None,
+    with_handler: bool = False,
 ) -> str:
     """Upload a checkpoint with its code, recipe, results and card, as one commit.
 
@@ -85,6 +87,7 @@ def push_to_hub(
         dataset_id: Repository of the corpus on the Hub, for the card.
         license: Of the weights, for the card; by default that of the corpus they were learnt from.
         language: Code of the text's language, for the card; by default `en` for a published corpus.
+        with_handler: Add `handler.py`, by which Inference Endpoints serve the model, and what that needs.
 
     Returns:
         The address of the commit or pull request.
@@ -98,6 +101,8 @@ def push_to_hub(
     folder = Path(folder)
     files: dict[str, Path | bytes] = {**find_files(folder)}
     checkpoint = read_checkpoint(folder)
+    if with_handler:
+        files |= find_handler(files, writes=checkpoint.auto_class == "AutoModelForSeq2SeqLM")
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
