@@ -74,6 +74,27 @@ def push(
     typer.echo(address)
 
 
+@app.command()
+def push_decoding(
+    decoding: Annotated[str, typer.Argument(help="diverse_beam or dips.")],
+    repo_id: Annotated[str, typer.Option(help="Repository on the Hub, made if need be: you/diverse-beam.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+) -> None:
+    """Share a decoding on the Hub, for everybody's models: code, requirements and card, in one commit.
+
+    \b
+    hf-paraphrase push-decoding diverse_beam --repo-id you/diverse-beam
+    hf-paraphrase push-decoding dips --repo-id you/dips
+
+    From then on `model.generate(**inputs, custom_generate="you/diverse-beam", trust_remote_code=True, num_beams=6,
+    num_return_sequences=3)` decodes so with T5, BART, our own and any other model that transformers decodes by beams,
+    where hf_paraphrase is not installed too.
+    """
+    from ..hub.push import push_decoding
+
+    typer.echo(push_decoding(decoding, repo_id, private=private))
+
+
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:
     """Push what a training wrote, once; a failure is said and does no harm."""
     from accelerate import PartialState

@@ -79,10 +79,8 @@ def test_the_snippet_of_every_card_here_runs(name, folders):
 
 
 def test_the_snippets_without_the_package_run_without_it(folders, tmp_path):
-    snippets = [
-        (name, found[1:]) for name in TYPES for found in [find_snippets(metadata_of(name, folders), folders[name])]
-    ]
-    alone = {name: found[0] for name, found in snippets if found}
+    snippets = {name: find_snippets(metadata_of(name, folders), folders[name]) for name in TYPES}
+    alone = {name: found[1] for name, found in snippets.items() if len(found) > 1}
     assert alone.keys() == {name for name, row in TYPES.items() if not row.labels_pairs and not row.reads_pairs}
     result = subprocess.run(
         [sys.executable, "-P", "-c", ALONE, str(Path(__file__).parent), json.dumps(list(alone.values()))],
