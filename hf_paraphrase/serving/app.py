@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -180,6 +181,7 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
     app.add_middleware(MeasuredApp, metrics=service.metrics)
     app.add_exception_handler(QueueFullError, refuse_for_now)
+    app.add_exception_handler(RequestValidationError, refuse_request)
     guarded = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
     app.get("/health")(service.health)
     app.get("/metrics", response_class=Response, **guarded)(service.read_metrics)
@@ -221,6 +223,12 @@ def make_refusal(reason: str) -> Callable:
 async def refuse_for_now(request: Request, error: Exception) -> JSONResponse:
     """Answer that the queue is full."""
     return JSONResponse({"detail": str(error)}, 429, {"Retry-After": "1"})
+
+
+async def refuse_request(request: Request, error: RequestValidationError) -> Response:
+    """Answer what is wrong with a request, in FastAPI's form, but for the input itself, which JSON may not hold."""
+    mistakes = [{name: mistake[name] for name in ("type", "loc", "msg")} for mistake in error.errors()]
+    return Response(json.dumps({"detail": mistakes}), 422, media_type="application/json")
 
 
 def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[tuple[str, Any], ...]) -> None:

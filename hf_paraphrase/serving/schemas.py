@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..generation.candidate_pool import DECODINGS_OF_POOL
 from ..generation.keep import KEPT
@@ -25,8 +25,17 @@ __all__ = [
 MOST_CANDIDATES, MOST_TOKENS = 100, 512
 QUESTION = "How can I learn Spanish quickly?"
 
+
+def check_characters(text: str) -> str:
+    """Refuse halves of surrogate pairs, which JSON can spell and no tokenizer can read."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("half of a surrogate pair, which is no character")
+    return text
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
-Texts = Annotated[list[str], Field(min_length=1)]
+Text = Annotated[str, AfterValidator(check_characters)]
+Texts = Annotated[list[Text], Field(min_length=1)]
 
 
 class AskedModel(BaseModel):
@@ -38,7 +47,7 @@ class AskedModel(BaseModel):
 class ParaphraseRequest(AskedModel):
     """Texts to paraphrase, and what is wanted of their paraphrases: the arguments of `Paraphraser`."""
 
-    texts: str | Texts = Field(description="A text or several.", examples=[QUESTION])
+    texts: Text | Texts = Field(description="A text or several.", examples=[QUESTION])
     n: int = Field(3, ge=1, le=MOST_CANDIDATES, description="Paraphrases of each text, at most.")
     min_adequacy: Share | None = Field(None, description="The least adequacy.")
     min_fluency: Share | None = Field(None, description="The least fluency.")
@@ -102,8 +111,8 @@ class ParaphraseResponse(BaseModel):
 class TextPair(AskedModel):
     """Two sentences."""
 
-    text: str = Field(pattern=r"\S", examples=["Rain is on the way"])
-    text_pair: str = Field(pattern=r"\S", examples=["It is going to rain"])
+    text: Text = Field(pattern=r"\S", examples=["Rain is on the way"])
+    text_pair: Text = Field(pattern=r"\S", examples=["It is going to rain"])
 
 
 class MatchRequest(AskedModel):
@@ -129,7 +138,7 @@ class MatchResponse(BaseModel):
 class EmbeddingRequest(AskedModel):
     """Texts to embed, as OpenAI's clients ask for it."""
 
-    input: str | Texts = Field(description="A text or several.", examples=[QUESTION])
+    input: Text | Texts = Field(description="A text or several.", examples=[QUESTION])
     model: str | None = Field(None, description="The name that the server answers with; no other is served.")
     encoding_format: Literal["float", "base64"] = Field("float", description="base64: of little-endian float32.")
     user: str | None = Field(None, description="Not looked at.")

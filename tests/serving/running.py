@@ -47,8 +47,8 @@ def run_app(
     if isinstance(served, Paraphraser):
         served = serve_paraphraser("tiny", served, limits.max_batch)
     listener = listen("127.0.0.1", 0)
-    config = uvicorn.Config(make_app(served, limits, api_key), log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
+    app = make_app(served, limits, api_key)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=600))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started and thread.is_alive():

@@ -91,8 +91,29 @@ def test_bad_input_is_refused_with_a_reason(bart, asked, status, reason):
     assert reason in json.dumps(answer.json()["detail"], ensure_ascii=False)
 
 
-def test_what_is_no_json_is_refused(bart):
-    assert bart.client.post("/paraphrase", content=b"{").status_code == 422
+HOSTILE = {
+    b"{": "JSON decode error",
+    b"\xff\xfe": "JSON decode error",
+    b"": "Field required",
+    b"null": "valid dictionary",
+    b'{"texts": "the \\ud83d cat"}': "half of a surrogate pair",
+    b'{"texts": ["a"], "\\ud800": 1}': "unicode",
+    b'{"texts": "a", "min_novelty": NaN}': "than or equal to",
+    b'{"texts": "a", "temperature": Infinity}': "less than or equal to 100",
+    b'{"texts": "a", "n": 1e400}': "finite",
+    b'{"texts": "a", "seed": 99999999999999999999999}': "less than",
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: body[:40].decode(errors="replace"))
+def test_what_is_no_request_is_refused_with_a_reason(bart, body):
+    header = {"Content-Type": "application/json"}
+    answer = bart.client.post("/paraphrase", content=body, headers=header)
+    assert answer.status_code in (400, 422)
+    assert HOSTILE[body] in json.dumps(answer.json()["detail"])
+
+
+def test_what_is_nowhere_is_refused(bart):
     assert bart.client.get("/paraphrase").status_code == 405
     assert bart.client.get("/elsewhere").status_code == 404
 
