@@ -36,6 +36,8 @@ def check_characters(text: str) -> str:
 Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, AfterValidator(check_characters)]
 Texts = Annotated[list[Text], Field(min_length=1)]
+# A text with words: what has none has no meaning to compare.
+Words = Annotated[Text, Field(pattern=r"\S")]
 
 
 class AskedModel(BaseModel):
@@ -111,8 +113,8 @@ class ParaphraseResponse(BaseModel):
 class TextPair(AskedModel):
     """Two sentences."""
 
-    text: Text = Field(pattern=r"\S", examples=["Rain is on the way"])
-    text_pair: Text = Field(pattern=r"\S", examples=["It is going to rain"])
+    text: Words = Field(examples=["Rain is on the way"])
+    text_pair: Words = Field(examples=["It is going to rain"])
 
 
 class MatchRequest(AskedModel):
@@ -138,7 +140,7 @@ class MatchResponse(BaseModel):
 class EmbeddingRequest(AskedModel):
     """Texts to embed, as OpenAI's clients ask for it."""
 
-    input: Text | Texts = Field(description="A text or several.", examples=[QUESTION])
+    input: Words | Annotated[list[Words], Field(min_length=1)] = Field(description="A text or several.", examples=[QUESTION])
     model: str | None = Field(None, description="The name that the server answers with; no other is served.")
     encoding_format: Literal["float", "base64"] = Field("float", description="base64: of little-endian float32.")
     user: str | None = Field(None, description="Not looked at.")

@@ -95,7 +95,6 @@ HOSTILE = {
     b"{": "JSON decode error",
     b"\xff\xfe": "JSON decode error",
     b"": "Field required",
-    b"null": "valid dictionary",
     b'{"texts": "the \\ud83d cat"}': "half of a surrogate pair",
     b'{"texts": ["a"], "\\ud800": 1}': "unicode",
     b'{"texts": "a", "min_novelty": NaN}': "than or equal to",
@@ -245,6 +244,8 @@ def test_embeddings_have_the_shape_of_openais(embedder):
     [
         ({"input": "a", "model": "text-embedding-3"}, 404, "text-embedding-3 is not served here, tiny is"),
         ({"input": [1, 2]}, 422, "valid string"),
+        ({"input": ["a", " "]}, 422, "should match pattern"),
+        ({"input": []}, 422, "at least 1 item"),
         ({"input": "a", "dimensions": 3}, 422, "Extra inputs"),
         ({"input": "a" * 1001}, 413, "1,001 characters"),
     ],
