@@ -38,6 +38,7 @@ Text = Annotated[str, AfterValidator(check_characters)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 # A text with words: what has none has no meaning to compare.
 Words = Annotated[Text, Field(pattern=r"\S")]
+WordedTexts = Annotated[list[Words], Field(min_length=1)]
 
 
 class AskedModel(BaseModel):
@@ -140,7 +141,7 @@ class MatchResponse(BaseModel):
 class EmbeddingRequest(AskedModel):
     """Texts to embed, as OpenAI's clients ask for it."""
 
-    input: Words | Annotated[list[Words], Field(min_length=1)] = Field(description="A text or several.", examples=[QUESTION])
+    input: Words | WordedTexts = Field(description="A text or several.", examples=[QUESTION])
     model: str | None = Field(None, description="The name that the server answers with; no other is served.")
     encoding_format: Literal["float", "base64"] = Field("float", description="base64: of little-endian float32.")
     user: str | None = Field(None, description="Not looked at.")
