@@ -22,7 +22,7 @@ def decode(folder: str, custom_generate: Any, trust_remote_code: bool = True, **
     model = AutoModelForSeq2SeqLM.from_pretrained(folder, **trust)
     inputs = AutoTokenizer.from_pretrained(folder, **trust)(TEXTS, padding=True, return_tensors="pt")
     if isinstance(custom_generate, str):
-        options |= trust
+        options |= trust | {"revision": "main"}
     return model.generate(**inputs, custom_generate=custom_generate, **options).tolist()
 
 
