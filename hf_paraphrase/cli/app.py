@@ -14,6 +14,7 @@ from ..errors import InputError
 from . import augment, compare, datasets, document, evaluate, explain, hub, mine, paraphrase, rating, retriever, train
 from .recipes import recipes
 from .reproduce import reproduce
+from .serve import serve
 
 __all__ = ["app", "main"]
 
@@ -38,6 +39,7 @@ for group in (train, evaluate, compare, paraphrase, document, mine, augment, hub
     app.add_typer(group.app)
 app.command()(recipes)
 app.command()(reproduce)
+app.command()(serve)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(retriever.app, name="retriever")
 app.add_typer(rating.app, name="rating")
