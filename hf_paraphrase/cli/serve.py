@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .options import Model
+from .options import Model, TrustRemoteCode
 
 __all__ = ["serve"]
 
@@ -30,6 +30,7 @@ def serve(
     api_key_env: Annotated[
         str | None, typer.Option(help="Variable of the environment with a key that requests must bring.")
     ] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Serve a model over HTTP: paraphrases, labels of sentence pairs, or embeddings, as it can.
 
@@ -51,7 +52,7 @@ def serve(
     api_key = None if api_key_env is None else read_api_key(api_key_env)
     limits = Limits(max_batch, max_wait_ms, max_queue, max_text_length)
     with listen(host, port) as listener:
-        app = make_app(load_served_model(model, max_batch), limits, api_key)
+        app = make_app(load_served_model(model, max_batch, trust_remote_code), limits, api_key)
         address, number, *_ = listener.getsockname()
         shown = f"[{address}]" if ":" in address else address
         typer.echo(f"{model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")

@@ -57,7 +57,7 @@ class ServedModel:
         return [task for task in ("paraphrase", "match", "embed") if getattr(self, task) is not None]
 
 
-def load_served_model(path: str | os.PathLike, max_batch: int = 32) -> ServedModel:
+def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False) -> ServedModel:
     """Load a model to be served.
 
     Sequence-to-sequence models paraphrase, classifiers match, and whatever else loads embeds; so do those
@@ -66,6 +66,7 @@ def load_served_model(path: str | os.PathLike, max_batch: int = 32) -> ServedMod
     Args:
         path: A checkpoint folder or Hub repository.
         max_batch: Texts that it will be asked for at a time.
+        trust_remote_code: Let code beside it run, and read weights that are a pickle.
 
     Raises:
         InputError: The folder holds no model that can be loaded.
@@ -75,12 +76,14 @@ def load_served_model(path: str | os.PathLike, max_batch: int = 32) -> ServedMod
     config = _read_config(path)
     kinds = config.get("architectures") or [""]
     if any("ForSequenceClassification" in kind for kind in kinds):
-        return ServedModel(name, match=_make_matcher(*load_pair_model(path), max_batch))
+        return ServedModel(
+            name, match=_make_matcher(*load_pair_model(path, trust_remote_code=trust_remote_code), max_batch)
+        )
     if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
-        encoder = load_encoder(path, batch_size=max_batch)
+        encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
-    return serve_paraphraser(name, Paraphraser.from_pretrained(path), max_batch)
+    return serve_paraphraser(name, Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code), max_batch)
 
 
 def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:

@@ -12,13 +12,26 @@ from tests.cli.runner import find_commands
 
 ROOT = Path(hf_paraphrase.__file__).parent
 DOOR = ROOT / "pretrained.py"
+# A file of the checkpoints that are pushed with it: it runs where they are trusted, and without this package.
+HANDLER = ROOT / "hub/handler.py"
 LOADERS = {"from_pretrained", "from_config", "pipeline", "SentenceTransformer", "CrossEncoder"}
 LOADERS |= {"get_class_from_dynamic_module", "get_cached_module_file", "load_custom_generate"}
 # Classes of this package, which hand the argument on.
 OWN = {"Paraphraser", "ParaphraseRetriever"}
 # Commands that load no checkpoint that the user names, or none at all; all others ask whom to trust.
-WITHOUT = {"recipes", "score", "curves", "card", "push", "info", "env", "reproduce", "retriever train"}
-WITHOUT |= {"datasets list", "datasets info", "datasets preview", "rating make", "rating read"}
+WITHOUT = {
+    "recipes",
+    "score",
+    "curves",
+    "card",
+    "push",
+    "push-decoding",
+    "info",
+    "env",
+    "reproduce",
+    "retriever train",
+}
+WITHOUT |= {"retriever train", "datasets list", "datasets info", "datasets preview", "rating make", "rating read"}
 
 
 def _name(node: ast.expr) -> str:
@@ -50,7 +63,7 @@ def find_careless_calls(source: str, is_door: bool = False) -> list[int]:
 def test_every_loading_call_goes_through_the_door_and_says_whom_it_trusts():
     careless = {
         str(path.relative_to(ROOT)): lines
-        for path in ROOT.rglob("*.py")
+        for path in set(ROOT.rglob("*.py")) - {HANDLER}
         if (lines := find_careless_calls(path.read_text(encoding="utf-8"), path == DOOR))
     }
     assert not careless
