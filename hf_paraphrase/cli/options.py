@@ -19,6 +19,7 @@ __all__ = [
     "ArgumentsCommand",
     "Decoding",
     "DiversityPenalty",
+    "Dtype",
     "Errors",
     "ExcludeSource",
     "Fidelity",
@@ -98,6 +99,13 @@ TrustRemoteCode = Annotated[
     bool,
     typer.Option(
         "--trust-remote-code", help="Let code beside the checkpoints that are named run, and read weights in a pickle."
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        help="Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine "
+        "multiplies it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]"
     ),
 ]
 MaxSourceLength = Annotated[

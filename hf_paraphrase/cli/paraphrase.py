@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..files import check_errors, check_unicode
 from .options import (
     DiversityPenalty,
+    Dtype,
     Errors,
     ExcludeSource,
     Fidelity,
@@ -117,6 +118,7 @@ def paraphrase(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    dtype: Dtype = None,
     errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
@@ -150,7 +152,7 @@ def paraphrase(
     if n is not None:
         options = {name: given[name] for name in (*SCORED, *SHARED) if name in given}
         options |= {name: value for name, value in found.items() if name != "decoding"}
-        options |= {"errors": errors, "trust_remote_code": trust_remote_code}
+        options |= {"dtype": dtype, "errors": errors, "trust_remote_code": trust_remote_code}
         _paraphrase_scored(model, texts, lines, n, as_json, decoding=decoding, **options)
         return
     if do_sample and decoding not in (None, "beam"):
@@ -166,7 +168,7 @@ def paraphrase(
     from ..generation.selection import load_matching_pipeline
     from ..models.retrieved_pairs import load_retriever, reads_pairs
 
-    loaded, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
+    loaded, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code, dtype=dtype)
     pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer, trust_remote_code=trust_remote_code)
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
@@ -232,6 +234,7 @@ def _paraphrase_scored(
     output: Path | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
+    dtype: str | None = None,
     errors: str = "strict",
     trust_remote_code: bool = False,
     **options: Any,
@@ -247,7 +250,7 @@ def _paraphrase_scored(
 
     if keep is not None:
         options["keep"] = [] if keep == "none" else [kind.strip() for kind in keep.split(",")]
-    paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code)
+    paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, dtype=dtype)
     read: deque[str] = deque()
 
     def remembered() -> Iterator[str]:

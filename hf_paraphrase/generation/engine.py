@@ -26,6 +26,7 @@ from ..metrics.perplexity.scoring import perplexity
 from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
+from ..models.precision import fast_dtype
 from ..models.sequence_scores import generate_with_scores
 from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
@@ -51,6 +52,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+DTYPES = ("float32", "bfloat16", "float16", "fast")
+
 
 class GeneratedText(NamedTuple):
     """An output of a model.
@@ -66,7 +69,10 @@ class GeneratedText(NamedTuple):
 
 
 def load_paraphraser(
-    path: str | os.PathLike, device: str | torch.device | None = None, trust_remote_code: bool = False
+    path: str | os.PathLike,
+    device: str | torch.device | None = None,
+    trust_remote_code: bool = False,
+    dtype: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a sequence-to-sequence model and its tokenizer.
 
@@ -74,12 +80,21 @@ def load_paraphraser(
         path: A checkpoint folder or the name of a Hub repository.
         device: Where to put the model; None for the GPU where there is one.
         trust_remote_code: Let the checkpoint's own code run.
+        dtype: "float32", "bfloat16" or "float16"; "fast" for the one in which the device generates fastest, see
+            `fast_dtype`; None for that of the checkpoint. In half precision the outputs of a batch may differ from
+            those of its texts one by one.
 
     Raises:
-        InputError: The folder holds no model or no tokenizer, or code that would have to be trusted.
+        InputError: The folder holds no model or no tokenizer, code that would have to be trusted, or there is no such
+            `dtype`.
         FileNotFoundError: There is no such checkpoint.
     """
-    return _load(AutoModelForSeq2SeqLM, path, device, trust_remote_code)
+    if dtype not in (None, *DTYPES):
+        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    model, tokenizer = _load(AutoModelForSeq2SeqLM, path, device, trust_remote_code)
+    if dtype is not None:
+        model.to(fast_dtype(model.device) if dtype == "fast" else getattr(torch, dtype))
+    return model, tokenizer
 
 
 def load_pair_model(

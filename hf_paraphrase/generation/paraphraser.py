@@ -85,6 +85,7 @@ class Paraphraser:
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
         trust_remote_code: bool = False,
+        dtype: str | None = None,
         backend: str | None = None,
         compute_type: str = "int8",
     ) -> Paraphraser:
@@ -96,6 +97,7 @@ class Paraphraser:
             retriever: In place of the checkpoint's.
             prefix: As above.
             trust_remote_code: Let the checkpoint's own code run, and as above.
+            dtype: Of the model's numbers, as `load_paraphraser` takes it.
             backend: As above.
             compute_type: As above.
 
@@ -103,7 +105,7 @@ class Paraphraser:
             InputError: The folder holds no model or no tokenizer.
             FileNotFoundError: There is no such checkpoint.
         """
-        loaded = load_paraphraser(path, device, trust_remote_code)
+        loaded = load_paraphraser(path, device, trust_remote_code, dtype)
         options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
         return cls(*loaded, **options, backend=backend, compute_type=compute_type)
 
