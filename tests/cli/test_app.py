@@ -159,6 +159,8 @@ MISSING = {
     "mine": ["none.txt", "--output", "out"],
     "rank": ["none", "HERE"],
     "card": ["none"],
+    "demo": ["none"],
+    "space": ["none", "--output", "out"],
     "info": ["none"],
     "datasets info": ["none"],
     "datasets preview": ["msrp", "--data-dir", "none"],

@@ -1,0 +1,1 @@
+"""Trained models as apps and services for others to use."""
