@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..generation import engine
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..models.sentence_pair import split_pair
-from ..pictures import new_figure, save_figure
+from ..pictures import in_style, new_figure, save_figure
 
 __all__ = [
     "ExcitingPair",
@@ -163,6 +163,7 @@ def choose_unit(grid: PairGrid) -> int:
     return int((grid.h.amax((0, 1)) - grid.h.amin((0, 1))).argmax())
 
 
+@in_style
 def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) -> int:
     """Draw one unit's activations over the word pairs of two sentences, as the paper's pictures do.
 
@@ -185,7 +186,7 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
     figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
-    image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    image = axes.imshow(grid.h[..., unit].tolist(), vmin=-largest, vmax=largest)
     axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(grid.x)), grid.x, parse_math=False)
     axes.set_title(f"unit {unit}")
