@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 LOWEST = re.compile(r"(?P<name>[\w-]+)(?:\[[\w,-]+\])?>=(?P<version>[\w.]+)")
@@ -17,7 +18,11 @@ def read_lowest(requirements: list[str]) -> dict[str, str]:
     unbounded = [one for one, match in zip(others, found, strict=True) if match is None]
     if unbounded:
         sys.exit(f"pyproject.toml: no lowest version of {', '.join(unbounded)}")
-    return {match["name"]: match["version"] for match in found}
+    bounds = {(match["name"], match["version"]) for match in found}
+    twice = sorted(name for name, count in Counter(name for name, _ in bounds).items() if count > 1)
+    if twice:
+        sys.exit(f"pyproject.toml: two lowest versions of {', '.join(twice)}")
+    return dict(bounds)
 
 
 if __name__ == "__main__":

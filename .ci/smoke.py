@@ -17,8 +17,11 @@ PAIRS = [(f"how can i learn {thing} ?", f"what is a way to learn {thing} ?") for
 NOTES = "# Notes\n\nHow can I learn a? How can I learn b?\n"
 FILES = [part for split in ("train", "validation", "test") for part in ("--data-files", f"{split}=pairs.tsv")]
 TINY = ["--max_steps", "3", "--max_train_samples", "20", "--max_eval_samples", "4", "--train_batch_size", "5"]
+TINY += ["--hidden_size", "16", "--eval_steps", "3"]
 RECORDS = ["--output-dir", "run/evaluation", "--max-samples", "4"]
+COMPARED = ["--metrics", "bleu,pinc", "--max-samples", "4", "--n-trials", "10"]
 OUTPUTS = "run/evaluation/predictions-test-beam2.jsonl"
+SYSTEMS = ["--system", f"a={OUTPUTS}", "--system", f"b={OUTPUTS}"]
 
 # The command lines of each command, and what they have to end in: 0, or words of the line that says what is missing.
 STORY: list[tuple[str, list[str], str | None]] = [
@@ -27,39 +30,18 @@ STORY: list[tuple[str, list[str], str | None]] = [
     ("datasets list", [], None),
     ("datasets info", ["synthetic_questions"], None),
     ("datasets preview", ["synthetic_questions"], None),
-    (
-        "train",
-        [
-            "--recipe",
-            "fset-synthetic",
-            "--dataset",
-            "pairs",
-            *FILES,
-            *TINY,
-            "--hidden_size",
-            "16",
-            "--eval_steps",
-            "3",
-            "--output-dir",
-            "run",
-        ],
-        None,
-    ),
+    ("train", ["--recipe", "fset-synthetic", "--dataset", "pairs", *FILES, *TINY, "--output-dir", "run"], None),
     ("info", ["run"], None),
     ("evaluate", ["run", *RECORDS, "--num-beams", "2"], None),
     ("card", ["run", "--output", "card.md"], None),
     ("paraphrase", ["run", "how can i learn a ?", "-n", "2", "--keep", "none", "--return-rejected"], None),
     ("paraphrase-document", ["run", "notes.md", "--output", "new.md"], None),
     ("score", ["--predictions", OUTPUTS], None),
-    (
-        "compare",
-        ["a=run", "--metrics", "bleu,pinc", "--max-samples", "4", "--n-trials", "10", "--output-dir", "table"],
-        None,
-    ),
-    ("rating make", ["--system", f"a={OUTPUTS}", "--system", f"b={OUTPUTS}", "--output-dir", "forms"], None),
+    ("compare", ["a=run", "--dataset", "pairs", *FILES, *COMPARED, "--output-dir", "table"], None),
+    ("rating make", [*SYSTEMS, "--num-sources", "4", "--output-dir", "forms"], None),
     ("rating read", ["forms/key.json", "none.csv"], "none.csv"),
     ("explain edit", ["run", "how can i learn a ?", "--output", "edit.html"], None),
-    ("mine", ["notes.md", "--output", "mined", "--encoder", "jaccard"], None),
+    ("mine", ["texts.txt", "--output", "mined", "--encoder", "jaccard", "--min-score", "0.5"], None),
     # What these need is not in every installation.
     ("curves", ["run", "--output", "curves.png"], "hf-paraphrase[plots]"),
     (
@@ -84,7 +66,11 @@ STORY: list[tuple[str, list[str], str | None]] = [
     ("evaluate-matcher", ["run", "--dataset", "synthetic_questions"], "cannot label or score pairs"),
     ("evaluate-autoencoder", ["none", "--dataset", "synthetic_questions"], "none"),
     ("evaluate-language-model", ["none", "--dataset", "synthetic_questions"], "none"),
-    ("compare-choices", ["a=none", "--encoder", "none", "--output-dir", "out"], "none"),
+    (
+        "compare-choices",
+        ["a=none", "--dataset", "synthetic_questions", "--encoder", "none", "--output-dir", "out"],
+        "none",
+    ),
     ("retriever train", ["--data-dir", "none", "--output-dir", "out"], "none"),
     ("reproduce", ["none", "--output-dir", "out"], "none"),
 ]
@@ -132,6 +118,7 @@ def run(name: str, args: list[str], lack: str | None) -> str | None:
 
 def main() -> None:
     Path("pairs.tsv").write_text("source\ttarget\n" + "".join(f"{one}\t{other}\n" for one, other in PAIRS))
+    Path("texts.txt").write_text("".join(f"{one}\n" for pair in PAIRS for one in pair))
     Path("notes.md").write_text(NOTES)
     mistakes = import_everything()
     mistakes += [f"{name} is in no smoke test" for name in find_commands() - {name for name, _, _ in STORY}]

@@ -88,7 +88,11 @@ def test_a_python_that_cannot_do(checkout: Path, env: dict[str, str], message: s
     assert not any("venv" in call for call in calls)
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in ROOT.glob("scripts/*.sh")) + ["../.ci/run"])
+@pytest.mark.parametrize(
+    "script",
+    sorted(path.name for path in ROOT.glob("scripts/*.sh"))
+    + [f"../.ci/{name}" for name in ("run", "lowest", "package")],
+)
 def test_shell_syntax(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
 
@@ -188,5 +192,5 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
     assert {path.name for path in (ROOT / "scripts").iterdir()} - {"__pycache__"} == {
         *("train.py", "evaluate.py", "compare.py", "push_to_hub.py", "screenshots.py"),
         *("benchmark.py", "benchmarks"),
-        *("quickstart.sh", "test.sh", "environment.sh", "constraints.txt"),
+        *("quickstart.sh", "test.sh", "docs.sh", "environment.sh", "constraints.txt"),
     }
