@@ -20,6 +20,7 @@ from tests.models.test_pipeline_pairs import PAIRS, tiny_fset, tiny_matcher
 from tests.models.tiny import SPECIAL_IDS, WORDS, save
 
 ROOT = Path(__file__).parents[1]
+COMMANDS = find_commands()
 CARDS = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("model_cards/*/*.md"))
 DOCUMENTS = [
     "README.md",
@@ -42,15 +43,21 @@ def make_models(folder: Path) -> None:
     """A tiny model of the right family, of random weights, for each that the documents name."""
     sizes = {"vocab_size": len(WORDS), "embedding_size": 8, "hidden_size": 8, "num_layers": 1}
     config = ResidualLstmConfig(**sizes, **SPECIAL_IDS, attention="additive", initializer_range=1.0)
-    for name in ("runs/quickstart", "residual-lstm-mscoco-small"):
-        save(ResidualLstmForConditionalGeneration(config), folder / name)
+    writers = {
+        "runs/quickstart": (ResidualLstmForConditionalGeneration(config), None),
+        "residual-lstm-mscoco-small": (ResidualLstmForConditionalGeneration(config), None),
+        "runs/fset-synthetic": (tiny_fset(), None),
+        "fset-quora-small": (tiny_fset(), None),
+        "hierarchical-autoencoder-hotel-reviews-small": (tiny_autoencoder(), None),
+        "sarah-lm-paraphrase-small": (tiny_hierarchical_lm(), character_tokenizer()),
+    }
+    for name, (model, tokenizer) in writers.items():
+        model.generation_config.max_new_tokens = 7
+        save(model, folder / name, tokenizer)
     for name in ("runs/fset-synthetic", "fset-quora-small"):
-        save(tiny_fset(), folder / name)
         ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard").save_pretrained(folder / name / "retriever")
     for name in ("runs/coupled-lstm-twitter-small", "coupled-lstm-twitter-small"):
         save(*tiny_matcher(folder / name))
-    save(tiny_autoencoder(), folder / "hierarchical-autoencoder-hotel-reviews-small")
-    save(tiny_hierarchical_lm(), folder / "sarah-lm-paraphrase-small", character_tokenizer())
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +98,10 @@ def test_commands_are_there_with_their_options(document: str, line: str) -> None
     rest = words[words.index("train" if "torchrun" in words else "hf-paraphrase") + ("torchrun" not in words) :]
     if rest[0] in ("--help", "--version"):
         return
-    commands = find_commands()
-    (name,) = [name for name in commands if rest[: len(name.split())] == name.split()]
+    (name,) = [name for name in COMMANDS if rest[: len(name.split())] == name.split()]
     args = rest[len(name.split()) :]
     if "--help" not in args:
-        commands[name].make_context(name, args, help_option_names=["--help"])
+        COMMANDS[name].make_context(name, args, help_option_names=["--help"])
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
