@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 import hf_paraphrase
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.hub.files import find_files
 from tests.cli.runner import run
 
@@ -56,19 +55,3 @@ def test_without_gradio_it_is_said_how_to_get_it(
     assert capsys.readouterr().err == (
         f"error: {args[0]} needs gradio; install it with: pip install 'hf-paraphrase[demo]'\n"
     )
-
-
-def test_a_port_that_is_taken_is_told(editor: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    from hf_paraphrase.serving import demo
-
-    asked = {}
-    monkeypatch.setattr(demo.gr.Blocks, "launch", lambda self, **kwargs: asked.update(kwargs))
-    assert run("demo", editor, "--port", 8001) == 0
-    assert (asked["server_name"], asked["server_port"]) == ("127.0.0.1", 8001)
-
-    def launch(self, **kwargs):
-        raise InputError("Cannot find empty port in range: 8001-8001.")
-
-    monkeypatch.setattr(demo.gr.Blocks, "launch", launch)
-    assert run("demo", editor, "--port", 8001) == 2
-    assert "empty port" in capsys.readouterr().err
