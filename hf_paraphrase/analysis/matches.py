@@ -14,11 +14,12 @@ from ..errors import InputError
 from ..generation import engine
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..models.sentence_pair import split_pair
-from ..pictures import new_figure, save_figure
+from ..pictures import in_style, new_figure, save_figure
 
 __all__ = [
     "ExcitingPair",
     "PairGrid",
+    "choose_unit",
     "format_exciting_pairs",
     "load_matcher",
     "most_exciting_pairs",
@@ -161,6 +162,12 @@ def _escape(word: str) -> str:
     return "".join("\\" + character if character in "\\|*_`<>[]" else character for character in word)
 
 
+def choose_unit(grid: PairGrid) -> int:
+    """The unit whose activations have the widest range over two sentences."""
+    return int((grid.h.amax((0, 1)) - grid.h.amin((0, 1))).argmax())
+
+
+@in_style
 def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) -> int:
     """Draw one unit's activations over the word pairs of two sentences, as the paper's pictures do.
 
@@ -175,16 +182,15 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
     Raises:
         InputError: There is no such unit.
     """
-    ranges = grid.h.amax((0, 1)) - grid.h.amin((0, 1))
-    unit = int(ranges.argmax()) if unit is None else unit
-    if not 0 <= unit < len(ranges):
-        raise InputError(f"there is no unit {unit}; the model has units 0 to {len(ranges) - 1}")
+    unit = choose_unit(grid) if unit is None else unit
+    if not 0 <= unit < grid.h.shape[-1]:
+        raise InputError(f"there is no unit {unit}; the model has units 0 to {grid.h.shape[-1] - 1}")
     margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
     cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
     figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
-    image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    image = axes.imshow(grid.h[..., unit].tolist(), vmin=-largest, vmax=largest)
     axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(grid.x)), grid.x, parse_math=False)
     axes.set_title(f"unit {unit}")

@@ -11,7 +11,21 @@ import typer
 
 from .. import __version__
 from ..errors import InputError
-from . import augment, compare, datasets, document, evaluate, explain, hub, mine, paraphrase, rating, retriever, train
+from . import (
+    augment,
+    compare,
+    datasets,
+    demo,
+    document,
+    evaluate,
+    explain,
+    hub,
+    mine,
+    paraphrase,
+    rating,
+    retriever,
+    train,
+)
 from .recipes import recipes
 from .reproduce import reproduce
 from .serve import serve
@@ -35,7 +49,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-for group in (train, evaluate, compare, paraphrase, document, mine, augment, hub):
+for group in (train, evaluate, compare, paraphrase, document, mine, augment, demo, hub):
     app.add_typer(group.app)
 app.command()(recipes)
 app.command()(reproduce)

@@ -24,7 +24,16 @@ from .files import find_files, is_ours
 from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
-__all__ = ["PushError", "check_access", "create_dataset", "push_decoding", "push_folder", "push_to_hub", "retry"]
+__all__ = [
+    "PushError",
+    "check_access",
+    "create_dataset",
+    "push_decoding",
+    "push_folder",
+    "push_space",
+    "push_to_hub",
+    "retry",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -171,6 +180,29 @@ def create_dataset(repo_id: str, *, private: bool = False) -> str:
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
     return retry(lambda: api.create_repo(repo_id, repo_type="dataset", private=private or None, exist_ok=True).repo_id)
+
+
+def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
+    """Upload a Space that runs Gradio as it lies in a folder, as one commit; what else is there stays.
+
+    Args:
+        folder: The Space; of the model in it, old files go.
+        repo_id: The Space on the Hub, made if need be; without a namespace, in the user's own.
+        private: Make a new Space private.
+
+    Returns:
+        The address of the Space.
+
+    Raises:
+        InputError: There is no token.
+        PushError: The Hub refused, or could not be reached.
+    """
+    check_access(repo_id)
+    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
+    options = {"space_sdk": "gradio", "private": private or None, "exist_ok": True, **kind}
+    repo = retry(lambda: api.create_repo(repo_id, **options))
+    retry(lambda: api.upload_folder(repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", **kind))
+    return str(repo)
 
 
 def _commit(

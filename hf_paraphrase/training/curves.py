@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..pictures import add_legend, curve_style, new_figure, save_figure, tick_plainly
+from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 
 __all__ = ["evaluations_of", "plot_learning_curves"]
 
 
+@in_style
 def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
     """Draw train and validation perplexity over the epochs, as Figure 4 of Prakash et al. 2016 does.
 
@@ -39,7 +40,7 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
         axes.plot(times, train, **style | {"linestyle": "--", "marker": ""})
     axes.set(xlabel=axis, ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
     tick_plainly(axes.yaxis)
-    axes.grid(True, which="both", alpha=0.3)
+    axes.grid(True, which="both")
     add_legend(axes, lines)
     save_figure(figure, path)
 

@@ -160,6 +160,8 @@ MISSING = {
     "rank": ["none", "HERE"],
     "serve": ["none", "--port", "0"],
     "card": ["none"],
+    "demo": ["none"],
+    "space": ["none", "--output", "out"],
     "info": ["none"],
     "datasets info": ["none"],
     "datasets preview": ["msrp", "--data-dir", "none"],

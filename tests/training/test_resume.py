@@ -317,3 +317,15 @@ def test_checkpoints_left_by_a_kill_in_the_clean_up_go(tmp_path, monkeypatch, pa
     with pytest.raises(SystemExit):
         train(recipe, tmp_path, dataset=pairs, resume=True)
     assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {last.name, best.name}
+
+
+def test_trackio_gets_the_log_and_a_resumed_run_goes_on_with_its_own(tmp_path, monkeypatch, pairs):
+    storage = pytest.importorskip("trackio.sqlite_storage").SQLiteStorage
+    directory, recipe = tmp_path / "tracked", make_recipe(**FIELDS, report_to="[trackio]", logging_steps=1)
+    interrupt(monkeypatch, 7, recipe, directory, pairs)
+    train(recipe, directory, dataset=pairs, resume=True)
+    assert storage.get_runs(recipe.name) == ["tracked"]
+    tracked = [entry for entry in storage.get_logs(recipe.name, "tracked") if "loss" in entry]
+    written = [json.loads(line) for line in (directory / "log_history.jsonl").read_text().splitlines()]
+    expected = [(entry["step"], pytest.approx(entry["loss"])) for entry in written if "loss" in entry]
+    assert [(entry["step"], entry["loss"]) for entry in tracked] == expected and len(expected) == 13
