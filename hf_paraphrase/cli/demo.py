@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .options import Model
+from .options import Model, TrustRemoteCode
 
 __all__ = ["app"]
 
@@ -22,6 +22,7 @@ def demo(
     model: Model,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 7860,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Try a model out in the browser: paraphrases with scores and what is new in them, or how two sentences match.
 
@@ -35,7 +36,7 @@ def demo(
     check_gradio("demo")
     from ..serving.demo import launch_demo
 
-    launch_demo(model, server_name=host, server_port=port)
+    launch_demo(model, trust_remote_code, server_name=host, server_port=port)
 
 
 @app.command()

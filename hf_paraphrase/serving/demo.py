@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from transformers import AutoConfig
 
 from ..errors import InputError
 from ..generation.engine import load_pair_model
 from ..generation.keep import KEPT
 from ..generation.paraphraser import Paraphraser
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
+from ..pretrained import load_config
 from .demo_pages import format_edits, format_match, format_paraphrases
 
 __all__ = ["launch_demo", "make_demo"]
@@ -32,11 +32,12 @@ PAIRS = [
 ]
 
 
-def launch_demo(path: str | os.PathLike, **kwargs: Any) -> gr.Blocks:
+def launch_demo(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> gr.Blocks:
     """Load a model and serve its app until the process is stopped; it asks nobody else for anything.
 
     Args:
         path: A checkpoint folder or Hub repository.
+        trust_remote_code: Let code beside it run, and read weights that are a pickle.
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
 
     Returns:
@@ -47,7 +48,7 @@ def launch_demo(path: str | os.PathLike, **kwargs: Any) -> gr.Blocks:
         FileNotFoundError: There is no such checkpoint.
         OSError: The port is taken.
     """
-    demo = make_demo(path)
+    demo = make_demo(path, trust_remote_code)
     demo.launch(theme=make_theme(), css_paths=STYLE, footer_links=["api", "settings"], run_history=False, **kwargs)
     return demo
 
@@ -59,35 +60,36 @@ def make_theme() -> gr.Theme:
     return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
 
 
-def make_demo(path: str | os.PathLike) -> gr.Blocks:
+def make_demo(path: str | os.PathLike, trust_remote_code: bool = False) -> gr.Blocks:
     """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
 
     Args:
         path: A checkpoint folder or Hub repository, of any encoder-decoder or any classifier of sentence pairs.
+        trust_remote_code: As `launch_demo` takes it.
 
     Raises:
         InputError: The folder holds no model or no tokenizer.
         FileNotFoundError: There is no such checkpoint.
     """
     name = Path(path).resolve().name if Path(path).is_dir() else str(path)
-    build = _match_app if _labels_pairs(path) else _paraphrase_app
+    build = _match_app if _labels_pairs(path, trust_remote_code) else _paraphrase_app
     with gr.Blocks(title=name, analytics_enabled=False) as demo:
         gr.Markdown(f"# {name}")
-        build(path)
+        build(path, trust_remote_code)
     return demo
 
 
-def _labels_pairs(path: str | os.PathLike) -> bool:
+def _labels_pairs(path: str | os.PathLike, trust_remote_code: bool) -> bool:
     """Whether a checkpoint is a classifier; what cannot be read is left to what loads it, which says why."""
     try:
-        classes = AutoConfig.from_pretrained(path).architectures or []
+        classes = load_config(path, trust_remote_code).architectures or []
     except (OSError, ValueError):
         return False
     return any(name.endswith("ForSequenceClassification") for name in classes)
 
 
-def _paraphrase_app(path: str | os.PathLike) -> None:
-    paraphraser = Paraphraser.from_pretrained(path)
+def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
+    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
 
     def paraphrase(text: str, n: int, diversity: float, *thresholds_and_keep: Any) -> tuple[str, str]:
         *thresholds, keep = thresholds_and_keep
@@ -113,8 +115,8 @@ def _paraphrase_app(path: str | os.PathLike) -> None:
     _answer(paraphrase, button, [text], [n, diversity, *thresholds, keep], [found, edits])
 
 
-def _match_app(path: str | os.PathLike) -> None:
-    model, tokenizer = load_pair_model(path)
+def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
+    model, tokenizer = load_pair_model(path, trust_remote_code=trust_remote_code)
 
     def match(text: str, text_pair: str, unit: int) -> str:
         return format_match(model.eval(), tokenizer, text, text_pair, None if unit < 0 else unit)

@@ -26,6 +26,7 @@ WITHOUT = {
     "card",
     "push",
     "push-decoding",
+    "space",
     "info",
     "env",
     "reproduce",
