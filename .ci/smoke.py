@@ -50,6 +50,7 @@ STORY: list[tuple[str, list[str], str | None]] = [
         "hf-paraphrase[augmentation]",
     ),
     ("demo", ["run"], "hf-paraphrase[demo]"),
+    ("serve", ["run"], "hf-paraphrase[serve]"),
     ("space", ["run", "--output", "space"], "hf-paraphrase[demo]"),
     ("explain map", ["run", "--output-dir", "maps"], "hf-paraphrase[plots]"),
     (
@@ -58,19 +59,20 @@ STORY: list[tuple[str, list[str], str | None]] = [
         "hf-paraphrase[plots]",
     ),
     ("compare-language-models", ["no/such", "--output-dir", "out"], "hf-paraphrase[plots]"),
+    (
+        "compare-choices",
+        ["a=run", "--dataset", "synthetic_questions", "--encoder", "none", "--output-dir", "out"],
+        "hf-paraphrase[metrics]",
+    ),
     # These are for other models, or for people with a token of the Hub.
     ("push", ["run", "--repo-id", "you/run"], "hf auth login"),
+    ("push-decoding", ["diverse_beam", "--repo-id", "you/diverse-beam"], "hf auth login"),
     ("rank", ["run", "notes.md"], "cannot embed words and sentences"),
     ("explain match pairs", ["run", "--dataset", "synthetic_questions"], "cannot label or score pairs"),
     ("explain documents", ["run", "notes.md"], "hierarchical_autoencoder"),
     ("evaluate-matcher", ["run", "--dataset", "synthetic_questions"], "cannot label or score pairs"),
     ("evaluate-autoencoder", ["none", "--dataset", "synthetic_questions"], "none"),
     ("evaluate-language-model", ["none", "--dataset", "synthetic_questions"], "none"),
-    (
-        "compare-choices",
-        ["a=none", "--dataset", "synthetic_questions", "--encoder", "none", "--output-dir", "out"],
-        "none",
-    ),
     ("retriever train", ["--data-dir", "none", "--output-dir", "out"], "none"),
     ("reproduce", ["none", "--output-dir", "out"], "none"),
 ]

@@ -112,7 +112,7 @@ class TrainingConfig:
     early_stopping_patience: int | None = _option("End after so many validations without a new best.", None)
     save_steps: int | None = _option("Steps between checkpoints, beside the one after each validation.", None)
     logging_steps: int = _option("Steps between entries of the log.", 50)
-    report_to: list[str] = _option("Trackers of Accelerate that get the log: tensorboard, trackio …", factory=list)
+    report_to: list[str] = _option("Trackers that get the log, such as tensorboard or trackio.", factory=list)
     disable_tqdm: bool = _option("Show no progress bar.", False)
 
     def __post_init__(self):
