@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.argument_types import check_arguments
 from ..models.embedding_paraphraser import embeds_sentences
 from ..models.generation_request import GenerationRequest
 from ..models.retrieved_pairs import find_pairs
@@ -106,6 +107,7 @@ class CandidatePool:
         return [[candidate for _ in group for candidate in next(written)] for group in pairs]
 
     def _check(self, num_neighbors: int | None, generate_kwargs: dict[str, Any]) -> None:
+        check_arguments(generate_kwargs)
         name = type(self.model).__name__
         if self.decoding not in DECODINGS_OF_POOL:
             raise InputError(f"`decoding` must be one of {', '.join(DECODINGS_OF_POOL)}, not {self.decoding!r}")

@@ -15,7 +15,7 @@ COUNTS = {"num_beams", "num_return_sequences", "max_new_tokens", "max_length", "
 COUNTS |= {"num_candidates", "num_neighbors", "candidates_per_beam", "batch_size"}
 # Whole numbers, of which 0 asks for nothing.
 SWITCHED_COUNTS = {"top_k", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_new_tokens", "min_length"}
-NUMBERS = {"top_p", "length_penalty", "diversity_penalty", "fidelity"}
+NUMBERS = {"top_p", "diversity_penalty", "fidelity"}
 # Of which transformers takes no whole number.
 PENALTIES = {"repetition_penalty", "encoder_repetition_penalty"}
 # Which some decodings draw themselves, where it is a word.
@@ -43,6 +43,9 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             _check(name, value, value >= least, f"must be at least {least}")
         elif name in PENALTIES:
             _check(name, value, isinstance(value, float) and value > 0, "must be a float above 0")
+        elif name == "length_penalty":
+            # Lengths to the power of more than that are no floats.
+            _check(name, value, _is_number(value) and abs(value) <= 100, "must be a number from -100 to 100")
         elif name in NUMBERS or (name in DRAWN and not isinstance(value, str)):
             _check(name, value, _is_number(value), "must be a number")
         elif name in TRUTHS:

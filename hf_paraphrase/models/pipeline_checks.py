@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-__all__ = ["check_each_text", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
+__all__ = ["check_each_text", "check_length", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
 
 logger = logging.get_logger(__name__)
 
@@ -21,6 +21,16 @@ def warn_of_length(length: int, model: PreTrainedModel) -> None:
             f"a text has {length} tokens, but {type(model).__name__} has positions for {limit}: if reading it fails, "
             "`truncation=True` cuts it"
         )
+
+
+def check_length(length: int, model: PreTrainedModel, error: IndexError) -> None:
+    """Raise ValueError where the length of a text is what made the model fail."""
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and length > limit:
+        raise ValueError(
+            f"the input has {length} tokens, but {type(model).__name__} has positions for {limit}: `truncation=True` "
+            "cuts it"
+        ) from error
 
 
 def check_each_text(texts: list[Any]) -> None:

@@ -24,7 +24,14 @@ from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
 from .generation_request import GenerationRequest, task_parameters
 from .outside_words import decode_with_words
-from .pipeline_checks import check_each_text, check_model, check_text, check_tokenizer, warn_of_length
+from .pipeline_checks import (
+    check_each_text,
+    check_length,
+    check_model,
+    check_text,
+    check_tokenizer,
+    warn_of_length,
+)
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
 from .sequence_scores import generate_with_scores
 from .surface import restore_surface as restore
@@ -310,7 +317,9 @@ class Text2TextGenerationPipeline(Pipeline):
             text, *pair = text
             pairs = [pair]
         check_text(text, "an input of the pipeline")
-        inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation)
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
+        inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit)
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(inputs["input_ids"].shape[1], self.model)
         source = read_words_of_source(inputs, [self.prefix + text])[0] if replace_unknown else []
@@ -326,7 +335,11 @@ class Text2TextGenerationPipeline(Pipeline):
         generate_kwargs = request.generate_kwargs(self.model, self.tokenizer)
         if worded.any():
             inputs = {name: tensor[worded] for name, tensor in model_inputs.items()}
-            sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
+            try:
+                sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
+            except IndexError as error:
+                check_length(inputs["input_ids"].shape[1], self.model, error)
+                raise
             sequences = sequences.unflatten(0, (int(worded.sum()), -1))
             attended = torch.full_like(sequences, -1)
             if request.replace_unknown:

@@ -36,6 +36,8 @@ def test_what_may_be(arguments):
         ("temperature", float("nan"), "must be a number"),
         ("repetition_penalty", "x", "must be a float above 0"),
         ("repetition_penalty", 2, "must be a float above 0, not 2"),
+        ("length_penalty", 10**6, "must be a number from -100 to 100"),
+        ("length_penalty", "1", "must be a number from -100 to 100"),
         ("do_sample", "x", "must be True or False"),
         ("stop_sequence", [], "must be a text"),
         ("eos_token_id", float("inf"), "must be the number of a token"),
@@ -52,7 +54,15 @@ def test_what_may_not_be_is_named_by_the_pipeline(name, value, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("keep", None), ("keep", [[]]), ("weights", 1.5), ("weights", "abc"), ("batch_size", None), ("fluency", {})],
+    [
+        ("keep", None),
+        ("keep", [[]]),
+        ("weights", 1.5),
+        ("weights", "abc"),
+        ("batch_size", None),
+        ("fluency", {}),
+        ("temperature", ()),
+    ],
 )
 def test_what_may_not_be_is_named_by_the_paraphraser(name, value):
     with pytest.raises(ValueError, match=f"`{name}` "):

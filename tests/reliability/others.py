@@ -40,7 +40,7 @@ def _run(name: str, places: list[str], chosen: str = "") -> Trials:
     trials = Trials(name)
     paths = [str(TESTS / place) for place in places if (TESTS / place).exists()]
     if paths:
-        pytest.main(["-q", "-p", "no:terminal", "-k", chosen, *paths], plugins=[Counter(trials)])
+        pytest.main(["-p", "no:terminal", "-k", chosen, *paths], plugins=[Counter(trials)])
     if not trials.tried and not trials.failed:
         trials.skipped = "no tests there"
     return trials

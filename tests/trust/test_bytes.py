@@ -114,6 +114,13 @@ def test_a_pipeline_names_the_text(model):
         Paraphraser.from_pretrained(model)(["a", "b\ud800"])
 
 
+def test_a_text_with_more_tokens_than_positions(model):
+    pipe = pipeline("text2text-generation", model=model)
+    with pytest.raises(ValueError, match="the input has 401 tokens, but .* has positions for 300"):
+        pipe("the " * 400, max_new_tokens=2)
+    assert pipe("the " * 400, max_new_tokens=2, truncation=True) == pipe("the " * 299, max_new_tokens=2)
+
+
 @pytest.mark.parametrize("inputs", [None, 3, 0.5, {"text": "a"}, [None], iter([None]), b"a", object()])
 @pytest.mark.parametrize("reads_pairs", [False, True])
 def test_what_is_no_text_is_a_value_error(inputs, reads_pairs):
