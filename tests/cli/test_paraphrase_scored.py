@@ -218,10 +218,8 @@ def test_columns_of_parquet(tmp_path: Path) -> None:
     assert list(read_texts(str(path), "r")) == ["y", "z"]
     with pytest.raises(InputError, match="a.parquet, row 1: no text or source, only q, r; give --column"):
         read_texts(str(path))
-    texts = read_texts(str(path), "q")
-    assert next(texts) == "x"
     with pytest.raises(InputError, match="a.parquet, row 2: `q` is no text: None"):
-        next(texts)
+        read_texts(str(path), "q")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

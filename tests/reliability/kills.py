@@ -75,8 +75,9 @@ def kill(name: str, processes: int, count: int, seed: int = 0, first_step: int =
 
 
 def start(processes: int, folder: Path, *options: str) -> subprocess.Popen:
-    """Start a training, with as many threads as the environment says, or as there are by default."""
+    """Start a training with as many threads as this process has, even if moved to other cores: sums depend on it."""
     variables = os.environ | {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "true"}
+    variables["OMP_NUM_THREADS"] = str(torch.get_num_threads())
     command = [sys.executable, *COMMANDS[processes], *TRAIN, "--output-dir", folder, *options]
     with folder.with_name(f"{folder.name}{''.join(options)}.log").open("w") as log:
         return subprocess.Popen([str(word) for word in command], env=variables, cwd=ROOT, stdout=log, stderr=log)
