@@ -40,6 +40,8 @@ COMMANDS = {
     "explain map": ["{evil}", "{corpus}", "--output-dir", "{out}"],
     "explain match heatmap": ["{evil}", "--text", "a", "--text-pair", "b", "--output", "{out}"],
     "explain match pairs": ["{evil}", "{corpus}"],
+    "serve": ["{evil}", "--port", "0"],
+    "demo": ["{evil}"],
 }
 OPTIONS = {
     "paraphrase, matcher": [
@@ -82,6 +84,13 @@ def canary(tmp_path, monkeypatch) -> Path:
     """The file that no command may write, while standard input consents to everything."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"yes\n" * 50), encoding="utf-8"))
     return tmp_path / "canary"
+
+
+@pytest.fixture(autouse=True)
+def loaded_and_not_served(monkeypatch):
+    """What waits for requests ends once it has loaded its model."""
+    monkeypatch.setattr("hf_paraphrase.serving.server.run_server", lambda app, listener: None)
+    monkeypatch.setattr("gradio.Blocks.launch", lambda self, **kwargs: None)
 
 
 def fill(tmp_path: Path, arguments: list[str], **values: object) -> list[str]:
