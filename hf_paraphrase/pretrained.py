@@ -20,7 +20,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 from .errors import InputError
 from .files import check_links
 
-__all__ = ["load_config", "load_model", "load_pipeline", "load_tokenizer", "make_model"]
+__all__ = ["load_config", "load_model", "load_pipeline", "load_tokenizer", "make_model", "read_config"]
 
 
 def load_model(
@@ -58,6 +58,14 @@ def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> Pre
     """Load a model's configuration; arguments and errors as those of `load_model`."""
     with _trusting(path, trust_remote_code):
         return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
+    try:
+        return PreTrainedConfig.get_config_dict(path)[0]
+    except (OSError, ValueError):
+        return {}
 
 
 def load_pipeline(

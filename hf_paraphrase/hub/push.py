@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP library that huggingface_hub uses
@@ -117,7 +117,7 @@ def push_to_hub(
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
     api = HfApi(library_name="hf_paraphrase")
-    repo_id = retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
+    repo_id = _create(api, repo_id, private).repo_id
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
     if own_card.is_file():
@@ -146,7 +146,7 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
     check_decoding(name)
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
-    repo_id = retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
+    repo_id = _create(api, repo_id, private).repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
@@ -178,8 +178,7 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
 def create_dataset(repo_id: str, *, private: bool = False) -> str:
     """Make a dataset repository, unless it is there, and return its full name; arguments as `push_folder`."""
     check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    return retry(lambda: api.create_repo(repo_id, repo_type="dataset", private=private or None, exist_ok=True).repo_id)
+    return _create(HfApi(library_name="hf_paraphrase"), repo_id, private, repo_type="dataset").repo_id
 
 
 def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
@@ -199,10 +198,14 @@ def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> st
     """
     check_access(repo_id)
     api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
-    options = {"space_sdk": "gradio", "private": private or None, "exist_ok": True, **kind}
-    repo = retry(lambda: api.create_repo(repo_id, **options))
+    repo = _create(api, repo_id, private, space_sdk="gradio", **kind)
     retry(lambda: api.upload_folder(repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", **kind))
     return str(repo)
+
+
+def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
+    """Make a repository, unless it is there; a private one where the user's new ones are, or where asked for."""
+    return retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True, **kind))
 
 
 def _commit(

@@ -14,7 +14,7 @@ from ..generation.engine import load_pair_model
 from ..generation.keep import KEPT
 from ..generation.paraphraser import Paraphraser
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
-from ..pretrained import load_config
+from ..pretrained import read_config
 from .demo_pages import format_edits, format_match, format_paraphrases
 
 __all__ = ["launch_demo", "make_demo"]
@@ -72,20 +72,16 @@ def make_demo(path: str | os.PathLike, trust_remote_code: bool = False) -> gr.Bl
         FileNotFoundError: There is no such checkpoint.
     """
     name = Path(path).resolve().name if Path(path).is_dir() else str(path)
-    build = _match_app if _labels_pairs(path, trust_remote_code) else _paraphrase_app
+    build = _match_app if _labels_pairs(path) else _paraphrase_app
     with gr.Blocks(title=name, analytics_enabled=False) as demo:
         gr.Markdown(f"# {name}")
         build(path, trust_remote_code)
     return demo
 
 
-def _labels_pairs(path: str | os.PathLike, trust_remote_code: bool) -> bool:
-    """Whether a checkpoint is a classifier; what cannot be read is left to what loads it, which says why."""
-    try:
-        classes = load_config(path, trust_remote_code).architectures or []
-    except (OSError, ValueError):
-        return False
-    return any(name.endswith("ForSequenceClassification") for name in classes)
+def _labels_pairs(path: str | os.PathLike) -> bool:
+    """Whether a checkpoint is a classifier."""
+    return any(name.endswith("ForSequenceClassification") for name in read_config(path).get("architectures") or [])
 
 
 def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, pipeline
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
 from ..generation.engine import load_pair_model
@@ -15,6 +15,7 @@ from ..generation.paraphrase_choice import Paraphrase
 from ..generation.paraphraser import Paraphraser
 from ..models.embedding_paraphraser import embeds_sentences
 from ..models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
+from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 
 __all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
@@ -73,7 +74,7 @@ def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote
         FileNotFoundError: There is no such checkpoint.
     """
     name = os.fspath(path)
-    config = _read_config(path)
+    config = read_config(path)
     kinds = config.get("architectures") or [""]
     if any("ForSequenceClassification" in kind for kind in kinds):
         return ServedModel(
@@ -99,14 +100,6 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
         return paraphraser(list(texts), batch_size=max_batch, **dict(options))
 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
-
-
-def _read_config(path: str | os.PathLike) -> dict[str, Any]:
-    """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
-    try:
-        return PreTrainedConfig.get_config_dict(path)[0]
-    except (OSError, ValueError):
-        return {}
 
 
 def _make_matcher(

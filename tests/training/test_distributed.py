@@ -20,6 +20,8 @@ from hf_paraphrase.training.loop import WORLD_SIZES, train
 from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
+# A launcher of two processes.
+ONE_MACHINE = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 # Seven rows a batch do not divide by two; 50 rows leave a last batch of one, which one process has no share of.
 FIELDS = {"dropout": 0.0, "train_batch_size": 7, "gradient_accumulation_steps": 2, "max_grad_norm": 0.5}
 
@@ -37,15 +39,7 @@ def test_two_processes_train_as_one(tmp_path):
         "from tests.training.test_distributed import FIELDS, make_recipe\n"
         "train(make_recipe(**FIELDS), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
     )
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    run = subprocess.run(
-        [*launch, str(script), str(tmp_path / "pairs"), str(tmp_path / "two")],
-        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
+    finish([launch(ONE_MACHINE, script, tmp_path, "two")])
     two = json.loads((tmp_path / "two" / "training_summary.json").read_text())
     assert (two["processes"], two["steps"]) == (2, one["steps"])
     for name in ("train_loss", "eval_loss"):
@@ -71,8 +65,7 @@ def test_two_machines_train_as_one_with_two_processes(tmp_path):
         "from tests.training.test_distributed import make_recipe\n"
         "train(make_recipe(max_steps=8), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
     )
-    one = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    finish([launch(one, script, tmp_path, "one")])
+    finish([launch(ONE_MACHINE, script, tmp_path, "one")])
     port = str(find_free_port())
     two = ("torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "127.0.0.1")
     machines = [(*two, "--master-port", port, "--node-rank", rank) for rank in ("0", "1")]
@@ -82,11 +75,13 @@ def test_two_machines_train_as_one_with_two_processes(tmp_path):
     assert_equal(last_weights(tmp_path / "two"), last_weights(tmp_path / "one"))
 
 
-def launch(launcher: tuple[str, ...], script: Path, folder: Path, name: str) -> subprocess.Popen:
+def launch(
+    launcher: tuple[str, ...], script: Path, folder: Path, name: str, stdout: int = subprocess.PIPE
+) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", *launcher, str(script), str(folder / "pairs"), str(folder / name)],
         env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.STDOUT,
         text=True,
     )
@@ -94,7 +89,7 @@ def launch(launcher: tuple[str, ...], script: Path, folder: Path, name: str) -> 
 
 def finish(runs: list[subprocess.Popen]) -> None:
     try:
-        outputs = [run.communicate(timeout=180)[0] for run in runs]
+        outputs = [run.communicate()[0] for run in runs]
     finally:
         for run in runs:
             run.kill()
@@ -160,13 +155,7 @@ def test_workers_end_with_their_launcher(tmp_path):
         "pathlib.Path(sys.argv[2] + '.' + os.environ['RANK']).write_text(str(os.getpid()))\n"
         "train(make_recipe(**FIELDS, max_steps=10**6), sys.argv[2], dataset=load_from_disk(sys.argv[1]))\n"
     )
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    run = subprocess.Popen(
-        [*launch, str(script), str(tmp_path / "pairs"), str(tmp_path / "run")],
-        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    run = launch(ONE_MACHINE, script, tmp_path, "run", stdout=subprocess.DEVNULL)
     try:
         wait_until(lambda: any((tmp_path / "run").glob("checkpoints/last-*")))
     finally:
