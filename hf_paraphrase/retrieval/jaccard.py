@@ -70,16 +70,17 @@ class JaccardIndex:
     def __len__(self) -> int:
         return sum(map(len, self._sizes))
 
-    def add(self, batches: Iterable[list[str]], count: int) -> None:
+    def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
         """Add texts, which are found from now on; their numbers follow those of the texts there are.
 
         Args:
-            batches: The texts.
+            batches: The texts; of a pair, the tokens of both sentences are one set.
             count: How many they are.
         """
         vocabulary = self._vocabulary
         for texts in batches:
-            sets = [[vocabulary.setdefault(token, len(vocabulary)) for token in token_set(text)] for text in texts]
+            joined = (text if isinstance(text, str) else " ".join(text) for text in texts)
+            sets = [[vocabulary.setdefault(token, len(vocabulary)) for token in token_set(text)] for text in joined]
             self._tokens.append(_flatten(sets))
             self._sizes.append(_sizes(sets))
 

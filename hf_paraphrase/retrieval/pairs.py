@@ -13,7 +13,7 @@ from datasets.exceptions import DatasetGenerationError
 
 from ..errors import InputError
 
-__all__ = ["PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
+__all__ = ["COMPARED", "PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
 
 Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
@@ -100,8 +100,21 @@ class PairMemory:
 
     def sources(self, start: int = 0) -> Iterator[list[str]]:
         """Yield the sources from a row on, many at a time."""
-        for first_row in range(start, len(self), ROWS_AT_ONCE):
-            yield self.dataset[first_row : first_row + ROWS_AT_ONCE]["source"]
+        for rows in self._rows(start):
+            yield self.dataset[rows]["source"]
+
+    def pairs(self, start: int = 0) -> Iterator[list[tuple[str, str]]]:
+        """Yield the pairs from a row on, many at a time."""
+        for rows in self._rows(start):
+            yield self[rows]
+
+    def _rows(self, start: int) -> Iterator[range]:
+        for first in range(start, len(self), ROWS_AT_ONCE):
+            yield range(first, min(first + ROWS_AT_ONCE, len(self)))
+
+
+# What of the pairs a text may be compared with, in their order from a row on.
+COMPARED = {"source": PairMemory.sources, "pair": PairMemory.pairs}
 
 
 def _check_parquet(path: Path) -> None:

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..files import check_links
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
-from .pairs import PairMemory, Pairs, count_each, pair_keys, sentence_keys
+from .pairs import COMPARED, PairMemory, Pairs, count_each, pair_keys, sentence_keys
 from .storage import ENCODER_FOLDER, FILES, load_pairs_and_index, save_pairs_and_index
 from .vector_index import VectorIndex
 
@@ -40,7 +40,8 @@ class RetrievedPair(NamedTuple):
     Args:
         source: Its first sentence, the one like the text that was asked for.
         target: Its second sentence.
-        score: How like, at most 1: the cosine of the sentences' vectors, or the Jaccard similarity of their tokens.
+        score: How like, at most 1: the cosine of the sentences' vectors, or the Jaccard similarity of their tokens; of
+            the whole pair, where it is compared.
         row: Its number in the memory.
     """
 
@@ -84,14 +85,16 @@ class ParaphraseRetriever:
 
     Args:
         pairs: The pairs.
-        index: Searches their sources, which it has all in their order.
+        index: Searches their sources, or both sentences, which it has all in their order.
+        compare: Which of the two: "source" or "pair".
 
     Source: the retriever of Kazemnejad et al. 2020, section 3.1.
     """
 
-    def __init__(self, pairs: PairMemory, index: JaccardIndex | VectorIndex):
+    def __init__(self, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str = "source"):
         self.pairs = pairs
         self.index = index
+        self.compare = compare
 
     @classmethod
     def from_pairs(
@@ -100,6 +103,7 @@ class ParaphraseRetriever:
         encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] = DEFAULT_ENCODER,
         index: str = "auto",
         *,
+        compare: str = "source",
         search_parameters: str | None = None,
         trust_remote_code: bool = False,
         **encoder_kwargs: Any,
@@ -114,6 +118,8 @@ class ParaphraseRetriever:
             index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; "ivf_pq"
                 keeps codes of about 64 bytes in place of vectors, for tens of millions of pairs: scores are
                 estimates, and some neighbours are missed; or anything that `faiss.index_factory` takes.
+            compare: "source" finds the pairs whose source is like a text, as the paper does; "pair" those of which
+                both sentences are: by the mean of the two cosines, or by their tokens as one set.
             search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`.
             trust_remote_code: Let the encoder's repository run its own code.
             encoder_kwargs: `device` and `batch_size` of the encoder.
@@ -121,14 +127,16 @@ class ParaphraseRetriever:
         Raises:
             InputError: Something is no pair, or an argument is wrong; the message says which.
         """
+        if compare not in COMPARED:
+            raise InputError(f"`compare` must be {' or '.join(COMPARED)}, not {compare!r}")
         memory = PairMemory(pairs)
         if encoder == "jaccard":
-            retriever = cls(memory, JaccardIndex())
+            searched = JaccardIndex()
         else:
             encoder = load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs)
-            retriever = cls(memory, VectorIndex(encoder, index, search_parameters))
-        retriever.index.add(memory.sources(), len(memory))
-        return retriever
+            searched = VectorIndex(encoder, index, search_parameters)
+        searched.add(COMPARED[compare](memory), len(memory))
+        return cls(memory, searched, compare)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -136,7 +144,7 @@ class ParaphraseRetriever:
     @property
     def fingerprint(self) -> str:
         """Names all that results depend on but the texts asked for."""
-        return f"{self.pairs.checksum} {self.index.fingerprint}"
+        return f"{self.pairs.checksum} {self.index.fingerprint} {self.compare}"
 
     def add(self, pairs: Pairs) -> None:
         """Add pairs, which are found from now on.
@@ -149,7 +157,7 @@ class ParaphraseRetriever:
         """
         memory = copy(self.pairs)
         added = memory.add(pairs)
-        self.index.add(memory.sources(len(self)), added)
+        self.index.add(COMPARED[self.compare](memory, len(self)), added)
         # Now that the encoder has not failed.
         self.pairs = memory
 
@@ -270,7 +278,7 @@ class ParaphraseRetriever:
         Raises:
             FileExistsError: The folder holds something else.
         """
-        save_pairs_and_index(Path(save_directory), self.pairs, self.index)
+        save_pairs_and_index(Path(save_directory), self.pairs, self.index, self.compare)
 
     @classmethod
     def from_pretrained(

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..files import write_directory
 from .encoders import SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
-from .pairs import PairMemory
+from .pairs import COMPARED, PairMemory
 from .vector_index import VectorIndex
 
 __all__ = ["ENCODER_FOLDER", "FILES", "load_pairs_and_index", "save_pairs_and_index"]
@@ -43,7 +43,9 @@ class RetrieverConfig:
         search_parameters: What `faiss.ParameterSpace` takes.
         vectors_checksum: A hash of the vectors.
         checksums: The SHA-256 of every file, by its name.
-        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes.
+        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes, or
+            are the means of two.
+        compare: "source" or "pair": what texts are compared with.
     """
 
     encoder: str | None
@@ -54,9 +56,10 @@ class RetrieverConfig:
     vectors_checksum: str | None
     checksums: dict[str, str]
     first_score: float = 1.0
+    compare: str = "source"
 
 
-def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
+def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str) -> None:
     """Write a retriever so that it is there whole or not at all; one that is there is replaced.
 
     Raises:
@@ -85,6 +88,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
             vectors_checksum=index.checksum if has_vectors else None,
             checksums=checksums,
             first_score=_score_first(pairs, index) if has_vectors else 1.0,
+            compare=compare,
         )
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
@@ -104,8 +108,8 @@ def load_pairs_and_index(
     encoder: str | os.PathLike | SentenceEncoder | Callable | None,
     trust_remote_code: bool = False,
     **encoder_kwargs: Any,
-) -> tuple[PairMemory, JaccardIndex | VectorIndex]:
-    """Read a retriever and check that all of it belongs together.
+) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
+    """Read a retriever, its pairs, its index and what it compares, and check that all of it belongs together.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -124,10 +128,11 @@ def load_pairs_and_index(
         if encoder not in (None, JACCARD):
             raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {encoder!r}")
         index = JaccardIndex()
-        index.add(pairs.sources(), len(pairs))
-        return pairs, index
+        index.add(COMPARED[config.compare](pairs), len(pairs))
+        return pairs, index, config.compare
     encoder = _choose_encoder(folder, config, encoder, trust_remote_code)
-    return pairs, _load_vectors(folder, config, pairs, encoder, trust_remote_code, **encoder_kwargs)
+    index = _load_vectors(folder, config, pairs, encoder, trust_remote_code, **encoder_kwargs)
+    return pairs, index, config.compare
 
 
 def _choose_encoder(
@@ -190,10 +195,13 @@ def _read_config(path: Path) -> RetrieverConfig:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         score = float(values.get("first_score", RetrieverConfig.first_score))
-        config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score)
+        compare = values.get("compare", RetrieverConfig.compare)
+        config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score, compare=compare)
         files = {PAIRS_FILE} if config.encoder == JACCARD else {PAIRS_FILE, INDEX_FILE}
         if set(config.checksums) != files:
             raise ValueError(f"checksums must be those of {' and '.join(sorted(files))}")
+        if compare not in COMPARED:
+            raise ValueError(f"compare must be {' or '.join(COMPARED)}, not {compare}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged: {error}; save the retriever again") from error
     return config

@@ -150,11 +150,12 @@ class VectorIndex:
         """Names all that search results depend on but the queries."""
         return f"{self.description} {self.search_parameters} {self.checksum}"
 
-    def add(self, batches: Iterable[list[str]], count: int) -> None:
+    def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
         """Add sentences, which are found from now on; the first call decides what "auto" is.
 
         Args:
-            batches: The sentences.
+            batches: The sentences; a pair's vector is the mean of its sentences', so that a query's product with it is
+                the mean of the two cosines.
             count: How many they are.
         """
         if not count:
@@ -166,7 +167,7 @@ class VectorIndex:
         ):
             checksum = self.checksum
             for texts in batches:
-                vectors = self._encode(texts)
+                vectors = self._encode_added(texts)
                 vectors.tofile(file)
                 checksum = xxhash.xxh3_128_hexdigest(checksum.encode() + vectors.tobytes())
                 progress.update(len(texts))
@@ -235,6 +236,11 @@ class VectorIndex:
                 "the encoder that the retriever was made with"
             )
         return np.ascontiguousarray(vectors, dtype=np.float32)
+
+    def _encode_added(self, texts: list[str] | list[tuple[str, str]]) -> np.ndarray:
+        if isinstance(texts[0], str):
+            return self._encode(texts)
+        return np.mean([self._encode(list(side)) for side in zip(*texts, strict=True)], axis=0)
 
     def _make(self, vectors: np.ndarray) -> list[str]:
         """Make the index, without vectors; returns the search parameters from which one has to be chosen."""

@@ -33,6 +33,33 @@ def test_the_most_similar_sources_come_first(encoder, similarity):
             assert pair.score == pytest.approx(similarity(text, pair.source), abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("encoder", "similarity"),
+    [
+        ("jaccard", lambda text, *pair: jaccard_similarity(text, " ".join(pair))),
+        (count_letters, lambda text, *pair: np.mean([cosine(text, sentence) for sentence in pair])),
+    ],
+    ids=["jaccard", "vectors"],
+)
+def test_a_text_may_be_compared_with_the_whole_pair(encoder, similarity):
+    pairs = list(dict.fromkeys(random_pairs(200)))
+    retriever = ParaphraseRetriever.from_pairs(pairs[:150], encoder, compare="pair")
+    retriever.add(pairs[150:])
+    texts = [source for source, _ in random_pairs(30, seed=1)]
+    for text, found in zip(texts, retriever.retrieve(texts, 4), strict=True):
+        best = sorted((similarity(text, *pair) for pair in pairs), reverse=True)[:4]
+        assert [pair.score for pair in found] == pytest.approx(best, abs=1e-5)
+        assert [similarity(text, *pairs[pair.row]) for pair in found] == pytest.approx(best, abs=1e-5)
+    by_source = ParaphraseRetriever.from_pairs(pairs, encoder)
+    assert by_source.retrieve(texts, 4) != retriever.retrieve(texts, 4)
+    assert by_source.fingerprint != retriever.fingerprint
+
+
+def test_a_text_is_compared_with_nothing_else():
+    with pytest.raises(InputError, match="`compare` must be source or pair, not 'target'"):
+        ParaphraseRetriever.from_pairs(PAIRS, "jaccard", compare="target")
+
+
 def test_what_is_returned():
     retriever = ParaphraseRetriever.from_pairs(PAIRS, "jaccard")
     assert retriever.retrieve(["Who wrote HAMLET"]) == [[RetrievedPair(*PAIRS[4], 1.0, 4)]]

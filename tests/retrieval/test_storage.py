@@ -42,10 +42,11 @@ def accept(folder: Path) -> None:
     change_config(folder, checksums={name: storage._checksum(folder / name) for name in names})
 
 
+@pytest.mark.parametrize("compare", ["source", "pair"])
 @ENCODERS
-def test_what_is_loaded_is_what_was_saved(encoder, tmp_path):
+def test_what_is_loaded_is_what_was_saved(encoder, compare, tmp_path):
     pairs = random_pairs(60)
-    retriever = ParaphraseRetriever.from_pairs(pairs, encoder)
+    retriever = ParaphraseRetriever.from_pairs(pairs, encoder, compare=compare)
     retriever.add([("how", "👍 你好")])
     retriever.save_pretrained(tmp_path)
     again = ParaphraseRetriever.from_pretrained(tmp_path, encoder=encoder)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -53,6 +53,10 @@ class EditConfig(ParaphraseConfig):
     retriever_index: str = field(
         default="auto",
         metadata={"help": "How vectors are searched: `auto`, `ivf_pq` for tens of millions, or as faiss names it."},
+    )
+    retriever_compare: Literal["source", "pair"] = field(
+        default="source",
+        metadata={"help": "What of a pair is to be like a source: its own `source`, or the whole `pair`."},
     )
     num_neighbors: int = field(
         default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
@@ -118,6 +122,7 @@ class EditTask(ParaphraseTask):
             rows["train"],
             encoder=self.training.retriever_encoder,
             index=self.training.retriever_index,
+            compare=self.training.retriever_compare,
             trust_remote_code=self.trust_remote_code,
         )
         limits = self.training.max_source_length, self.training.max_target_length
