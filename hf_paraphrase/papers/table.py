@@ -18,10 +18,12 @@ class Trained:
     Args:
         recipe: One that comes with the package.
         fields: Fields and values in place of the recipe's, as `--field value` on the command line.
+        start: The row whose training, of the same seed, this one goes on from; None for one of its own.
     """
 
     recipe: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    start: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,14 @@ class Measurement:
         claims: That its scores test.
         options: Arguments of the evaluator of the systems' task.
         row_options: Further ones of single rows, by their names.
+        evaluator: A name out of `reproduction.tables.EVALUATORS`; None for that of the systems' task.
     """
 
     name: str = ""
     claims: tuple[Claim, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     row_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evaluator: str | None = None
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,41 @@ def _make_table() -> Table:
     )
 
 
+def _make_table_of_paraphrases() -> Table:
+    """Chapter 4's way to paraphrase, and one that departs from it: no noise, and the encoder learns too.
+
+    The thesis' way learns what follows with noise and then to repeat, by the sentence decoder alone.
+    """
+    follows, noisy, thesis, departure = (
+        "what follows",
+        "what follows, noisy",
+        "the thesis' way",
+        "all parts repeat, no noise",
+    )
+    systems = {
+        follows: Trained("sarah-lm-gutenberg-small"),
+        noisy: Trained("sarah-lm-noisy-small", start=follows),
+        thesis: Trained("sarah-lm-paraphrase-small", start=noisy),
+        departure: Trained("sarah-lm-gutenberg-small", {"objective": "autoencode"}, start=follows),
+    }
+    kept = "content_words_kept"
+    return Table(
+        name="traynor-gutenberg-paraphrases",
+        title=f"{NAME}, chapter 4, Gutenberg",
+        settings={"small": Settings(systems, minutes=60)},
+        measurements=(
+            Measurement(
+                claims=tuple(Claim(one, follows, kept) for one in (thesis, departure))
+                + (Claim(departure, thesis, kept),),
+                row_options={departure: {"noise": 0.0}},
+                evaluator="rewriting",
+            ),
+        ),
+        max_samples=500,
+        cards="sarah-lm-paraphrase-small",
+    )
+
+
 PAPER = Paper(
     NAME,
     """@mastersthesis{traynor-2018-unsupervised,
@@ -57,5 +92,5 @@ PAPER = Paper(
             ),
         ),
     },
-    tables=(_make_table(),),
+    tables=(_make_table(), _make_table_of_paraphrases()),
 )

@@ -17,7 +17,7 @@ from .tables import MeasuredRow, MeasuredTable, Verdict
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
-PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu")
+PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words", "copied")
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:

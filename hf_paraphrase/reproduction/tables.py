@@ -20,6 +20,7 @@ from ..evaluation.language_models import evaluate_language_model, read_language_
 from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
+from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import IGNORING_CASE, Scoring
 from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import read_scored_texts
@@ -201,7 +202,7 @@ def _evaluate(
     data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = run.folder / "-".join(["evaluation", *measurement.name.split()])
-    evaluate, read = EVALUATORS[training.task]
+    evaluate, read = EVALUATORS[measurement.evaluator or training.task]
     shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
     settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
     make = partial(evaluate, table, run, corpus, **options, **shared)
@@ -263,13 +264,20 @@ def _evaluate_language_model(
     )
 
 
+def _evaluate_rewriting(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
+    model, tokenizer = load_paraphraser(run.folder, device)
+    return evaluate_rewriting(model, tokenizer, corpus[SPLIT], max_samples=table.max_samples, seed=SEED, **options)
+
+
 Evaluate = Callable[..., Results]
 Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
-# How the systems of a task are evaluated, and the statistics of their scores read from the outputs.
+# How the systems of a task are evaluated, or in another way that a measurement names, and the statistics of their
+# scores read from the outputs.
 EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
     "paraphrase": (_evaluate_paraphraser, _read_paraphrases),
     "edit": (_evaluate_paraphraser, _read_paraphrases),
     "match": (_evaluate_matcher, lambda table, run, file: read_match_statistics(file)),
     "autoencode": (_evaluate_autoencoder, _read_documents),
     "language_model": (_evaluate_language_model, lambda table, run, file: read_language_model_statistics(file)),
+    "rewriting": (_evaluate_rewriting, lambda table, run, file: read_rewriting_statistics(file)),
 }

@@ -36,12 +36,14 @@ class Run:
         seed: Of the training.
         recipe: What is trained, with that seed.
         folder: Where the run goes.
+        start: The folder of the run that it goes on from; None for one of its own.
     """
 
     system: str
     seed: int
     recipe: Recipe
     folder: Path
+    start: Path | None = None
 
     @property
     def recipe_folder(self) -> Path:
@@ -69,8 +71,13 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
     runs = []
     for seed in seeds:
         for name, trained in settings.systems.items():
-            recipe = load_recipe(trained.recipe).override({**trained.fields, "seed": seed, "disable_tqdm": True})
-            runs.append(Run(name, seed, recipe, output_dir / _slug(name) / f"seed-{seed}"))
+            folder, start = (
+                None if system is None else output_dir / _slug(system) / f"seed-{seed}"
+                for system in (name, trained.start)
+            )
+            fields = {**trained.fields, "seed": seed, "disable_tqdm": True}
+            fields |= {"pretrained": str(start)} if start else {}
+            runs.append(Run(name, seed, load_recipe(trained.recipe).override(fields), folder, start))
     return runs
 
 
@@ -97,14 +104,17 @@ def train_all(
         _check_begun(run, minutes)
     missing = [run for run in runs if run.summary is None]
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
-        waiting = [pool.submit(_train, run, minutes, data_dir, device) for run in missing]
-        try:
-            for done in as_completed(waiting):
-                done.result()
-                bar.update()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+        while missing:
+            later = [run for run in missing if run.start in {other.folder for other in missing}]
+            waiting = [pool.submit(_train, run, minutes, data_dir, device) for run in missing if run not in later]
+            try:
+                for done in as_completed(waiting):
+                    done.result()
+                    bar.update()
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+            missing = later
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:

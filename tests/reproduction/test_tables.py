@@ -15,7 +15,7 @@ from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
-from hf_paraphrase.reproduction.tables import MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
+from hf_paraphrase.reproduction.tables import EVALUATORS, MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
 
@@ -53,6 +53,9 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
             for claim in measurement.claims:
                 assert {claim.better, claim.worse} <= settings.systems.keys()
             assert measurement.row_options.keys() <= settings.systems.keys()
+            assert measurement.evaluator in (None, *EVALUATORS)
+        starts = {trained.start for trained in settings.systems.values()}
+        assert starts <= {None, *settings.systems}
     assert not table.cards or (Path(__file__).parents[2] / "model_cards" / table.cards).is_dir()
 
 
@@ -115,6 +118,29 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     }
     with pytest.raises(InputError, match="seed-7 has a run of another recipe or budget"):
         train_all(list_runs(Settings(systems), tmp_path, [7]), 10, None, 1)
+
+
+def test_a_training_goes_on_from_that_of_another_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the order of the rows, and only when the other has ended."""
+    called = []
+
+    def train(recipe, folder, data_dir, device):
+        called.append(folder.parent.name)
+        pretrained = trainings.load_recipe(recipe).training.pretrained
+        assert pretrained is None or (Path(pretrained) / "training_summary.json").is_file()
+        folder.mkdir(parents=True)
+        (folder / "training_summary.json").write_text(json.dumps({"steps": 3}))
+
+    monkeypatch.setattr(trainings, "_call_train", train)
+    systems = {
+        "third": Trained("residual-lstm-synthetic", TINY, start="second"),
+        "second": Trained("residual-lstm-synthetic", TINY, start="first one"),
+        "first one": Trained("residual-lstm-synthetic", TINY),
+    }
+    runs = list_runs(Settings(systems), tmp_path, [5])
+    assert runs[0].recipe.training.pretrained == str(runs[1].folder) and runs[2].start is None
+    train_all(runs, None, None, 2)
+    assert called == ["first-one", "second", "third"]
 
 
 def test_a_failed_training_says_where_to_look(tmp_path: Path) -> None:

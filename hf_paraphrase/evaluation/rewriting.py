@@ -1,0 +1,141 @@
+"""What a model that embeds sentences makes of them: how much of their content it keeps, and how much it copies."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..files import read_lines, write_lines
+from ..metrics.pinc.scoring import pinc_statistics
+from ..metrics.sufficient_statistics import SufficientStatistics
+from ..training.environment import describe_environment
+from ..training.tasks.language_model import encode_documents
+from .results import Entry, Results, describe_data, describe_model
+from .scoring import Scoring
+
+__all__ = ["evaluate_rewriting", "read_rewriting_statistics"]
+
+# The most frequent words of a split are those of its language, not of a sentence's content.
+FUNCTION_WORDS = 100
+WORD = re.compile(r"[^\W\d_]+")
+CHANCE = "another sentence of the split"
+
+
+def evaluate_rewriting(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: Dataset,
+    *,
+    max_samples: int = 500,
+    num_candidates: int = 40,
+    temperature: float | Literal["uniform"] = "uniform",
+    noise: float | Literal["uniform"] = "uniform",
+    n_samples: int = 1000,
+    seed: int = 12345,
+    output_dir: str | os.PathLike | None = None,
+    split: str = "test",
+    data: Mapping[str, Any] | None = None,
+) -> Results:
+    """Rewrite sentences, each by the nearest of its candidates that is not the sentence itself.
+
+    The thesis lets a person choose; the distance of sentence vectors is what it ranks by (Traynor 2018, section 4.5).
+    The baseline gives each sentence another one, which keeps its content by chance alone.
+
+    Args:
+        model: An `EmbeddingParaphraser`.
+        tokenizer: Its tokenizer.
+        documents: Rows of `sentences`.
+        max_samples: At most so many sentences, evenly spaced over the documents.
+        num_candidates: Written of each sentence.
+        temperature: As `EmbeddingParaphraser.paraphrase` takes it.
+        noise: The same.
+        n_samples: Resampled splits for the 95% intervals.
+        seed: Of those, and of what is drawn.
+        output_dir: Where to write `rewritings-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
+        split: Name of the split.
+        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
+
+    Returns:
+        What the file holds: the model's entry and the baseline's, each with `content_words_kept`, the share of the
+        sentences' words that stand in their rewritings too, but for the 100 most frequent words of the split; `pinc`;
+        and `copied`, the share of sentences of which the nearest candidate is the sentence itself.
+
+    Raises:
+        InputError: There is no sentence.
+    """
+    model.eval()
+    encoded = encode_documents(documents, tokenizer, "autoencode", max_samples)
+    sources = tokenizer.batch_decode(encoded["input_ids"][:], skip_special_tokens=True)
+    frequent = _find_frequent(chain.from_iterable(documents["sentences"]))
+    options = {"num_candidates": num_candidates, "temperature": temperature, "noise": noise, "seed": seed}
+    candidates = model.paraphrase(sources, tokenizer, **options)
+    changed = [next((each.text for each in found if not each.is_copy), "") for found in candidates]
+    copied = [bool(found) and found[0].is_copy for found in candidates]
+    rows = [_count(*row, frequent) for row in zip(sources, changed, copied, strict=True)]
+    others = np.random.default_rng(seed).permutation(len(sources))
+    chance = [
+        _count(source, sources[other], source == sources[other], frequent)
+        for source, other in zip(sources, others, strict=True)
+    ]
+    scoring = Scoring(n_samples=n_samples, seed=seed)
+    scores, by_chance = (scoring.measure(_statistics(each)) for each in (rows, chance))
+    results = Results(
+        "paraphrases",
+        describe_data(data, split, len(rows)),
+        (
+            describe_model(model, scores, outputs=output_dir and f"rewritings-{split}.jsonl"),
+            Entry(CHANCE, "baseline", by_chance),
+        ),
+        {**options, **describe_environment(model.device)},
+    )
+    if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        write_lines(Path(output_dir) / f"rewritings-{split}.jsonl", rows)
+        results.save(Path(output_dir) / f"results-{split}.json")
+    return results
+
+
+def read_rewriting_statistics(file: Path) -> dict[str, SufficientStatistics]:
+    """The statistics of the scores that `evaluate_rewriting` computed, from the file of outputs that it wrote."""
+    return _statistics(read_lines(file))
+
+
+def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, SufficientStatistics]:
+    kept, count, copied = ([row[name] for row in rows] for name in ("kept", "content_words", "copied"))
+    texts = ([row[name] for row in rows] for name in ("prediction", "source"))
+    signature = f"words:letters|case:lc|but:{FUNCTION_WORDS} most frequent"
+    return {
+        "content_words_kept": SufficientStatistics.from_ratio("content_words_kept", kept, count, signature, scale=100),
+        **pinc_statistics(*texts, lowercase=True),
+        "copied": SufficientStatistics.from_sentence_scores("copied", copied, "", scale=100, higher_is_better=False),
+    }
+
+
+def _count(source: str, prediction: str, copied: bool, frequent: set[str]) -> dict[str, Any]:
+    content = set(_split(source)) - frequent
+    kept = len(content.intersection(_split(prediction)))
+    return {
+        "source": source,
+        "prediction": prediction,
+        "copied": copied,
+        "content_words": len(content),
+        "kept": kept,
+    }
+
+
+def _find_frequent(sentences: Iterable[str]) -> set[str]:
+    counts = Counter(chain.from_iterable(map(_split, sentences)))
+    return {word for word, _ in counts.most_common(FUNCTION_WORDS)}
+
+
+def _split(text: str) -> list[str]:
+    return WORD.findall(text.lower())
