@@ -37,8 +37,8 @@ class Architecture:
         models: The model class that each of transformers' Auto classes loads.
         tokenizer: Its tokenizer class; None where any tokenizer will do.
         reads_pairs: Whether it edits its input by a retrieved pair.
-        copy_field: The field of its configuration that makes it copy words of that pair, those outside its
-            vocabulary too; None where it never does.
+        copy_field: The field of its configuration that makes it copy words of that pair, or where it reads none of
+            its source, those outside its vocabulary too; None where it never does.
         embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
     """
 
@@ -56,7 +56,7 @@ class Architecture:
         return "AutoModelForSequenceClassification" in self.models
 
     def copies_words(self, config: PreTrainedConfig) -> bool:
-        """Tell whether a model of this architecture copies words of the retrieved pair.
+        """Tell whether a model of this architecture copies words of the retrieved pair, or of its source.
 
         Args:
             config: The model's.
@@ -112,6 +112,12 @@ ARCHITECTURES = (
         config="FsetConfig",
         models={"AutoModel": "FsetModel", "AutoModelForSeq2SeqLM": "FsetForConditionalGeneration"},
         reads_pairs=True,
+    ),
+    Architecture(
+        model_type="dnpg",
+        config="DnpgConfig",
+        models={"AutoModel": "DnpgModel", "AutoModelForSeq2SeqLM": "DnpgForConditionalGeneration"},
+        copy_field="copy",
     ),
     Architecture(
         model_type="edit_lstm",
