@@ -157,6 +157,7 @@ class TrainingRun:
 
     def _step(self) -> None:
         began, cpu_began = time.perf_counter(), time.process_time()
+        self.task.prepare_step(self.state.step, self.total_steps)
         batches = self._next_batches()
         tokens = int(sum(self.counts["train"][rows].sum() for rows in batches))
         loss = self._backward(batches, tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
+from .decompose import DecomposeTask
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask
@@ -12,6 +13,7 @@ from .paraphrase import ParaphraseTask
 __all__ = [
     "TASKS",
     "AutoencodeTask",
+    "DecomposeTask",
     "EditTask",
     "LanguageModelTask",
     "MatchTask",
@@ -22,6 +24,7 @@ __all__ = [
 
 TASKS: dict[str, type[Task]] = {
     "autoencode": AutoencodeTask,
+    "decompose": DecomposeTask,
     "edit": EditTask,
     "language_model": LanguageModelTask,
     "match": MatchTask,
