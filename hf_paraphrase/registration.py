@@ -39,6 +39,7 @@ class Architecture:
         reads_pairs: Whether it edits its input by a retrieved pair.
         copy_field: The field of its configuration that makes it copy words of that pair, or where it reads none of
             its source, those outside its vocabulary too; None where it never does.
+        has_levels: Whether it tells words of phrases from those of the template, and can keep either.
         embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
     """
 
@@ -48,6 +49,7 @@ class Architecture:
     tokenizer: str | None = None
     reads_pairs: bool = False
     copy_field: str | None = None
+    has_levels: bool = False
     embeds_sentences: bool = False
 
     @property
@@ -118,6 +120,7 @@ ARCHITECTURES = (
         config="DnpgConfig",
         models={"AutoModel": "DnpgModel", "AutoModelForSeq2SeqLM": "DnpgForConditionalGeneration"},
         copy_field="copy",
+        has_levels=True,
     ),
     Architecture(
         model_type="edit_lstm",

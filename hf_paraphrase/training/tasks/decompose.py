@@ -13,6 +13,7 @@ from ...errors import InputError
 from ...models.dnpg_levels import PHRASE, SENTENCE
 from ...models.outside_words import OpenTokenizer
 from ...models.precision import at_least_single
+from ...registration import architecture_of
 from ..arguments import ParaphraseConfig
 from ..batching import PairCollator, pad_rows
 from ..word_alignment import align_words
@@ -82,7 +83,7 @@ class DecomposeTask(ParaphraseTask):
         self._weight = training.weak_label_weight
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
-        if config.model_type != "dnpg":
+        if not architecture_of(config).has_levels:
             raise InputError(f"`model_type: {config.model_type}` knows no levels; set `task: paraphrase`")
         if self.training.copy_unknown_words and not config.copy:
             raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
