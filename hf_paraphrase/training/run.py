@@ -157,7 +157,6 @@ class TrainingRun:
 
     def _step(self) -> None:
         began, cpu_began = time.perf_counter(), time.process_time()
-        self.task.prepare_step(self.state.step, self.total_steps)
         batches = self._next_batches()
         tokens = int(sum(self.counts["train"][rows].sum() for rows in batches))
         loss = self._backward(batches, tokens)
@@ -197,6 +196,7 @@ class TrainingRun:
         shares = self._share("train", batches, self.state.step // self.batches.steps_per_epoch)
         for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
+            batch = self.task.prepare_batch(batch, self.state.step, self.total_steps)
             with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
                 loss, nll = self.task.loss_sums(self.wrapped, batch, self.data)
                 # The processes' gradients are averaged: times their number, that is the sum it should be.

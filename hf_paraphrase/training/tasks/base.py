@@ -53,10 +53,10 @@ class Task(ABC):
     """What a model learns: the way from the rows of a corpus to the loss of a batch.
 
     The training loop knows nothing else about what it trains. A task holds the recipe's fields, and nothing that it
-    finds out on the way but what `prepare_step` sets: that is returned, as `TaskData`, and handed to what needs it.
-    Whatever examples a task draws at random have to follow from the recipe's seed, the epoch and the row's number
-    alone: then a resumed run, and one on several processes, draws the same. What a loss draws, such as dropout, comes
-    from torch's generators, whose state checkpoints keep.
+    finds out on the way: that is returned, as `TaskData`, and handed to what needs it. Whatever examples a task draws
+    at random have to follow from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one
+    on several processes, draws the same. What a loss draws, such as dropout, comes from torch's generators, whose
+    state checkpoints keep.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
@@ -172,13 +172,18 @@ class Task(ABC):
             InputError: If no row is left.
         """
 
-    def prepare_step(self, step: int, total_steps: int) -> None:  # noqa: B027 (most losses stay the same)
-        """Set what changes in the course of a training, such as the weight of a part of the loss.
+    def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
+        """Add to a batch of the train split what changes in the course of a training, such as the weight of a loss.
 
         Args:
-            step: Steps taken; all that is set follows from it, so that a resumed run goes on alike.
+            batch: What the collator made.
+            step: Steps taken.
             total_steps: Steps of the whole training.
+
+        Returns:
+            What `loss_sums` gets.
         """
+        return batch
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
         """Write into the run's folder what its model needs beside weights and tokenizer."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
@@ -78,10 +79,6 @@ class DecomposeTask(ParaphraseTask):
     config_class = DecomposeConfig
     training: DecomposeConfig
 
-    def __init__(self, training: DecomposeConfig):
-        super().__init__(training)
-        self._weight = training.weak_label_weight
-
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         if not architecture_of(config).has_levels:
             raise InputError(f"`model_type: {config.model_type}` knows no levels; set `task: paraphrase`")
@@ -112,16 +109,15 @@ class DecomposeTask(ParaphraseTask):
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> LevelCollator:
         return LevelCollator(tokenizer)
 
-    def prepare_step(self, step: int, total_steps: int) -> None:
+    def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
         falls = 1 - step / (self.training.weak_label_share * total_steps)
-        self._weight = self.training.weak_label_weight * max(0.0, falls)
+        return batch | {"weak_label_weight": self.training.weak_label_weight * max(0.0, falls)}
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: dict[str, Any], data: TaskData) -> tuple[torch.Tensor, torch.Tensor]:
+        weight = batch.get("weak_label_weight")
         weak = [batch[name] for name in LEVEL_LABELS if name in batch]
-        batch = {name: tensor for name, tensor in batch.items() if name not in LEVEL_LABELS}
-        if not (model.training and weak and self._weight):
+        batch = {name: value for name, value in batch.items() if name not in (*LEVEL_LABELS, "weak_label_weight")}
+        if not weight:
             return super().loss_sums(model, batch, data)
         outputs = model(**batch, output_levels=True)
         likelihood = outputs.loss * (batch["labels"] != -100).sum()
@@ -130,7 +126,7 @@ class DecomposeTask(ParaphraseTask):
             nn.functional.cross_entropy(at_least_single(scores.flatten(0, 1)), labels.flatten(), reduction="sum")
             for scores, labels in zip(logits, weak, strict=True)
         )
-        return likelihood + self._weight * cost, likelihood.detach()
+        return likelihood + weight * cost, likelihood.detach()
 
 
 class LevelCollator(PairCollator):

@@ -73,7 +73,8 @@ def test_the_loss_has_the_labels_of_both_sides_with_their_weight():
     model = task.make_model(make_recipe(dropout=0.0).make_config(tokenizer), data).train()
     batch = task.make_collator(tokenizer)(task.features(data.splits["train"], [0, 3], 0))
     plain = {name: tensor for name, tensor in batch.items() if "level" not in name}
-    assert batch.keys() - plain.keys() == {"source_level_labels", "target_level_labels"}
+    batch = task.prepare_batch(batch, 0, 20)
+    assert batch.keys() - plain.keys() - {"weak_label_weight"} == {"source_level_labels", "target_level_labels"}
     torch.manual_seed(0)
     loss, reported = task.loss_sums(model, batch, data)
     torch.manual_seed(0)
@@ -86,19 +87,16 @@ def test_the_loss_has_the_labels_of_both_sides_with_their_weight():
             labels = batch[f"{side}_level_labels"][row].tolist()
             extra -= sum(score[label] for score, label in zip(scores, labels, strict=True) if label >= 0)
     torch.testing.assert_close(loss, reported + 0.5 * extra)
-    task.prepare_step(10, 20)
     torch.manual_seed(0)
-    torch.testing.assert_close(task.loss_sums(model, batch, data)[0], reported)
+    torch.testing.assert_close(task.loss_sums(model, task.prepare_batch(batch, 10, 20), data)[0], reported)
     model.eval()
+    del batch["weak_label_weight"]  # as in validation
     assert task.loss_sums(model, batch, data)[0] == task.loss_sums(model, plain, data)[0]
 
 
 def test_the_weight_falls_in_a_line():
     task = task_of(weak_label_weight=2.0, weak_label_share=0.5)
-    weights = []
-    for step in (0, 10, 25, 50, 99):
-        task.prepare_step(step, 100)
-        weights.append(task._weight)
+    weights = [task.prepare_batch({}, step, 100)["weak_label_weight"] for step in (0, 10, 25, 50, 99)]
     assert weights == pytest.approx([2.0, 1.6, 1.0, 0.0, 0.0])
 
 
