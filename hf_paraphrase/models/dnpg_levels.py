@@ -204,7 +204,7 @@ class KeptTemplate(NamedTuple):
             levels.append(torch.stack((has_slot, may_go_on), dim=-1))
             template = nn.functional.one_hot(following.clamp(max=vocab_size - 1), vocab_size).bool()
             end = nn.functional.one_hot(self.words[:, -1], vocab_size).bool()
-            words.append(torch.stack((~(end | (template & may_go_on[:, None])), template), dim=1))
+            words.append(torch.stack((~(end | template), template), dim=1))
         return Control(torch.stack(levels, 1), torch.stack(words, 1), False), Progress(written, in_phrase)
 
     def _next(self, written: torch.LongTensor) -> torch.LongTensor:

@@ -430,16 +430,18 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         """
         mixed, copying = self.project(outputs), outputs.copying
         if copying is None:
-            return {"loss": language_model_loss(mixed, labels), "logits": mixed.to(self.dtype)}
+            logits = _forbid(mixed, outputs.control).to(self.dtype)
+            return {"loss": language_model_loss(logits, labels), "logits": logits}
         share = self._log_levels(outputs)[..., PHRASE : PHRASE + 1].exp()
         weights = copying.weights
         if outputs.control is not None and outputs.control.copies_only:
             weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         joined = copying._replace(log_generated=mixed.logsumexp(dim=-1, keepdim=True), weights=weights * share)
         is_loss_enough = self.training and labels is not None
+        logits = None if is_loss_enough else _forbid(add_copied_words(mixed, joined), outputs.control).to(self.dtype)
         return {
             "loss": None if labels is None else copying_loss(mixed, joined, labels),
-            "logits": None if is_loss_enough else add_copied_words(mixed, joined).to(self.dtype),
+            "logits": logits,
             "copy_weights": weights,
         }
 
@@ -466,3 +468,13 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         if outputs.control is not None:
             logits = logits.masked_fill(~outputs.control.levels, torch.finfo(logits.dtype).min / 4)
         return logits.log_softmax(dim=-1)
+
+
+def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
+    """Leave no chance to a word that no level may write, however many beams look for one."""
+    if control is None:
+        return logits
+    allowed = (control.words & control.levels.unsqueeze(-1)).any(dim=2)
+    # Words outside the vocabulary stand behind the others, and are written by the phrase level alone.
+    outside = control.levels[..., PHRASE : PHRASE + 1].expand(-1, -1, logits.shape[-1] - allowed.shape[-1])
+    return logits.masked_fill(~torch.cat((allowed, outside), dim=-1), -torch.inf)

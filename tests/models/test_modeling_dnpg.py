@@ -139,6 +139,21 @@ class TestDnpg(Seq2SeqMixin):
             else:
                 assert len(written[0]) == 30  # in a phrase without an end
 
+    def test_no_beam_leaves_a_kept_template(self, variant):
+        """Where it leaves one word to write, all others are impossible, also those that could be copied elsewhere."""
+        model = self.small_model(variant)
+        logits = model(
+            torch.tensor([SOURCES[0]]),
+            source_levels=torch.tensor([[1, 0, 0, 1, 1, 1]]),
+            levels="phrase",
+            decoder_input_ids=torch.tensor([[1, 5, 6, 8, 9]]),
+        ).logits[0]
+        only = {0: 5, 3: 9, 4: 2}  # behind the start, 8 and 9
+        for place, word in only.items():
+            assert logits[place].isfinite().nonzero().flatten().tolist() == [word]
+            torch.testing.assert_close(logits[place, word].item(), 0.0, rtol=0, atol=1e-5)
+        assert 8 not in logits[1].isfinite().nonzero() and 8 in logits[2].isfinite().nonzero()
+
     def test_kept_phrases_are_the_only_words_of_their_level(self, variant):
         model, levels = self.small_model(variant), torch.tensor([[1, 0, 0, 1, 1, 1]])
         outputs = model(
