@@ -430,8 +430,8 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         """
         mixed, copying = self.project(outputs), outputs.copying
         if copying is None:
-            logits = _forbid(mixed, outputs.control).to(self.dtype)
-            return {"loss": language_model_loss(logits, labels), "logits": logits}
+            logits = _forbid(mixed, outputs.control)
+            return {"loss": language_model_loss(logits, labels), "logits": logits.to(self.dtype)}
         share = self._log_levels(outputs)[..., PHRASE : PHRASE + 1].exp()
         weights = copying.weights
         if outputs.control is not None and outputs.control.copies_only:
