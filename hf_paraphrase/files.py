@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
+
+from filelock import SoftFileLock, Timeout
 
 from .errors import InputError
 
 __all__ = [
+    "LOCK_FILE",
+    "check_errors",
+    "check_links",
+    "check_unicode",
     "copy_file",
+    "locked",
     "open_plain_or_gzipped",
     "open_text",
     "publish",
@@ -23,9 +32,31 @@ __all__ = [
     "write_text",
 ]
 
+LOCK_FILE = ".run.lock"
+# How long to wait for what an owner that died left to be found stale.
+LOCK_SECONDS = 3.0
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a folder whose symbolic links lead out of it: whoever made it would choose what of this machine is read.
+
+    Raises:
+        InputError: One does; the message names it.
+    """
+    root = folder.resolve()
+    roots = [root]
+    if root.parent.name == "snapshots":  # of the Hub's cache, which keeps what is in the files beside it
+        roots.append(root.parents[1] / "blobs")
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not any(path.resolve().is_relative_to(one) for one in roots):
+            raise InputError(f"{path} is a link that leads out of {folder}: put a copy there in its place")
+
+
+SURROGATES = re.compile("[\ud800-\udfff]")
+
 
 @contextmanager
-def open_text(path: str | os.PathLike, **kwargs: str) -> Iterator[TextIO]:
+def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]:
     """Open a file of UTF-8 text for reading.
 
     Args:
@@ -39,7 +70,51 @@ def open_text(path: str | os.PathLike, **kwargs: str) -> Iterator[TextIO]:
         with open(path, **{"encoding": "utf-8", **kwargs}) as file:
             yield file
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8 ({error.reason} at byte {error.start + 1})") from error
+        raise InputError(f"{path} is no text in UTF-8 ({_find_undecodable(Path(path), error)})") from error
+
+
+def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
+    """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
+    if not path.is_file():
+        return error.reason
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "it begins as UTF-16 does, line 1: save it as UTF-8"
+        file.seek(0)
+        done = 0
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as found:
+                return f"{found.reason} at byte {done + found.start + 1}, line {number}"
+            done += len(line)
+    return error.reason
+
+
+def check_unicode(text: str, where: str, errors: str = "strict") -> str:
+    """Return a text without halves of surrogate pairs, which no model and no file takes.
+
+    Args:
+        text: The text.
+        where: Names it in the error.
+        errors: "replace" puts U+FFFD in the place of each.
+
+    Raises:
+        InputError: There is one, and `errors` is "strict".
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        if errors == "replace":
+            return SURROGATES.sub("\ufffd", text)
+        raise InputError(f"{where}: half of a surrogate pair, no character, at place {error.start + 1}") from error
+    return text
+
+
+def check_errors(errors: str) -> None:
+    """Raise InputError unless `errors` is a way of reading what is no UTF-8."""
+    if errors not in ("strict", "replace"):
+        raise InputError(f"--errors must be strict or replace, not {errors}")
 
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:
@@ -47,6 +122,35 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
+
+    The folder is made where it is not there, and goes again if nothing was written into it.
+
+    Raises:
+        InputError: Another run works there.
+    """
+    is_new = not directory.exists()
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = SoftFileLock(directory / LOCK_FILE)
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout:
+        owner = " on ".join((directory / LOCK_FILE).read_text(encoding="utf-8").split()[:2])
+        raise InputError(
+            f"another run works in {directory} (process {owner}): wait for it, stop it, or name another folder; "
+            f"if that machine is gone, remove {directory / LOCK_FILE}"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+        if is_new:
+            with suppress(OSError):  # which says that it is not empty
+                directory.rmdir()
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +16,19 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["add_legend", "curve_style", "label_points", "new_figure", "save_figure", "tick_plainly", "wrap"]
+__all__ = [
+    "add_legend",
+    "curve_style",
+    "in_style",
+    "label_points",
+    "new_figure",
+    "save_figure",
+    "tick_plainly",
+    "wrap",
+]
+
+STYLE = Path(__file__).with_suffix(".mplstyle")
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 # In pixels: between a point and its label, between two labels, and between the lines that a label may move to.
 GAP, MARGIN, STEP = 7, 2, 9
@@ -23,6 +36,23 @@ GAP, MARGIN, STEP = 7, 2, 9
 TIED = 12
 # So many lines up or down a label may move.
 REACH = 16
+
+
+def in_style(draw: Draw) -> Draw:
+    """Decorate a function that draws, and saves what it drew, so that the picture has the look of all.
+
+    What colours and widths are is looked up while something is drawn, and in part only when it is saved. Whoever calls
+    the function keeps the style of his own.
+    """
+
+    @functools.wraps(draw)
+    def draw_in_style(*args: Any, **kwargs: Any) -> Any:
+        import matplotlib
+
+        with matplotlib.rc_context(fname=STYLE):
+            return draw(*args, **kwargs)
+
+    return draw_in_style
 
 
 def new_figure(width: float = 7, height: float = 4.5, layout: str | None = "constrained") -> Figure:
@@ -61,14 +91,14 @@ def add_legend(axes: Axes, lines: Sequence[Any] | None = None) -> None:
     rows = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.22 * rows + 0.15)
-    legend = figure.legend(lines, labels, loc="outside lower center", ncols=columns, frameon=False)
+    legend = figure.legend(lines, labels, loc="outside lower center", ncols=columns)
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
 def curve_style(number: int) -> dict[str, Any]:
     """Colour and mark of one of many curves or dots; the ten colours come again with another mark."""
-    return {"color": f"C{number % 10}", "marker": "os^D"[number // 10 % 4], "markersize": 4}
+    return {"color": f"C{number % 10}", "marker": "os^D"[number // 10 % 4]}
 
 
 def tick_plainly(axis: Axis) -> None:
@@ -123,14 +153,12 @@ def label_points(
             box = np.array((x + dx, y + dy, x + dx + size[0], y + dy + size[1]))
             if (box[:2] < window[:2]).any() or (box[2:] > window[2:]).any() or _overlaps(box, taken):
                 continue
-            # Its background dims the dots and lines that it crosses.
-            background = {"facecolor": "white", "edgecolor": "none", "alpha": 0.6, "pad": 0}
             where = {"ha": "left", "va": "bottom", "textcoords": "offset pixels"}
-            axes.annotate(label, point, (dx, dy), parse_math=False, bbox=background, zorder=3, **where, **style)
+            axes.annotate(label, point, (dx, dy), parse_math=False, zorder=3, **where, **style)
             nearest = np.clip((x, y), box[:2], box[2:])
             if np.linalg.norm(nearest - (x, y)) > TIED:
                 line = axes.transData.inverted().transform([(x, y), nearest])
-                axes.plot(*line.T, color="0.6", linewidth=0.5, zorder=0.5)
+                axes.plot(*line.T, color="C7", linewidth=0.5, zorder=0.5)
             taken = np.concatenate((taken, [box + (-MARGIN, -MARGIN, MARGIN, MARGIN)]))
             named.append(number)
             break

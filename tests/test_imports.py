@@ -15,9 +15,9 @@ import hf_paraphrase
 ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
-GROUND = ("errors", "files", "pictures")
+GROUND = ("errors", "files", "pictures", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
-ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "augmentation", "reproduction", "cli")
+ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.
 EXCEPTIONS = {
     ("models", "retrieval"): "a pipeline finds its pairs where the package is installed, and says so where it is not",

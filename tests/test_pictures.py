@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -11,14 +12,18 @@ import pytest
 import torch
 
 from hf_paraphrase.analysis import matches
-from hf_paraphrase.analysis.maps import make_map, shorten
+from hf_paraphrase.analysis.maps import draw_map, make_map, shorten
 from hf_paraphrase.datasets import statistics
 from hf_paraphrase.evaluation import documents, language_models
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
-from hf_paraphrase.pictures import label_points, new_figure, save_figure, tick_plainly, wrap
+from hf_paraphrase.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import curves
+from tests.contrast import WHITE, contrast
 
 pytest.importorskip("matplotlib")
+import matplotlib  # noqa: E402
+from matplotlib.colors import to_rgb  # noqa: E402
+from matplotlib.image import imread  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
@@ -201,6 +206,55 @@ def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
     # Turned texts: so far from each other as a line is high.
     step = np.diff([axes.transData.transform((place, 0))[0] for place in range(2)])[0]
     assert step * np.sin(np.radians(60)) > columns[0].get_fontsize() * figure.dpi / 72
+
+
+# Dark pages: GitHub's, and a site's.
+PAGES = {"white": WHITE, "dark": (13, 17, 23), "slate": (15, 23, 42)}
+DRAWN = {
+    "curves": lambda path: curves.plot_learning_curves(RUNS, path),
+    "fine-tuning": lambda path: language_models.plot_fine_tuning(RUNS, path),
+    "architectures": lambda path: language_models.plot_architectures({"gru": [1.7, 1.8], "sarah": [1.6]}, path),
+    "reconstruction": lambda path: documents.plot_reconstruction({"tiny": RECONSTRUCTED}, path),
+    "lengths": lambda path: statistics.plot_lengths({"source": Counter(range(1, 30))}, path),
+    "map": lambda path: draw_map(clusters(200), [f"word {n}" for n in range(200)], path, "200 words", 7),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_read_on_light_and_dark_pages(name, tmp_path):
+    """Nothing lies behind it, and whatever is drawn can be told from both pages."""
+    DRAWN[name](tmp_path / "picture.png")
+    pixels = imread(tmp_path / "picture.png").reshape(-1, 4)
+    assert pixels[0, 3] == 0 and np.mean(pixels[:, 3] == 0) > 0.5
+    colours, counts = np.unique((255 * pixels[pixels[:, 3] > 0.6, :3]).round(), axis=0, return_counts=True)
+    assert counts.sum() > 500
+    for page in PAGES.values():
+        readable = [contrast(tuple(colour), page) >= 3 for colour in colours]
+        assert counts[readable].sum() > 0.99 * counts.sum()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_style_has_colours_for_light_and_dark_pages(page):
+    style = matplotlib.rc_params_from_file(STYLE, use_default_template=False)
+    curve_colours = {entry["color"] for entry in style["axes.prop_cycle"]}
+    assert len(curve_colours) == 10
+    texts = {style[name] for name in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")}
+    for colours, least in ((curve_colours, 3), (texts, 4)):
+        shown = [tuple(255 * part for part in to_rgb(colour)) for colour in colours]
+        assert min(contrast(colour, PAGES[page]) for colour in shown) >= least
+
+
+def test_a_callers_own_style_stays(tmp_path):
+    before = dict(matplotlib.rcParams)
+    DRAWN["curves"](tmp_path / "picture.png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_whoever_makes_a_figure_draws_in_style():
+    for path in (ROOT / "hf_paraphrase").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and "new_figure(" in "".join(map(ast.unparse, node.body)):
+                assert "in_style" in map(ast.unparse, node.decorator_list), f"{path.name}: {node.name}"
 
 
 def test_a_text_is_wrapped():

@@ -18,7 +18,7 @@ echo "$@" >> "$CALLS"
 case "$1 $2" in
     "-c "*) exit ${TOO_OLD:-0} ;;
     "--version ") echo Python 3.x ;;
-    "-m venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m venv") for venv; do :; done; mkdir -p "$venv/bin" && cp "$0" "$venv/bin/python" ;;
 esac
 """
 
@@ -88,9 +88,40 @@ def test_a_python_that_cannot_do(checkout: Path, env: dict[str, str], message: s
     assert not any("venv" in call for call in calls)
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in ROOT.glob("scripts/*.sh")) + ["../.ci/run"])
+@pytest.mark.parametrize(
+    "script",
+    sorted(path.name for path in ROOT.glob("scripts/*.sh"))
+    + [f"../.ci/{name}" for name in ("run", "lowest", "package")],
+)
 def test_shell_syntax(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / "scripts" / script)], check=True)
+
+
+def test_lowest_versions_and_newer_pythons(checkout: Path) -> None:
+    """With Pythons that only note what they are asked; there is no 3.12."""
+    (checkout / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "lowest", checkout / ".ci")
+    folder, calls = checkout.parent / "bin", checkout.parent / "calls"
+    folder.mkdir()
+    for name, text in {"3.11": FAKE_PYTHON, "3.12": "#!/bin/sh\nexit 127\n", "3.13": FAKE_PYTHON}.items():
+        (folder / f"python{name}").write_text(text)
+        (folder / f"python{name}").chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(checkout / ".ci" / "lowest"), "torch==9", "--", "-k", "fset"],
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    asked = calls.read_text().splitlines()
+    assert asked[0] == ".ci/lowest_versions.py torch==9"
+    installs = [call.split("--constraint ")[1] for call in asked if " install " in call]
+    assert installs == [
+        *(".venvs/lowest.txt torch", ".venvs/lowest.txt --editable .[test]"),
+        *("scripts/constraints.txt torch", "scripts/constraints.txt --editable .[test]"),
+    ]
+    assert [call for call in asked if "pytest" in call] == ["-m pytest -k fset"] * 2
+    assert "no python3.12 here" in done.stdout
 
 
 FAKE_COMMAND = """#!/bin/sh
@@ -186,7 +217,7 @@ def test_python_scripts_run_the_command(
 
 def test_scripts_hold_what_is_launched_or_set_up() -> None:
     assert {path.name for path in (ROOT / "scripts").iterdir()} - {"__pycache__"} == {
-        *("train.py", "evaluate.py", "compare.py", "push_to_hub.py"),
+        *("train.py", "evaluate.py", "compare.py", "push_to_hub.py", "screenshots.py"),
         *("benchmark.py", "benchmarks"),
-        *("quickstart.sh", "test.sh", "environment.sh", "constraints.txt"),
+        *("quickstart.sh", "test.sh", "docs.sh", "environment.sh", "constraints.txt"),
     }

@@ -16,15 +16,19 @@ __all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "near
 
 
 def load_autoencoder(
-    path: str | os.PathLike,
+    path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[HierarchicalAutoencoderForConditionalGeneration, PreTrainedTokenizerBase]:
     """Load a hierarchical autoencoder and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: The folder holds no model, or one without vectors of documents.
         FileNotFoundError: There is no such checkpoint.
     """
-    model, tokenizer = load_paraphraser(path)
+    model, tokenizer = load_paraphraser(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, HierarchicalAutoencoderForConditionalGeneration):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a hierarchical_autoencoder has vectors of documents"

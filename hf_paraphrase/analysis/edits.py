@@ -10,8 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..registration import architecture_of
+from .heat_map import format_heat_map
 
-__all__ = ["EditExplanation", "explain_edit", "format_html"]
+__all__ = ["EditExplanation", "explain_edit", "format_html", "format_maps"]
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,27 @@ def mean_weights(layers: tuple[torch.Tensor, ...]) -> torch.Tensor:
 
 
 STYLE = """
-body { font: 15px/1.5 sans-serif; margin: 2em; color: #222 }
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 60em }
 dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
 table { border-collapse: collapse; margin-bottom: 2em } td, th { padding: .25em .5em; font-weight: normal }
 th.column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left }
 td { min-width: 2.2em; text-align: center; font-size: 12px }
+.heat-map { overflow-x: auto }
 """.strip()
+
+
+def format_maps(explanation: EditExplanation) -> str:
+    """What an edit looked at as HTML: a map of weights for p, where the model has one, and one for x."""
+    maps = {"Micro edits taken, by token of p": (explanation.retrieved_tokens, explanation.retrieved_weights)}
+    maps |= {"Attention to x": (explanation.source_tokens, explanation.source_weights)}
+    tables = [
+        f"<h2>{title}</h2>\n{format_heat_map(explanation.output_tokens, tokens, weights.tolist())}"
+        for title, (tokens, weights) in maps.items()
+        if weights is not None
+    ]
+    note = "<p>Rows: tokens of the paraphrase. Weights in percent, the mean over layers and heads.</p>"
+    return "\n".join([*tables, note])
 
 
 def format_html(explanation: EditExplanation) -> str:
@@ -118,27 +134,9 @@ def format_html(explanation: EditExplanation) -> str:
         "paraphrase of x": explanation.paraphrase,
     }
     terms = "\n".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in sentences.items())
-    maps = []
-    if explanation.retrieved_weights is not None:
-        rows = _format_map(explanation.output_tokens, explanation.retrieved_tokens, explanation.retrieved_weights)
-        maps.append(f"<h2>Micro edits taken, by token of p</h2>\n{rows}")
-    rows = _format_map(explanation.output_tokens, explanation.source_tokens, explanation.source_weights)
-    maps.append(f"<h2>Attention to x</h2>\n{rows}")
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>An edit</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>An edit</title>\n'
         f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n"
-        + "\n".join(maps)
-        + "\n<p>Rows: tokens of the paraphrase. Weights in percent, the mean over layers and heads.</p>\n"
-        + "</body>\n</html>\n"
+        f"{format_maps(explanation)}\n</body>\n</html>\n"
     )
-
-
-def _format_map(rows: list[str], columns: list[str], weights: torch.Tensor) -> str:
-    head = "".join(f'<th class="column">{html.escape(token)}</th>' for token in columns)
-    lines = [
-        f"<tr><th>{html.escape(token)}</th>"
-        + "".join(f'<td style="background: rgba(200, 80, 20, {w:.2f})">{100 * w:.0f}</td>' for w in row.tolist())
-        + "</tr>"
-        for token, row in zip(rows, weights, strict=True)
-    ]
-    return "\n".join([f"<table>\n<tr><th></th>{head}</tr>", *lines, "</table>"])

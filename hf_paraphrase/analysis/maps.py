@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import write_text
-from ..pictures import label_points, new_figure, save_figure, wrap
+from ..pictures import in_style, label_points, new_figure, save_figure, wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,6 +55,7 @@ def nearest(vectors: np.ndarray, center: np.ndarray, count: int) -> np.ndarray:
     return np.argsort(distances, kind="stable")[:count]
 
 
+@in_style
 def draw_map(
     points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "", center: int | None = None
 ) -> None:
@@ -70,21 +71,22 @@ def draw_map(
     save_figure(make_map(points, labels, title, center), path)
 
 
+@in_style
 def make_map(points: np.ndarray, labels: Sequence[str], title: str = "", center: int | None = None) -> Figure:
     """The figure that `draw_map` writes; arguments as there."""
     # Labels are laid out by pixels, so that the axes must not move any more.
     figure = new_figure(12, 9, layout=None)
-    axes = figure.add_axes((0.01, 0.04, 0.98, 0.89), xticks=[], yticks=[])
+    axes = figure.add_axes((0.01, 0.04, 0.98, 0.89), xticks=[], yticks=[], frame_on=False)
     axes.margins(0.03)
-    axes.scatter(*points.T, s=max(0.5, min(12, 20_000 / len(points))), linewidths=0, alpha=0.5)
+    axes.scatter(*points.T, s=max(0.5, min(12, 20_000 / len(points))), linewidths=0, alpha=0.3)
     axes.autoscale_view()
     axes.set_autoscale_on(False)
     chosen = [place for place in spread(points, NAMED) if place != center]
     shown, styles = points[chosen], [{} for _ in chosen]
     if center is not None:
-        axes.scatter(*points[center], marker="*", s=90, color="tab:red")
-        chosen, styles = [center, *chosen], [{"fontsize": 9, "color": "tab:red"}, *styles]
-    axes.scatter(*shown.T, s=12, color="tab:blue", linewidths=0)
+        axes.scatter(*points[center], marker="*", s=90, color="C3")
+        chosen, styles = [center, *chosen], [{"fontsize": 9, "color": "C3"}, *styles]
+    axes.scatter(*shown.T, s=12, color="C0", linewidths=0)
     names = [shorten(labels[place]) for place in chosen]
     named = label_points(axes, points[chosen], names, obstacles=points[chosen], styles=styles)
     axes.set_title(wrap(title, 120), parse_math=False)
@@ -130,9 +132,10 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <title>%TITLE%</title>
 <style>
+  :root { color-scheme: light dark }
   body { margin: 0; font: 14px sans-serif; overflow: hidden }
   canvas { display: block; cursor: crosshair }
-  #label { position: fixed; padding: 2px 6px; background: #fffd; border: 1px solid #999; pointer-events: none }
+  #label { position: fixed; padding: 2px 6px; background: canvas; border: 1px solid #999; pointer-events: none }
   #find { position: fixed; top: 8px; left: 8px }
 </style>
 <input id="find" placeholder="find" aria-label="Find a point">
@@ -152,11 +155,11 @@ function draw() {
   for (const point of points) {
     const [x, y] = place(point), found = wanted && point[2].toLowerCase().includes(wanted)
     if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue
-    context.fillStyle = found ? "#d62728" : "#1f77b480"
+    context.fillStyle = found ? "#e5484d" : "#3b82f680"
     const size = found ? 6 : 3
     context.fillRect(x - size / 2, y - size / 2, size, size)
-    if (found) named.unshift([x + 4, y, point[2].slice(0, 60), "#d62728"])
-    else if (scale > 12) named.push([x + 4, y, point[2].slice(0, 60), "#1f77b4"])
+    if (found) named.unshift([x + 4, y, point[2].slice(0, 60), "#e5484d"])
+    else if (scale > 12) named.push([x + 4, y, point[2].slice(0, 60), "#3b82f6"])
   }
   name(named)
 }

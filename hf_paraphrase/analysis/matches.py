@@ -14,11 +14,12 @@ from ..errors import InputError
 from ..generation import engine
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..models.sentence_pair import split_pair
-from ..pictures import new_figure, save_figure
+from ..pictures import in_style, new_figure, save_figure
 
 __all__ = [
     "ExcitingPair",
     "PairGrid",
+    "choose_unit",
     "format_exciting_pairs",
     "load_matcher",
     "most_exciting_pairs",
@@ -52,15 +53,19 @@ class ExcitingPair(NamedTuple):
 
 
 def load_matcher(
-    path: str | os.PathLike,
+    path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
     """Load a coupled LSTM and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: The folder holds no model, or one without a grid of word pairs.
         FileNotFoundError: There is no such checkpoint.
     """
-    model, tokenizer = engine.load_pair_model(path)
+    model, tokenizer = engine.load_pair_model(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"
@@ -157,6 +162,12 @@ def _escape(word: str) -> str:
     return "".join("\\" + character if character in "\\|*_`<>[]" else character for character in word)
 
 
+def choose_unit(grid: PairGrid) -> int:
+    """The unit whose activations have the widest range over two sentences."""
+    return int((grid.h.amax((0, 1)) - grid.h.amin((0, 1))).argmax())
+
+
+@in_style
 def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) -> int:
     """Draw one unit's activations over the word pairs of two sentences, as the paper's pictures do.
 
@@ -171,16 +182,15 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
     Raises:
         InputError: There is no such unit.
     """
-    ranges = grid.h.amax((0, 1)) - grid.h.amin((0, 1))
-    unit = int(ranges.argmax()) if unit is None else unit
-    if not 0 <= unit < len(ranges):
-        raise InputError(f"there is no unit {unit}; the model has units 0 to {len(ranges) - 1}")
+    unit = choose_unit(grid) if unit is None else unit
+    if not 0 <= unit < grid.h.shape[-1]:
+        raise InputError(f"there is no unit {unit}; the model has units 0 to {grid.h.shape[-1] - 1}")
     margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
     cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
     figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
-    image = axes.imshow(grid.h[..., unit].tolist(), cmap="RdBu_r", vmin=-largest, vmax=largest)
+    image = axes.imshow(grid.h[..., unit].tolist(), vmin=-largest, vmax=largest)
     axes.set_xticks(range(len(grid.y)), grid.y, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(len(grid.x)), grid.x, parse_math=False)
     axes.set_title(f"unit {unit}")

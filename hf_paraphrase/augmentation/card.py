@@ -46,6 +46,8 @@ def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str
         "source rows of which no candidate passed": counts["without"],
         "source rows that failed": counts["failed"],
     }
+    if counts["cut"]:
+        totals["source rows longer than what the model reads (`max_source_length`)"] = counts["cut"]
     parts = [
         f"---\n{data}\n---",
         f"# {title}",

@@ -26,6 +26,7 @@ def augment(
     keep_columns: Sequence[str] | None = None,
     batch_size: int = 16,
     backend: str | None = None,
+    trust_remote_code: bool = False,
     **options: Any,
 ) -> datasets.Dataset:
     """Paraphrase a column of a dataset: a row for each paraphrase, beside the columns of its source.
@@ -45,6 +46,7 @@ def augment(
         keep_columns: The other columns to keep; None for all.
         batch_size: Rows that the model reads at once, those of like length together.
         backend: What runs a model that is loaded here in place of `generate()`, such as "ctranslate2".
+        trust_remote_code: Let what is loaded by its name run its own code.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
 
     Returns:
@@ -58,7 +60,10 @@ def augment(
     if not isinstance(dataset, datasets.Dataset):
         raise InputError(f"`dataset` must be a datasets.Dataset, such as one split, not a {type(dataset).__name__}")
     kept = check_columns(column, keep_columns, dataset.column_names, "`dataset`")
-    paraphraser = model if isinstance(model, Paraphraser) else Paraphraser.from_pretrained(model, backend=backend)
+    if isinstance(model, Paraphraser):
+        paraphraser = model
+    else:
+        paraphraser = Paraphraser.from_pretrained(model, backend=backend, trust_remote_code=trust_remote_code)
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:

@@ -18,6 +18,7 @@ from xxhash import xxh3_64
 
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
+from ..datasets.reader import refusing_damage
 from ..errors import InputError
 from ..files import open_text
 from ..metrics.score_files import JSON_LINES, SEPARATORS, Row, parse_object, read_columns
@@ -30,6 +31,9 @@ ENDINGS = (*SEPARATORS, *JSON_LINES, PARQUET)
 SOURCE_ID = "source_id"
 # Rows of a row group, the least that is read at a time.
 ROWS_AT_ONCE = 1000
+# How pyarrow says that values have no type in common, or one that it does not hold.
+UNFIT = (pa.ArrowException, OverflowError)
+MEND = "write it anew"
 
 
 class Source(NamedTuple):
@@ -153,7 +157,8 @@ def _with_source_id(schema: pa.Schema) -> pa.Schema:
 def _find_schema(file: Path, column: str) -> pa.Schema:
     """The columns of a file. Values of csv and tsv are texts, as they stand; types of jsonl are those of all lines."""
     if file.suffix == PARQUET:
-        schema = _reading(file, lambda: pq.read_schema(file))
+        with refusing_damage(f"{file} is no Parquet file that can be read", MEND):
+            schema = pq.read_schema(file)
         _check_text(schema, column, str(file))
         return schema
     if file.suffix in SEPARATORS:
@@ -181,7 +186,7 @@ def _infer_type(file: Path, rows: list[Row], name: str) -> pa.DataType:
     values = [row.values.get(name) for row in rows]
     try:
         return pa.array(values).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except UNFIT as error:
         first = next(value for value in values if value is not None)
         for row in rows:
             _check_type(file, row, name, first)
@@ -191,7 +196,7 @@ def _infer_type(file: Path, rows: list[Row], name: str) -> pa.DataType:
 def _check_type(file: Path, row: Row, name: str, before: Any) -> None:
     try:
         pa.array([before, row.values.get(name)])
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except UNFIT:
         message = f"`{name}` has another type than before: {row.values.get(name)!r:.100}"
         raise InputError(f"{file}, line {row.line}: {message}") from None
 
@@ -207,9 +212,10 @@ def _read_tables(file: Path, schema: pa.Schema, column: str) -> Iterator[pa.Tabl
     if file.suffix == PARQUET:
         first = 1
         names = [name for name in schema.names if name != SOURCE_ID]
-        with _reading(file, lambda: pq.ParquetFile(file)) as parquet:
+        with refusing_damage(f"{file} is damaged", MEND), pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=names):
                 table = pa.Table.from_batches([batch])
+                table.validate(full=True)  # bytes that are no UTF-8, which would show only when a task reads them
                 ids = [f"{file.name}:{number}" for number in range(first, first + len(table))]
                 yield _conform(table.append_column(SOURCE_ID, pa.array(ids)), schema, str(file))
                 first += len(table)
@@ -219,7 +225,7 @@ def _read_tables(file: Path, schema: pa.Schema, column: str) -> Iterator[pa.Tabl
         values = [{**row.values, SOURCE_ID: f"{file.name}:{row.line}"} for row in rows]
         try:
             yield pa.Table.from_pylist(values, schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:  # a number too large for its type, for instance
+        except UNFIT as error:  # a number too large for its type, for instance
             raise InputError(f"{file}, lines {rows[0].line} to {rows[-1].line}: {error}") from error
 
 
@@ -255,13 +261,6 @@ def _conform(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"{where}: {error}") from error
-
-
-def _reading(file: Path, read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{file} is no Parquet file that can be read: {error}") from error
 
 
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:

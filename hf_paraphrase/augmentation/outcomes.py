@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 
 from ..errors import InputError
+from ..generation.limits import SourceCutter
 from ..generation.paraphraser import Paraphrase, Paraphraser
 
 __all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
@@ -39,11 +40,13 @@ class Outcome(NamedTuple):
         paraphrases: The best first.
         rejected: How many candidates were rejected, by the kind of reason.
         error: Why the row failed; None where it did not, though no candidate may have passed.
+        is_cut: Whether it was read up to `max_source_length` only.
     """
 
     paraphrases: list[Paraphrase]
     rejected: Mapping[str, int]
     error: str | None = None
+    is_cut: bool = False
 
 
 class RowParaphraser:
@@ -64,7 +67,10 @@ class RowParaphraser:
 
     def __init__(self, paraphraser: Paraphraser, n: int = 3, batch_size: int = 16, **options: Any):
         self.paraphraser, self.batch_size = paraphraser, batch_size
+        limit = options.pop("max_source_length", None)
+        self.cutter = SourceCutter(paraphraser.model, paraphraser.tokenizer, limit, paraphraser.prefix, quiet=True)
         self.options = {"n": n, "batch_size": batch_size, "return_rejected": True, **options}
+        self.options["max_source_length"] = self.cutter
         paraphraser([], **self.options)  # which refuses arguments that cannot be
 
     @property
@@ -86,7 +92,7 @@ class RowParaphraser:
         for start in range(0, len(worded), self.batch_size):
             places = worded[start : start + self.batch_size]
             for place, outcome in zip(places, self._try([texts[place] for place in places]), strict=True):
-                outcomes[place] = outcome
+                outcomes[place] = outcome._replace(is_cut=self.cutter(texts[place]) != texts[place])
         return outcomes
 
     def _try(self, texts: list[str]) -> list[Outcome]:
@@ -121,10 +127,11 @@ def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> It
 
 
 def count_outcome(counts: Counter[str], outcome: Outcome) -> None:
-    """Add what became of a row to what is counted of all: rows, paraphrases, failures, and rejected candidates."""
+    """Add what became of a row to what is counted of all: its paraphrases, its failure, its rejected candidates."""
     counts["rows"] += 1
     counts["paraphrases"] += len(outcome.paraphrases)
     counts["failed"] += outcome.error is not None
+    counts["cut"] += outcome.is_cut
     counts["without"] += not outcome.paraphrases and outcome.error is None
     if outcome.error is not None:
         counts[f"failed: {outcome.error.partition(': ')[0]}"] += 1

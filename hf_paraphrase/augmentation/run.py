@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 from datasets import Features
+from datatrove.executor.base import PipelineExecutor
 from datatrove.io import DataFolder, get_datafolder
+from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.logging import logger as datatrove_logger
 from huggingface_hub.constants import HF_HOME
 from xxhash import xxh3_64_hexdigest
 
 from ..errors import InputError
+from ..files import check_links, locked
 from ..generation.paraphraser import Paraphraser
 from ..hub.push import create_dataset
 from .card import CARD_FILE, make_augmentation_card
@@ -80,6 +85,7 @@ def run_augmentation(
     executor: str = "local",
     executor_options: Mapping[str, Any] | None = None,
     logging_dir: str | None = None,
+    trust_remote_code: bool = False,
 ) -> Counter[str] | None:
     """Do what is missing of an augmentation.
 
@@ -91,12 +97,13 @@ def run_augmentation(
         executor_options: Further arguments of datatrove's executor.
         logging_dir: Where what is read and what is done is noted; None for `.augment` in the output, or of one
             elsewhere a folder in the cache. All machines that take part have to reach it.
+        trust_remote_code: Let what is loaded by its name run its own code.
 
     Returns:
         What became of the rows; None where jobs were submitted that are not done.
 
     Raises:
-        InputError: Something that the user can mend.
+        InputError: Something that the user can mend, such as another run in the same folder.
         AugmentationError: Tasks could not be finished.
     """
     datatrove_logger.disable("datatrove")
@@ -105,7 +112,25 @@ def run_augmentation(
         create_dataset("/".join(output.removeprefix(HUB).split("/")[:2]))
     folder = get_datafolder(output)
     state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)
-    begin(asked, folder, state)
+    make = partial(make_executor, executor, workers=workers, logging_dir=state, options=executor_options)
+    with locked(Path(state.resolve_paths(""))) if state.is_local() else nullcontext():
+        shards = _do_missing(asked, folder, state, make, trust_remote_code)
+        if shards is None:
+            return None
+        counts = sum((read_counts(folder, shard) for shard in shards), Counter())
+        write_in_folder(folder, CARD_FILE, make_augmentation_card(asked, counts, Path(output).name))
+        return counts
+
+
+def _do_missing(
+    asked: Augmentation,
+    folder: DataFolder,
+    state: DataFolder,
+    make: Callable[[Sequence[PipelineStep], int], PipelineExecutor],
+    trust_remote_code: bool,
+) -> list[str] | None:
+    """Run the tasks that are not done; return the shards, unless jobs were submitted that write them."""
+    begin(asked, folder, state, trust_remote_code)
     with state.open(ROWS_FILE, "rb") as file:
         parquet = pq.ParquetFile(file)
         rows, features = parquet.metadata.num_rows, Features.from_arrow_schema(parquet.schema_arrow)
@@ -115,25 +140,23 @@ def run_augmentation(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(asked.model, asked.backend, n=asked.n, **asked.options),
+        ParaphraseStep(asked.model, asked.backend, trust_remote_code, n=asked.n, **asked.options),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
-    runner = make_executor(executor, pipeline, tasks, workers, state, executor_options)
+    runner = make(pipeline, tasks)
     if runner.get_incomplete_ranks():
         runner.run()
-    if runner.get_incomplete_ranks():
-        return None
-    counts = sum((read_counts(folder, shard) for shard in shards), Counter())
-    write_in_folder(folder, CARD_FILE, make_augmentation_card(asked, counts, Path(output).name))
-    return counts
+    return None if runner.get_incomplete_ranks() else shards
 
 
-def begin(asked: Augmentation, output: DataFolder, state: DataFolder) -> None:
+def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
     """Read the input and note the settings, unless that is done; then check that they are still the same.
 
     Raises:
         InputError: The output was begun with other settings, or is another's.
     """
+    if not trust_remote_code and Path(asked.model).is_dir():
+        check_links(Path(asked.model))  # before all of it is read
     described = asked.describe()
     if state.isfile(SETTINGS_FILE):
         with state.open(SETTINGS_FILE, "r") as file:
@@ -144,7 +167,8 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder) -> None:
         return
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
-    paraphraser = Paraphraser.from_pretrained(asked.model, device="cpu", backend=asked.backend)
+    options = {"device": "cpu", "backend": asked.backend}
+    paraphraser = Paraphraser.from_pretrained(asked.model, trust_remote_code=trust_remote_code, **options)
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:

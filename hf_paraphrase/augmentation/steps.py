@@ -70,21 +70,29 @@ class ParaphraseStep(PipelineStep):
     Args:
         model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
         backend: What runs the model in place of `generate()`, such as "ctranslate2".
+        trust_remote_code: Let what is loaded by its name run its own code.
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
 
     name = "Paraphrase"
     type = "PARAPHRASER"
 
-    def __init__(self, model: str | os.PathLike | Paraphraser, backend: str | None = None, **options: Any):
+    def __init__(
+        self,
+        model: str | os.PathLike | Paraphraser,
+        backend: str | None = None,
+        trust_remote_code: bool = False,
+        **options: Any,
+    ):
         super().__init__()
         self.model, self.backend, self.options = model, backend, options
+        self.trust_remote_code = trust_remote_code
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in their order."""
         is_loaded = isinstance(self.model, Paraphraser)
-        loaded = self.model if is_loaded else load_once(str(self.model), find_device(), self.backend)
-        ask = RowParaphraser(loaded, **self.options)
+        named = str(self.model), find_device(), self.backend, self.trust_remote_code
+        ask = RowParaphraser(self.model if is_loaded else load_once(*named), **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
                 outcomes = ask([document.text for document in documents])
@@ -107,6 +115,7 @@ class MineStep(PipelineStep):
         k: Neighbours of each document, at most.
         min_score: Less like ones are left out.
         max_score: More like ones are too, such as near copies.
+        trust_remote_code: Let the retriever's encoder run its own code.
     """
 
     name = "Neighbours"
@@ -118,14 +127,17 @@ class MineStep(PipelineStep):
         k: int = 10,
         min_score: float = 0.8,
         max_score: float = 1.0,
+        trust_remote_code: bool = False,
     ):
         super().__init__()
+        self.trust_remote_code = trust_remote_code
         self.retriever, self.k, self.min_score, self.max_score = retriever, k, min_score, max_score
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in their order; a blank one has no neighbours."""
         is_loaded = isinstance(self.retriever, ParaphraseRetriever)
-        retriever = self.retriever if is_loaded else load_retriever_once(str(self.retriever))
+        named = str(self.retriever), self.trust_remote_code
+        retriever = self.retriever if is_loaded else load_retriever_once(*named)
         for documents in _groups(data, ROWS_AT_ONCE):
             worded = [document.text for document in documents if document.text.strip()]
             with self.track_time("batch"):
@@ -189,15 +201,15 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(model: str, device: str, backend: str | None) -> Paraphraser:
+def load_once(model: str, device: str, backend: str | None, trust_remote_code: bool) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, device=device, backend=backend)
+    return Paraphraser.from_pretrained(model, device=device, backend=backend, trust_remote_code=trust_remote_code)
 
 
 @cache
-def load_retriever_once(path: str) -> ParaphraseRetriever:
-    """Load a retriever, once in a process."""
-    return ParaphraseRetriever.from_pretrained(path)
+def load_retriever_once(path: str, trust_remote_code: bool) -> ParaphraseRetriever:
+    """Load a retriever, once in a process; its encoder to the GPU of the process."""
+    return ParaphraseRetriever.from_pretrained(path, device=find_device(), trust_remote_code=trust_remote_code)
 
 
 def find_device() -> str:

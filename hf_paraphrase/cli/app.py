@@ -11,9 +11,24 @@ import typer
 
 from .. import __version__
 from ..errors import InputError
-from . import augment, compare, datasets, document, evaluate, explain, hub, mine, paraphrase, rating, retriever, train
+from . import (
+    augment,
+    compare,
+    datasets,
+    demo,
+    document,
+    evaluate,
+    explain,
+    hub,
+    mine,
+    paraphrase,
+    rating,
+    retriever,
+    train,
+)
 from .recipes import recipes
 from .reproduce import reproduce
+from .serve import serve
 
 __all__ = ["app", "main"]
 
@@ -34,10 +49,11 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-for group in (train, evaluate, compare, paraphrase, document, mine, augment, hub):
+for group in (train, evaluate, compare, paraphrase, document, mine, augment, demo, hub):
     app.add_typer(group.app)
 app.command()(recipes)
 app.command()(reproduce)
+app.command()(serve)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(retriever.app, name="retriever")
 app.add_typer(rating.app, name="rating")

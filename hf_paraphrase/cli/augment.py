@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from .options import parse_pairs
+from .options import MaxSourceLength, TrustRemoteCode, parse_pairs
 
 __all__ = ["app"]
 
@@ -73,6 +73,7 @@ def augment(
         str | None, typer.Option(help="ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus.")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows at once, those of like length together.")] = 16,
+    max_source_length: MaxSourceLength = None,
     paraphraser_option: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +84,7 @@ def augment(
     push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the output folder on the Hub.")] = False,
     hub_dataset_id: Annotated[str | None, typer.Option(help="Repository.  [default: name of the output]")] = None,
     hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase a corpus, on one machine or many, without losing a row.
 
@@ -120,6 +122,7 @@ def augment(
         "max_new_tokens": max_new_tokens,
         "seed": seed,
         "batch_size": batch_size,
+        "max_source_length": max_source_length,
     }
     asked = Augmentation(
         input=input,
@@ -141,6 +144,7 @@ def augment(
             executor=executor,
             executor_options=executor_options,
             logging_dir=logging_dir,
+            trust_remote_code=trust_remote_code,
         )
     except KeyboardInterrupt:
         typer.echo("interrupted; the same command does what is missing", err=True)
@@ -152,6 +156,8 @@ def augment(
         f"{counts['rows']:,} rows: {counts['paraphrases']:,} paraphrases; of {counts['without']:,} rows no candidate "
         f"passed, {counts['failed']:,} rows failed (`error` says why)"
     )
+    if counts["cut"]:
+        typer.echo(f"{counts['cut']:,} rows are longer than what the model reads (`max_source_length`)", err=True)
     if push_to_hub:
         from ..hub.push import push_folder
 

@@ -32,6 +32,7 @@ from .options import (
     Metrics,
     NumSamples,
     Select,
+    TrustRemoteCode,
     WordVectors,
     check_matplotlib,
     choose_metrics,
@@ -70,6 +71,7 @@ def compare(
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Compare paraphrasers on one split in one table, as Table 2 of Kazemnejad et al. 2020 does.
 
@@ -124,6 +126,7 @@ def compare(
         seed=seed,
         split=split,
         data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
+        trust_remote_code=trust_remote_code,
     )
     table = format_comparison_as_markdown(results, shlex.join(["hf-paraphrase", "compare", *ctx.obj]))
     results.save(output_dir / "comparison.json")
@@ -154,6 +157,7 @@ def compare_choices(
     num_beams: Annotated[int, typer.Option(min=1, help="Width of the search for the first beam.")] = 5,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 32,
     n_samples: NumSamples = 1000,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Show what choosing among candidates is worth: first beam, Paraphraser and Parrot's rules in one table.
 
@@ -181,6 +185,7 @@ def compare_choices(
         n_samples=n_samples,
         split=split,
         data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
+        trust_remote_code=trust_remote_code,
         options=parse_pairs("--set", override or []),
     )
     table = format_choices(results, shlex.join(["hf-paraphrase", "compare-choices", *ctx.obj]))
@@ -204,6 +209,7 @@ def compare_language_models(
     seeds: Annotated[list[int] | None, typer.Option(help="A run of every recipe with each; repeatable.")] = None,
     split: EvaluatedSplit = "test",
     max_samples: Annotated[int | None, typer.Option(min=1, help="At most so many examples, evenly spaced.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Train language models for the same budget and chart their scores, as figure 3.2 of Traynor 2018 does.
 
@@ -231,9 +237,10 @@ def compare_language_models(
     for recipe, corpus in chosen:
         for seed in seeds or [recipe.training.seed]:
             folder = output_dir / f"{recipe.name}-seed={seed}"
-            summary = train_once(recipe.override({"seed": seed}), folder, {"data_dir": corpus.data_dir})
+            kwargs = {"data_dir": corpus.data_dir, "trust_remote_code": trust_remote_code}
+            summary = train_once(recipe.override({"seed": seed}), folder, kwargs)
             results = evaluate_language_model(
-                *load_paraphraser(folder),
+                *load_paraphraser(folder, trust_remote_code=trust_remote_code),
                 corpus.load(split),
                 objective=recipe.training.objective,
                 max_samples=max_samples,

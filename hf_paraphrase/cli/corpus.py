@@ -115,12 +115,15 @@ class Corpus:
         """Read all splits, or one.
 
         Raises:
-            InputError: They are to be streamed, which is for a look at them.
+            InputError: They are to be streamed, which is for a look at them and for training.
         """
         from ..datasets import load_dataset
 
         if self.is_streamed:
-            raise InputError("--dataset-kwargs streaming=true is for `datasets preview`; the rows are needed at hand")
+            raise InputError(
+                "--dataset-kwargs streaming=true is for `datasets preview` and `train`; here all rows are needed: "
+                "streaming=false"
+            )
         return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
 
     def describe(self, **details: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Model
+from .options import Errors, Model, TrustRemoteCode
 
 __all__ = ["app"]
 
@@ -30,6 +30,8 @@ def paraphrase_document(
     min_novelty: Annotated[float, typer.Option(min=0, max=1, help="The same of novelty.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of all that is drawn at random.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 16,
+    errors: Errors = "strict",
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase the sentences of a Markdown or plain document; all else stays byte for byte.
 
@@ -38,12 +40,13 @@ def paraphrase_document(
 
     Of each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
-    from ..files import open_text, write_lines, write_text
+    from ..files import check_errors, open_text, write_lines, write_text
     from ..generation.paraphraser import Paraphraser
 
-    with open_text(file, newline="") as opened:
+    check_errors(errors)
+    with open_text(file, newline="", errors=errors) as opened:
         text = opened.read()
-    document, records = Paraphraser.from_pretrained(model).document(
+    document, records = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code).document(
         text,
         format,
         return_changes=True,

@@ -27,6 +27,7 @@ from .options import (
     AllowOwnPair,
     Decoding,
     DiversityPenalty,
+    Errors,
     ExcludeSource,
     Fidelity,
     Lowercase,
@@ -41,6 +42,7 @@ from .options import (
     RestoreSurface,
     Select,
     Tokenize,
+    TrustRemoteCode,
     WordVectors,
     check_ability,
     check_matplotlib,
@@ -96,6 +98,7 @@ def evaluate(
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase a split and score it, with 95% intervals, baselines and the paper's row beside it.
 
@@ -150,6 +153,7 @@ def evaluate(
         group_by=group_by,
         replace_unknown=replace_unknown,
         restore_surface=restore_surface,
+        trust_remote_code=trust_remote_code,
         **decoding_options,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
@@ -171,6 +175,7 @@ def evaluate_matcher(
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where the predictions and results.json go.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Label the pairs of a split, or rank its candidates, with 95% intervals and the published rows beside it.
 
@@ -181,7 +186,7 @@ def evaluate_matcher(
     from ..evaluation.matches import evaluate_matcher as evaluate
     from ..evaluation.matches import format_matching_results
 
-    check_ability(model, "labels_pairs", of_any_architecture=True)
+    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
     corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     splits = corpus.load()
     rows = take_rows(pick_split(splits, split), max_samples)
@@ -196,6 +201,7 @@ def evaluate_matcher(
         output_dir=output_dir,
         split=split,
         data=corpus.describe(max_samples=max_samples),
+        trust_remote_code=trust_remote_code,
     )
     typer.echo(format_matching_results(results))
 
@@ -215,6 +221,7 @@ def evaluate_autoencoder(
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals and the shuffled baseline.")] = 12345,
     plot: Annotated[Path | None, typer.Option(help="A PNG file of exact reconstructions by length.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Score what autoencoders of documents write, with 95% intervals, the paper's figures and two baselines beside it.
 
@@ -235,7 +242,7 @@ def evaluate_autoencoder(
         corpus = read_evaluated_corpus(str(run), dataset, dataset_name, data_dir, data_files, dataset_kwargs)
         rows = take_rows(corpus.load(split), max_samples)
         results[run.name] = evaluate(
-            *load_paraphraser(run),
+            *load_paraphraser(run, trust_remote_code=trust_remote_code),
             rows,
             batch_size=batch_size,
             n_samples=n_samples,
@@ -268,6 +275,7 @@ def evaluate_language_model(
     n_samples: NumSamples = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
     output_dir: Annotated[Path | None, typer.Option(help="Where results.json goes.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Score how well a language model of sentences predicts a split, in nits per character, with its 95% interval.
 
@@ -278,14 +286,14 @@ def evaluate_language_model(
     from ..evaluation.language_models import evaluate_language_model as evaluate
     from ..generation.engine import load_paraphraser
 
-    check_ability(model, "embeds_sentences")
+    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
     corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     if objective is None:
         objective = getattr(find_training_config(model), "objective", "next_sentence")
     if objective not in ("next_sentence", "autoencode"):
         raise InputError(f"--objective must be next_sentence or autoencode, not {objective}")
     results = evaluate(
-        *load_paraphraser(model),
+        *load_paraphraser(model, trust_remote_code=trust_remote_code),
         corpus.load(split),
         objective=objective,
         max_samples=max_samples,
@@ -328,6 +336,7 @@ def score(
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in place of the table.")] = False,
+    errors: Errors = "strict",
 ) -> None:
     """Score outputs with 95% intervals, and say whether they differ from another system's by more than chance.
 
@@ -343,6 +352,7 @@ def score(
     Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
     with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
     """
+    from ..files import check_errors
     from ..metrics.score_files import read_scored_texts
     from ..metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
 
@@ -354,9 +364,10 @@ def score(
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
     )
+    check_errors(errors)
     rows = score_systems(
-        read_scored_texts(predictions, references or (), sources),
-        read_scored_texts(against, references or (), sources) if against else None,
+        read_scored_texts(predictions, references or (), sources, errors),
+        read_scored_texts(against, references or (), sources, errors) if against else None,
         **chosen,
         n_samples=n_samples,
         n_trials=n_trials,

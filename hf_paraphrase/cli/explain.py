@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, MaxSamples, read_corpus, take_rows
-from .options import Model, check_ability, check_matplotlib, read_lines
+from .options import Model, TrustRemoteCode, check_ability, check_matplotlib, read_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +35,7 @@ def edit(
         tuple[str, str] | None, typer.Option(metavar="P Q", help="Pair to edit by, in place of the nearest.")
     ] = None,
     neighbor: Annotated[int, typer.Option(min=1, help="Which of the nearest pairs.")] = 1,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Show how a model edited a sentence: the retrieved pair, and what of it each token of the output attended to.
 
@@ -52,10 +53,10 @@ def edit(
     from ..registration import architecture_of
 
     try:
-        check_ability(model, "has_levels")
+        check_ability(model, "has_levels", trust_remote_code=trust_remote_code)
     except InputError:  # then it has to be one of the others, and is told of them
-        check_ability(model, "reads_pairs")
-    editor, tokenizer = load_paraphraser(model)
+        check_ability(model, "reads_pairs", trust_remote_code=trust_remote_code)
+    editor, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
     if architecture_of(editor.config).has_levels:
         if retrieved is not None:
             raise InputError(f"--retrieved: {model} edits by no retrieved pair")
@@ -64,7 +65,7 @@ def edit(
         typer.echo(levelled.paraphrase)
         return
     if retrieved is None:
-        nearest = load_retriever(editor).retrieve([text], neighbor)[0][-1]
+        nearest = load_retriever(editor, trust_remote_code).retrieve([text], neighbor)[0][-1]
         retrieved = (nearest.source, nearest.target)
     explanation = edits.explain_edit(editor.eval(), tokenizer, text, retrieved)
     write_text(output, edits.format_html(explanation))
@@ -78,6 +79,7 @@ def heatmap(
     text_pair: Annotated[str, typer.Option(help="The second sentence.")],
     output: Annotated[Path, typer.Option(help="The PNG file to write.")],
     unit: Annotated[int | None, typer.Option(help="Unit to show; by default the one with the widest range.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Draw a unit's activations over all pairs of words of two sentences.
 
@@ -88,8 +90,8 @@ def heatmap(
     check_matplotlib("heatmap")
     from ..analysis.matches import load_matcher, plot_unit, read_grids
 
-    check_ability(model, "labels_pairs", of_any_architecture=True)
-    (grid,) = read_grids(*load_matcher(model), [(text, text_pair)])
+    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
+    (grid,) = read_grids(*load_matcher(model, trust_remote_code), [(text, text_pair)])
     typer.echo(f"{output}: unit {plot_unit(grid, output, unit)}")
 
 
@@ -105,6 +107,7 @@ def pairs(
     max_samples: MaxSamples = None,
     top: Annotated[int, typer.Option(min=1, help="Pairs of words for each unit.")] = 5,
     output: Annotated[Path | None, typer.Option(help="Markdown file to write; by default it is printed.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """List the pairs of words that excite each unit most, as a Markdown table.
 
@@ -114,8 +117,8 @@ def pairs(
     from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
     from ..files import write_text
 
-    check_ability(model, "labels_pairs", of_any_architecture=True)
-    matcher = load_matcher(model)
+    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
+    matcher = load_matcher(model, trust_remote_code)
     content = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs).load(split)
     if not {"sentence1", "sentence2"} <= set(content.column_names):
         raise InputError(f"{dataset} has no sentence pairs; its columns are {', '.join(content.column_names)}")
@@ -135,6 +138,7 @@ def documents(
     steps: Annotated[int, typer.Option(min=2, help="Texts on the way, both ends among them.")] = 5,
     nearest: Annotated[int, typer.Option(min=1, help="Neighbours of a document.")] = 3,
     shown: Annotated[int, typer.Option(min=1, help="Documents whose neighbours are shown.")] = 3,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Show what an autoencoder's vectors hold: texts on the way from one document to another, and neighbours.
 
@@ -156,7 +160,7 @@ def documents(
     lines = read_lines(texts)
     if len(lines) < 2:
         raise InputError(f"{texts} has one document: there is none to go to or to be near")
-    autoencoder, tokenizer = load_autoencoder(model)
+    autoencoder, tokenizer = load_autoencoder(model, trust_remote_code)
     joined = [join_sentences(split_by_rules(line)) for line in lines]
     for step, text in enumerate(interpolate_documents(autoencoder, tokenizer, *joined[:2], steps=steps)):
         typer.echo(f"{step / (steps - 1):4.2f}  {' '.join(text.split())}")
@@ -184,6 +188,7 @@ def map_embeddings(
     num_nearest: Annotated[int, typer.Option(min=4, help="Points of such a neighbourhood.")] = 50,
     perplexity: Annotated[float, typer.Option(help="About how many neighbours of a point count.")] = 30.0,
     seed: Annotated[int, typer.Option(help="Of the choice of sentences and of t-SNE.")] = 0,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Draw t-SNE maps of a hierarchical language model's words and sentences (Traynor 2018, figures 4.1 to 4.10).
 
@@ -200,8 +205,8 @@ def map_embeddings(
     from ..analysis.maps import nearest
     from ..generation.engine import load_paraphraser
 
-    check_ability(model, "embeds_sentences")
-    embedder, tokenizer = load_paraphraser(model)
+    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
+    embedder, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
     corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     words, sentences = _count(take_rows(corpus.load("train"), max_documents))
     chosen = random.Random(seed).sample(sorted(sentences), min(num_sentences, len(sentences)))

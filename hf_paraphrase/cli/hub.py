@@ -38,6 +38,9 @@ def push(
     replace_card: Annotated[
         bool, typer.Option("--replace-card", help="Replace the card even if a person has edited it.")
     ] = False,
+    with_handler: Annotated[
+        bool, typer.Option("--with-handler", help="Add handler.py, by which Inference Endpoints serve the model.")
+    ] = False,
     dataset_id: DatasetId = None,
     license: License = None,
     language: Language = None,
@@ -47,10 +50,12 @@ def push(
     \b
     hf-paraphrase push runs/first --repo-id you/first
     hf-paraphrase push runs/first --repo-id you/first --create-pr
+    hf-paraphrase push runs/first --repo-id you/first --with-handler
 
     The token is that of `hf auth login` or of HF_TOKEN. What fails is tried again; the same command finishes a push
     that failed for good, and sends nothing twice. A README.md in the folder is the card; without one, one is written
-    from the checkpoint's files, which `card` shows.
+    from the checkpoint's files, which `card` shows. With --with-handler, handler.py and its requirements.txt come
+    along; to have pairs retrieved and candidates scored on an endpoint, add hf-paraphrase to the latter.
     """
     from ..hub.push import push_to_hub
 
@@ -64,8 +69,30 @@ def push(
         dataset_id=dataset_id,
         license=license,
         language=language,
+        with_handler=with_handler,
     )
     typer.echo(address)
+
+
+@app.command()
+def push_decoding(
+    decoding: Annotated[str, typer.Argument(help="diverse_beam or dips.")],
+    repo_id: Annotated[str, typer.Option(help="Repository on the Hub, made if need be: you/diverse-beam.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+) -> None:
+    """Share a decoding on the Hub, for everybody's models: code, requirements and card, in one commit.
+
+    \b
+    hf-paraphrase push-decoding diverse_beam --repo-id you/diverse-beam
+    hf-paraphrase push-decoding dips --repo-id you/dips
+
+    From then on `model.generate(**inputs, custom_generate="you/diverse-beam", trust_remote_code=True, num_beams=6,
+    num_return_sequences=3)` decodes so with T5, BART, our own and any other model that transformers decodes by beams,
+    where hf_paraphrase is not installed too.
+    """
+    from ..hub.push import push_decoding
+
+    typer.echo(push_decoding(decoding, repo_id, private=private))
 
 
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from .options import TrustRemoteCode
 
 __all__ = ["app"]
 
@@ -38,6 +39,7 @@ def mine(
     seed: Annotated[int, typer.Option(help="Decides which pairs are in which split.")] = 42,
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that the encoder reads at once.")] = 64,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Mine paraphrase pairs from the lines of a file, and divide them for training, as the corpus `pairs` has them.
 
@@ -60,8 +62,12 @@ def mine(
     if there and not overwrite:
         raise FileExistsError(f"--output: {', '.join(there)} would be replaced; --overwrite does so")
     with CorpusReader(0.0, LAYOUT) as reader:
-        lines = [(number, " ".join(line.split())) for number, line in reader.lines(file) if line.strip()]
-    texts = [text for _, text in lines]
+        # Of equal lines the first speaks for all: memory follows the distinct ones.
+        lines: dict[str, int] = {}
+        for number, line in reader.lines(file):
+            lines.setdefault(" ".join(line.split()), number)
+    lines.pop("", None)
+    texts, numbers = list(lines), list(lines.values())
     mined = mine_paraphrases(
         texts,
         encoder,
@@ -70,6 +76,7 @@ def mine(
         top_k=top_k,
         max_pairs=max_pairs,
         batch_size=batch_size,
+        trust_remote_code=trust_remote_code,
     )
     if not mined:
         raise InputError(f"{file}: no two of its {len(texts):,} texts are from {min_score} to {max_score} alike")
@@ -82,7 +89,7 @@ def mine(
                 "source": pairs[place][0],
                 "target": pairs[place][1],
                 "score": round(mined[place].score, 4),
-                "lines": [lines[mined[place].first][0], lines[mined[place].second][0]],
+                "lines": [numbers[mined[place].first], numbers[mined[place].second]],
             }
             for place in places
         )

@@ -19,6 +19,8 @@ __all__ = [
     "ArgumentsCommand",
     "Decoding",
     "DiversityPenalty",
+    "Dtype",
+    "Errors",
     "ExcludeSource",
     "Fidelity",
     "Lowercase",
@@ -33,6 +35,7 @@ __all__ = [
     "RestoreSurface",
     "Select",
     "Tokenize",
+    "TrustRemoteCode",
     "WordVectors",
     "check_ability",
     "check_matplotlib",
@@ -90,6 +93,26 @@ ReplaceUnknown = Annotated[
 RestoreSurface = Annotated[
     bool, typer.Option("--restore-surface", help="Give outputs the case and the spacing of ordinary text.")
 ]
+Errors = Annotated[
+    str, typer.Option(help="Of what is no UTF-8: strict, which tells file and line, or replace, which reads it as �.")
+]
+TrustRemoteCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-remote-code", help="Let code beside the checkpoints that are named run, and read weights in a pickle."
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        help="Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine "
+        "multiplies it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]"
+    ),
+]
+MaxSourceLength = Annotated[
+    int | None,
+    typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
+]
 NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
 
 
@@ -101,7 +124,9 @@ class ArgumentsCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def check_ability(model: str, ability: str, *, of_any_architecture: bool = False) -> None:
+def check_ability(
+    model: str, ability: str, *, of_any_architecture: bool = False, trust_remote_code: bool = False
+) -> None:
     """Refuse a model that cannot do what a command is about, before anything else is done.
 
     A model that cannot be read at all is left to what loads it, which says why.
@@ -110,16 +135,18 @@ def check_ability(model: str, ability: str, *, of_any_architecture: bool = False
         model: Checkpoint folder or Hub repository.
         ability: Field of the row of its architecture, out of `ABILITIES`.
         of_any_architecture: Whether those that are not of this package may have it.
+        trust_remote_code: Let the model's own code run.
 
     Raises:
         InputError: Its architecture lacks the ability.
     """
-    from transformers import AutoConfig
-
+    from ..pretrained import load_config
     from ..registration import ARCHITECTURES, architecture_of
 
     try:
-        row = architecture_of(AutoConfig.from_pretrained(model))
+        row = architecture_of(load_config(model, trust_remote_code))
+    except InputError:
+        raise
     except (OSError, ValueError):
         return
     if not getattr(row, ability) and (row in ARCHITECTURES or not of_any_architecture):

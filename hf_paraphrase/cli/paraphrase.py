@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..errors import InputError
+from ..files import check_errors, check_unicode
 from .options import (
     DiversityPenalty,
+    Dtype,
+    Errors,
     ExcludeSource,
     Fidelity,
     Matcher,
+    MaxSourceLength,
     Model,
     NumBeamGroups,
+    TrustRemoteCode,
     check_ability,
     parse_decoding,
     read_lines,
 )
-from .text_tables import check_table, open_table, read_texts
+from .text_tables import Lines, check_table, open_table, read_texts
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
@@ -38,6 +43,7 @@ UNSCORED = ("num_return_sequences", "do_sample", "select")
 SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
 SCORED += ("encoder", "fluency", "seed", "return_rejected")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
+SHARED += ("max_source_length",)
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 COLUMNS = {"row": "int64", "source": "string", "rank": "int64", "text": "string", "score": "double"}
 COLUMNS |= {"adequacy": "double", "fluency": "double", "novelty": "double"}
@@ -105,10 +111,16 @@ def paraphrase(
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
     exclude_source: ExcludeSource = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts at once.")] = 16,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Texts at once; half of them where these do not fit into memory.")
+    ] = 16,
+    max_source_length: MaxSourceLength = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    dtype: Dtype = None,
+    errors: Errors = "strict",
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Paraphrase texts, in their order, one output a line.
 
@@ -122,6 +134,9 @@ def paraphrase(
     With several paraphrases of each text, the text itself comes before them and an empty line after them. With -n,
     each comes after its score, adequacy, fluency and novelty, all from 0 to 1; names and numbers of the text are kept.
     """
+    check_errors(errors)
+    texts = [check_unicode(text, f"text {number}", errors) for number, text in enumerate(texts or [], start=1)]
+    lines = Lines(errors)
     given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
     for name in SCORED if n is None else UNSCORED:
         if name in given:
@@ -137,7 +152,8 @@ def paraphrase(
     if n is not None:
         options = {name: given[name] for name in (*SCORED, *SHARED) if name in given}
         options |= {name: value for name, value in found.items() if name != "decoding"}
-        _paraphrase_scored(model, texts, n, as_json, decoding=decoding, **options)
+        options |= {"dtype": dtype, "errors": errors, "trust_remote_code": trust_remote_code}
+        _paraphrase_scored(model, texts, lines, n, as_json, decoding=decoding, **options)
         return
     if do_sample and decoding not in (None, "beam"):
         raise InputError(f"--do-sample: {decoding} draws nothing at random")
@@ -148,9 +164,12 @@ def paraphrase(
     from transformers import pipeline
 
     from ..generation.engine import load_paraphraser
+    from ..generation.limits import SourceCutter
+    from ..generation.selection import load_matching_pipeline
+    from ..models.retrieved_pairs import load_retriever, reads_pairs
 
-    loaded, tokenizer = load_paraphraser(model)
-    pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer)
+    loaded, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code, dtype=dtype)
+    pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer, trust_remote_code=trust_remote_code)
     generate_kwargs = {
         "num_return_sequences": num_return_sequences,
         "num_beams": num_beams,
@@ -160,19 +179,34 @@ def paraphrase(
         "num_neighbors": num_neighbors,
         "num_candidates": num_candidates,
         "select": select,
-        "matcher": matcher,
+        "matcher": matcher and load_matching_pipeline(matcher, trust_remote_code),
+        "retriever": load_retriever(loaded, trust_remote_code) if reads_pairs(loaded) else None,
         **found,
     }
     generate_kwargs = {name: value for name, value in generate_kwargs.items() if value is not None}
     is_single = num_return_sequences == 1 and num_neighbors in (None, 1)
-    sources = texts or [line.rstrip("\n") for line in sys.stdin]
-    outputs = pipe((source for source in sources), batch_size=batch_size, **generate_kwargs)
+    sources = texts or list(lines)
+    cutter = SourceCutter(loaded, tokenizer, max_source_length, pipe.prefix)
+    outputs = _run_in_batches(pipe, map(cutter, sources), batch_size, **generate_kwargs)
     for source, output in zip(sources, outputs, strict=True):
         paraphrases = [entry["generated_text"] for entry in output]
         if as_json:
             typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
             typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+    if cutter.cut:
+        typer.echo(cutter.describe(), err=True)
+    lines.check()
+
+
+def _run_in_batches(pipe: Callable, sources: Iterator[str], batch_size: int, **kwargs: Any) -> Iterator[list[dict]]:
+    """Run a pipeline over as many texts at once as fit into memory."""
+    from ..generation.limits import halve_once
+
+    while batch := list(islice(sources, batch_size)):
+        yield from halve_once(
+            lambda size, batch=batch: list(pipe((text for text in batch), batch_size=size, **kwargs)), len(batch)
+        )
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:
@@ -190,7 +224,8 @@ def _name_search(decoding: str | None, n: int | None) -> str:
 
 def _paraphrase_scored(
     model: str,
-    texts: list[str] | None,
+    texts: list[str],
+    lines: Lines,
     n: int,
     as_json: bool,
     *,
@@ -199,6 +234,9 @@ def _paraphrase_scored(
     output: Path | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
+    dtype: str | None = None,
+    errors: str = "strict",
+    trust_remote_code: bool = False,
     **options: Any,
 ) -> None:
     """Write what a `Paraphraser` chooses to a file or standard output, as it comes."""
@@ -206,12 +244,13 @@ def _paraphrase_scored(
         raise InputError("--input: texts are given already")
     if output is not None:
         check_table(output)
-    sources = iter(texts) if texts else read_texts(input or "-", column)
+    is_stream = texts or input in (None, "-")
+    sources = iter(texts or lines) if is_stream else read_texts(input, column, errors)
     from ..generation.paraphraser import Paraphraser
 
     if keep is not None:
         options["keep"] = [] if keep == "none" else [kind.strip() for kind in keep.split(",")]
-    paraphraser = Paraphraser.from_pretrained(model)
+    paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, dtype=dtype)
     read: deque[str] = deque()
 
     def remembered() -> Iterator[str]:
@@ -237,6 +276,7 @@ def _paraphrase_scored(
     else:
         for text in numbered:
             _print_rows(text[1], _make_rows(*text, columns), as_json)
+    lines.check()
 
 
 def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -272,6 +312,7 @@ def rank(
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
     shown: Annotated[int, typer.Option(min=1, help="Candidates that are printed.")] = 8,
     output: Annotated[Path | None, typer.Option(help="JSON Lines file of all candidates.")] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Write candidates of paraphrases without any example pair, the nearest first (Traynor 2018, table 4.3).
 
@@ -283,11 +324,13 @@ def rank(
     """
     from ..files import write_text
     from ..generation.engine import load_paraphraser
+    from ..generation.limits import SourceCutter
 
     texts, drawn = read_lines(sentences), (_parse_draw("temperature", temperature), _parse_draw("noise", noise))
-    check_ability(model, "embeds_sentences")
-    paraphraser, tokenizer = load_paraphraser(model)
-    groups = paraphraser.paraphrase(texts, tokenizer, num_candidates, *drawn, seed=seed)
+    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
+    paraphraser, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
+    cutter = SourceCutter(paraphraser, tokenizer)
+    groups = paraphraser.paraphrase(list(map(cutter, texts)), tokenizer, num_candidates, *drawn, seed=seed)
     for text, group in zip(texts, groups, strict=True):
         typer.echo(f"\n       {text}")
         for candidate in group[:shown]:
@@ -298,6 +341,8 @@ def rank(
             for text, group in zip(texts, groups, strict=True)
         )
         write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    if cutter.cut:
+        typer.echo(cutter.describe(), err=True)
 
 
 def _parse_draw(option: str, value: str) -> float | Literal["uniform"]:

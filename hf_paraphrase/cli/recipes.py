@@ -49,13 +49,14 @@ def describe_recipe(name: str) -> dict[str, Any]:
     import torch
 
     from ..papers import find_paper, find_paper_rows
+    from ..pretrained import make_model
     from ..training.recipe import load_recipe
     from ..training.tasks import TASKS
 
     recipe = load_recipe(name)
     config, training = recipe.make_config(), recipe.training
     with torch.device("meta"):
-        model = TASKS[training.task].auto_class.from_config(config)
+        model = make_model(TASKS[training.task].auto_class, config)
     paper = find_paper(config.model_type)
     is_sized = training.pretrained is None or recipe.model_config.keys() != {"model_type"}
     return {

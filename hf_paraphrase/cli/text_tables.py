@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
@@ -12,48 +13,83 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import open_text, whole_file
+from ..files import check_unicode, open_text, whole_file
 from ..metrics.score_files import JSON_LINES, SEPARATORS, Row, parse_object, read_columns
 
-__all__ = ["check_table", "open_table", "read_texts"]
+__all__ = ["Lines", "check_table", "open_table", "read_texts"]
 
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")
 PARQUET = ".parquet"
 
 
-def read_texts(path: str, column: str | None = None) -> Iterator[str]:
-    """Read the texts of a file, as they are asked for; but the first one now, since what is wrong shows there.
+class Lines:
+    """The lines of standard input, as they come; one that is no UTF-8 is taken for a blank one, and told at the end.
+
+    Args:
+        errors: "replace" reads what is no UTF-8 as U+FFFD.
+    """
+
+    def __init__(self, errors: str = "strict"):
+        self.errors = errors
+        self.bad: list[int] = []
+
+    def __iter__(self) -> Iterator[str]:
+        # Bytes where there are any: of a stream of text, one bad byte is the end.
+        for number, line in enumerate(getattr(sys.stdin, "buffer", sys.stdin), start=1):
+            try:
+                text = line if isinstance(line, str) else line.decode("utf-8", self.errors)
+            except UnicodeDecodeError as error:
+                print(f"standard input, line {number}: {error.reason} at byte {error.start + 1}", file=sys.stderr)
+                self.bad.append(number)
+                text = ""
+            yield text.rstrip("\r\n")
+
+    def check(self) -> None:
+        """Raise InputError where a line was none."""
+        if self.bad:
+            raise InputError(
+                f"{len(self.bad):,} lines of standard input, first line {self.bad[0]}, are no UTF-8 and were taken "
+                "for blank ones; --errors replace reads them"
+            )
+
+
+def read_texts(path: str, column: str | None = None, errors: str = "strict") -> Iterator[str]:
+    """Read the texts of a file, as they are asked for; but all of them once before, since what is wrong shows there.
 
     Args:
         path: `.csv` or `.tsv` with columns that the first line names, `.jsonl` or `.json` with an object a line,
-            `.parquet`, or any other with a text a line; `-` for the lines of standard input.
+            `.parquet`, or any other with a text a line.
         column: Where the texts are; None for `text` or `source`.
+        errors: "replace" reads what is no UTF-8 as U+FFFD.
 
     Raises:
         InputError: A row without a text; the message names the file and the line.
         OSError: The file cannot be read.
     """
-    texts = _read_lines(path) if path == "-" or not _is_table(Path(path)) else _read_column(Path(path), column)
+    if Path(path).is_file():  # what else there is, such as a named pipe, can be read once
+        deque(_read(Path(path), column, errors), maxlen=0)
+    texts = _read(Path(path), column, errors)
     first = next(texts, None)
     return iter(()) if first is None else chain([first], texts)
+
+
+def _read(path: Path, column: str | None, errors: str) -> Iterator[str]:
+    return _read_column(path, column, errors) if _is_table(path) else _read_lines(path, errors)
 
 
 def _is_table(path: Path) -> bool:
     return path.suffix in (*SEPARATORS, *JSON_LINES, PARQUET)
 
 
-def _read_lines(path: str) -> Iterator[str]:
-    if path == "-":
-        yield from (line.rstrip("\r\n") for line in sys.stdin)
-    else:
-        with open_text(path, encoding="utf-8-sig", newline="\n") as file:
-            yield from (line.rstrip("\r\n") for line in file)
+def _read_lines(path: Path, errors: str) -> Iterator[str]:
+    with open_text(path, encoding="utf-8-sig", errors=errors, newline="\n") as file:
+        yield from (line.rstrip("\r\n") for line in file)
 
 
-def _read_column(path: Path, column: str | None) -> Iterator[str]:
+def _read_column(path: Path, column: str | None, errors: str) -> Iterator[str]:
     names = TEXT_COLUMNS if column is None else (column,)
-    rows = _read_parquet(path, names) if path.suffix == PARQUET else _read_rows(path, names)
+    rows = _read_parquet(path, names) if path.suffix == PARQUET else _read_rows(path, names, errors)
     unit = "row" if path.suffix == PARQUET else "line"
     for row in rows:
         name = next((name for name in names if name in row.values), None)
@@ -62,16 +98,17 @@ def _read_column(path: Path, column: str | None) -> Iterator[str]:
             raise InputError(f"{path}, {unit} {row.line}: no {' or '.join(names)}, only {there}; give --column")
         if not isinstance(row.values[name], str):
             raise InputError(f"{path}, {unit} {row.line}: `{name}` is no text: {row.values[name]!r:.100}")
-        yield row.values[name]
+        yield check_unicode(row.values[name], f"{path}, {unit} {row.line}, `{name}`", errors)
 
 
-def _read_rows(path: Path, names: Sequence[str]) -> Iterator[Row]:
-    with open_text(path, encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
+def _read_rows(path: Path, names: Sequence[str], errors: str) -> Iterator[Row]:
+    newline = "" if path.suffix in SEPARATORS else "\n"
+    with open_text(path, encoding="utf-8-sig", errors=errors, newline=newline) as file:
         if path.suffix in SEPARATORS:
             yield from read_columns(path, file)
         else:
             for number, line in enumerate(file, start=1):
-                yield Row(number, parse_object(path, number, line, names[0]))
+                yield Row(number, parse_object(path, number, line, names[0], errors))
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Row]:
@@ -85,7 +122,10 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Row]:
                 yield Row(1, dict.fromkeys(file.schema_arrow.names))
             batches = file.iter_batches(columns=wanted)
             yield from map(Row, count(1), chain.from_iterable(batch.to_pylist() for batch in batches))
-    except pyarrow.ArrowInvalid as error:
+    # Bytes that are no UTF-8 show only now, and what is damaged shows itself in all these ways.
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
         raise InputError(f"{path} is no Parquet file that can be read: {error}") from error
 
 

@@ -12,7 +12,7 @@ import typer
 from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, TrainedCorpus, choose_corpus
 from .hub import push_trained
-from .options import ArgumentsCommand, check_matplotlib
+from .options import ArgumentsCommand, TrustRemoteCode, check_matplotlib
 
 __all__ = ["app"]
 
@@ -80,7 +80,9 @@ def train(
     data_files: DataFiles = None,
     dataset_kwargs: DatasetKwargs = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the output folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the output folder, if there is one.")
+    ] = False,
     push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
     hub_model_id: Annotated[
         str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")
@@ -92,6 +94,7 @@ def train(
             "--search", metavar="FIELD=VALUE,…", help="Train with each value; repeatable, for all combinations."
         ),
     ] = None,
+    trust_remote_code: TrustRemoteCode = False,
 ) -> None:
     """Train a model as a recipe says.
 
@@ -120,10 +123,18 @@ def train(
     if grid:
         from ..training.search import parse_grid, search
 
-        for run in search(chosen, parse_grid(grid), output_dir, data_dir=corpus.data_dir)["runs"]:
+        options = {"data_dir": corpus.data_dir, "trust_remote_code": trust_remote_code}
+        for run in search(chosen, parse_grid(grid), output_dir, **options)["runs"]:
             typer.echo(f"{run['cost']:.4f}  {run['folder']}")
         return
-    run_training(chosen, output_dir, data_dir=corpus.data_dir, overwrite=overwrite, resume=resume)
+    run_training(
+        chosen,
+        output_dir,
+        data_dir=corpus.data_dir,
+        overwrite=overwrite,
+        resume=resume,
+        trust_remote_code=trust_remote_code,
+    )
     if push_to_hub:
         push_trained(output_dir, repo_id, hub_private_repo)
 

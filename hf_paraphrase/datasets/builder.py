@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..errors import InputError
 from .addresses import DOWNLOADS, RELEASES, Release
 from .downloads import download_release
-from .reader import CorpusReader
+from .reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
 
 __all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
 
@@ -30,9 +30,13 @@ class CorpusConfig(datasets.BuilderConfig):
 
     Args:
         max_bad_fraction: The share of damaged lines that is left out with a warning; a larger one is an error.
+        max_line_length: Longer lines, in bytes, count as damaged; of XML, longer questions are refused.
+        max_unpacked_size: Gzip files that hold more bytes are refused, for a small one can unpack to any size.
     """
 
     max_bad_fraction: float = 0.01
+    max_line_length: int = MAX_LINE_LENGTH
+    max_unpacked_size: int = MAX_UNPACKED_SIZE
 
     @classmethod
     def arguments(cls) -> dict[str, Any]:
@@ -56,6 +60,7 @@ class CorpusConfig(datasets.BuilderConfig):
                 kinds = " or ".join("None" if kind is type(None) else kind.__name__ for kind in allowed)
                 raise InputError(f"`{name}` must be of type {kinds}, not {value!r}")
         self.share("max_bad_fraction")
+        self.at_least(1, "max_line_length", "max_unpacked_size")
 
     def at_least(self, least: int, *names: str) -> None:
         """Refuse arguments below `least`; None, where the type allows it, is none.
@@ -169,9 +174,16 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         there = ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({there} there); {self.layout()}")
 
-    def reader(self) -> CorpusReader:
-        """A reader for text files, to use as a context over all that are read for one split or for all."""
-        return CorpusReader(self.config.max_bad_fraction, self.layout())
+    def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
+        """A reader for text files, to use as a context over all that are read for one split or for all.
+
+        Args:
+            max_bad_fraction: In place of the one asked for.
+            unit: What is counted.
+        """
+        config = self.config
+        share = config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
+        return CorpusReader(share, self.layout(), unit, config.max_line_length, config.max_unpacked_size)
 
     @classmethod
     def paths(cls, data_dir: Path) -> list[Path]:

@@ -160,7 +160,7 @@ class DocumentBuilder(CorpusBuilder):
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float = 1.0
     ) -> Iterator[tuple[float, str]]:
         # Not used as a context: the first pass has judged and reported the damaged lines.
-        reader = CorpusReader(1.0, self.layout())
+        reader = self.reader(max_bad_fraction=1.0)
         for path in paths:
             for text in self.texts(reader, path):
                 point = self._point(text)

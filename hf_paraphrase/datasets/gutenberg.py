@@ -14,7 +14,6 @@ from .addresses import Release, ReleasedFile
 from .builder import seeded_order
 from .gutenberg_book import read_book
 from .overlap import fingerprints, group_overlapping
-from .reader import CorpusReader
 from .running_text import RunningTextBuilder, RunningTextConfig
 from .sentences import check_splitter, sentence_splitter
 
@@ -142,7 +141,7 @@ class GutenbergBuilder(RunningTextBuilder):
         paths = self.paths(self.data_dir)
         if not paths:
             raise FileNotFoundError(f"{self.data_dir} holds no .txt file; {self.layout()}")
-        with CorpusReader(self.config.max_bad_fraction, self.layout(), unit="books") as reader:
+        with self.reader(unit="books") as reader:
             for path in paths:
                 reader.lines_read += 1
                 try:
@@ -150,6 +149,7 @@ class GutenbergBuilder(RunningTextBuilder):
                 except InputError as error:
                     reader.reject(path, 1, str(error))
                     continue
+                reader.nul_characters += book.nul_characters
                 authors.add(book.author)
                 if self.config.author is None or _letters(book.author) == _letters(self.config.author):
                     parts = self._cut(book.paragraphs)

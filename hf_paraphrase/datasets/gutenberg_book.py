@@ -36,11 +36,12 @@ PICTURE = re.compile(r"\[Illustration.*\]", re.I)
 
 
 class Book(NamedTuple):
-    """A book; its paragraphs have single spaces for white space."""
+    """A book; its paragraphs have single spaces for white space, and NUL characters are dropped."""
 
     title: str
     author: str
     paragraphs: list[str]
+    nul_characters: int = 0
 
 
 def read_book(path: Path) -> Book:
@@ -53,6 +54,8 @@ def read_book(path: Path) -> Book:
         InputError: It is no such book; the message says why, without the path.
     """
     text = _decode(path)
+    nul_characters = text.count("\0")
+    text = text.replace("\0", "")
     start = START.search(text)
     small_print = SMALL_PRINT.search(text, start.end() if start else 0, (start.end() if start else 0) + NEARBY)
     header_end = (small_print or start).end() if small_print or start else 0
@@ -64,15 +67,13 @@ def read_book(path: Path) -> Book:
     paragraphs = list(_paragraphs(text[header_end:footer]))
     if not paragraphs:
         raise InputError("holds no text")
-    return Book(title, author, paragraphs)
+    return Book(title, author, paragraphs, nul_characters)
 
 
 def _decode(path: Path) -> str:
     if path.stat().st_size > LARGEST_BOOK:
         raise InputError(f"is larger than {LARGEST_BOOK >> 20} MiB, which no book is")
     content = path.read_bytes()
-    if b"\0" in content:
-        raise InputError(f"has a NUL at byte {content.index(0) + 1} of the file")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

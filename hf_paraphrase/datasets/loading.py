@@ -17,7 +17,7 @@ from ..errors import InputError
 from .builder import CorpusBuilder
 from .elsewhere import is_elsewhere, load_elsewhere
 
-__all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder"]
+__all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder", "no_progress_bars"]
 
 DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 
@@ -79,7 +79,7 @@ def load_dataset(
         return datasets.IterableDatasetDict(splits) if split is None else _take(splits, split, path)
     if builder.downloads and not Path(builder.cache_dir).is_dir():
         builder.fetch()  # here, for its progress is worth showing
-    with _no_progress_bars():
+    with no_progress_bars():
         # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
         builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
     # datasets refuses to read a split without rows, such as one whose size was set to 0.
@@ -163,7 +163,8 @@ def _as_strings(data_files: DataFiles | None) -> Any:
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
+def no_progress_bars() -> Iterator[None]:
+    """Let datasets show no progress bars."""
     shown = datasets.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     try:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -147,10 +148,12 @@ def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captio
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}
     numbers = set()
+    dropped = 0
     left_out: Counter[str] = Counter()
     for annotation in annotations:
         image, number, caption = (annotation.get(key) for key in ("image_id", "id", "caption"))
-        words = _words(caption)[:max_words]
+        words, no_text = _words(caption, max_words)
+        dropped += no_text
         if not words:
             left_out["captions are empty"] += 1
         elif not isinstance(image, int) or image not in captions:
@@ -171,6 +174,7 @@ def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captio
     usable = {image: texts for image, texts in different.items() if len(texts) > 1}
     left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
     left_out["images have fewer than two different captions"] = len(different) - len(usable)
+    left_out["characters are NUL or half of a surrogate pair"] = dropped
     for problem, count in left_out.items():
         if count:
             logger.warning("%s: left out, %d %s", path, count, problem)
@@ -179,22 +183,42 @@ def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captio
     return usable
 
 
-def _words(caption: Any) -> list[str]:
+def _words(caption: Any, max_words: int) -> tuple[list[str], int]:
+    """The first words of a caption, and how many characters were dropped of it."""
+    if not isinstance(caption, str):
+        return [], 0
     # JSON can escape half of a surrogate pair, which is no character and which no table of datasets holds.
-    return caption.encode(errors="ignore").decode().split() if isinstance(caption, str) else []
+    text = caption.encode(errors="ignore").decode().replace("\0", "")
+    return text.split()[:max_words], len(caption) - len(text)
 
 
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
     expected = 'expected is a captions file of COCO 2014: {"images": [{"id": …}], "annotations": [{"image_id": …, …}]}'
+    content = path.read_bytes()
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(content)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 at byte {error.start}; {expected}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
     except RecursionError as error:
         raise InputError(f"{path} nests too deeply; {expected}") from error
+    except ValueError as error:
+        # Of numbers with more digits than Python reads, it does not say where they stand.
+        digits = max(re.finditer(rb"\d+", content), key=lambda number: len(number[0]))
+        line = content.count(b"\n", 0, digits.start()) + 1
+        raise InputError(f"{path}, line {line}, has a number of {len(digits[0]):,} digits; {expected}") from error
     try:
-        return [int(image["id"]) for image in content["images"]], [dict(entry) for entry in content["annotations"]]
+        return _read_images(content["images"]), [dict(entry) for entry in content["annotations"]]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} has other fields ({error!r}); {expected}") from error
+
+
+def _read_images(images: list[dict[str, Any]]) -> list[int]:
+    numbers = []
+    for place, image in enumerate(images):
+        try:
+            numbers.append(int(image["id"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"images[{place}]: {error!r}") from error
+    return numbers

@@ -35,6 +35,7 @@ class PairStore:
     """Text pairs on disk, more than fit into memory, read back in the order of their keys.
 
     The first bits of a pair's key say which file it is put into; files are sorted one at a time, when they are read.
+    A pair that comes again is stored once, or a few times, and read once: memory follows the distinct ones.
 
     Args:
         folder: An empty folder for the files.
@@ -63,8 +64,7 @@ class PairStore:
     def tables(self) -> Iterator[pa.Table]:
         """Read all pairs in the order of their keys, in tables of any size with `key`, `source` and `target`."""
         for path in sorted(self.folder.glob("*.arrow")):
-            with pa.memory_map(str(path)) as file:
-                table = pa.ipc.open_stream(file).read_all().combine_chunks()
+            table = _read_distinct(path)
             yield table.take(np.argsort(table["key"].to_numpy(), kind="stable"))
 
     def groups(self) -> Iterator[tuple[str, list[str]]]:
@@ -82,7 +82,7 @@ class PairStore:
     def _scatter(self) -> None:
         if not self._waiting_rows:
             return
-        table = pa.Table.from_batches(self._waiting, SCHEMA).combine_chunks()
+        table = _distinct(pa.Table.from_batches(self._waiting, SCHEMA))
         self._waiting, self._waiting_rows = [], 0
         buckets = (table["key"].to_numpy() >> np.uint64(64 - BUCKET_BITS)).astype(np.uint8)
         order = np.argsort(buckets, kind="stable")
@@ -95,6 +95,23 @@ class PairStore:
         if bucket not in self._writers:
             self._writers[bucket] = pa.ipc.new_stream(str(self.folder / f"{bucket:03d}.arrow"), SCHEMA)
         return self._writers[bucket]
+
+
+def _distinct(table: pa.Table) -> pa.Table:
+    """Every row once, in the order in which it first came."""
+    return table.group_by(SCHEMA.names, use_threads=False).aggregate([]).combine_chunks()
+
+
+def _read_distinct(path: Path) -> pa.Table:
+    """The distinct rows of a file; no more than about twice as many are in memory."""
+    table, waiting = SCHEMA.empty_table(), 0
+    with pa.memory_map(str(path)) as file:
+        for batch in pa.ipc.open_stream(file):
+            table = pa.concat_tables([table, pa.Table.from_batches([batch])])
+            waiting += len(batch)
+            if waiting >= max(ROWS_AT_ONCE, len(table) - waiting):
+                table, waiting = _distinct(table), 0
+        return _distinct(table)
 
 
 class TextIndex:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .reader import CorpusReader
+from .reader import CorpusReader, is_text, refusing_damage
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
 
@@ -50,7 +50,8 @@ class PairsBuilder(SampledPairsBuilder):
     Licence: that of your data.
 
     Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line; both
-    may be gzipped. The columns are `source` and `target` unless `source_column` and `target_column` name others.
+    may be gzipped. Fields may be quoted, those of csv files over several lines; in tsv files a line is a row. The
+    columns are `source` and `target` unless `source_column` and `target_column` name others.
 
     Columns: `source` and `target`; `test` has `source` and `references`.
 
@@ -114,7 +115,7 @@ class PairsBuilder(SampledPairsBuilder):
             for number, values in self._values(reader, path, names):
                 source, targets = values
                 texts = [source, *(targets if isinstance(targets, list) else [targets])]
-                texts = [cut(text, None) if isinstance(text, str) else "" for text in texts]
+                texts = [cut(text, None) if is_text(text) else "" for text in texts]
                 if len(texts) > 1 and all(texts):
                     yield texts[0], texts[1:]
                 else:
@@ -128,7 +129,8 @@ class PairsBuilder(SampledPairsBuilder):
             columns = reader.header(path, SEPARATORS[kind])
             self._check_columns(path, names, columns)
             places = [columns.index(name) for name in names]
-            for number, row in reader.rows(path, columns, SEPARATORS[kind], header=True, quoted=True):
+            quotes = {"quoted": True, "over_lines": kind == ".csv"}
+            for number, row in reader.rows(path, columns, SEPARATORS[kind], header=True, **quotes):
                 yield number, tuple(row[place] for place in places)
         elif kind in (".jsonl", ".json"):
             for number, record in reader.json_lines(path, names[:1]):
@@ -141,17 +143,23 @@ class PairsBuilder(SampledPairsBuilder):
     def _parquet_values(
         self, reader: CorpusReader, path: Path, names: tuple[str, str]
     ) -> Iterator[tuple[int, tuple[Any, Any]]]:
-        try:
-            file = pq.ParquetFile(path)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{path} is no Parquet file ({error}); {self.layout()}") from error
-        self._check_columns(path, names, file.schema_arrow.names)
-        number = 0
-        for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(names)):
-            reader.lines_read += len(batch)
-            for values in zip(*(batch[name].to_pylist() for name in names), strict=True):
-                number += 1
-                yield number, values
+        with path.open("rb") as opened:
+            with refusing_damage(f"{path} is no Parquet file", self.layout()):
+                file = pq.ParquetFile(opened)
+                columns = file.schema_arrow.names
+            self._check_columns(path, names, columns)
+            number = 0
+            batches = file.iter_batches(ROWS_AT_ONCE, columns=list(names))
+            while True:
+                with refusing_damage(f"{path} is damaged after row {number:,}", self.layout()):
+                    batch = next(batches, None)
+                    rows = None if batch is None else [batch[name].to_pylist() for name in names]
+                if rows is None:
+                    return
+                reader.lines_read += len(batch)
+                for values in zip(*map(reader.without_nul, rows), strict=True):
+                    number += 1
+                    yield number, values
 
     def _check_columns(self, path: Path, names: tuple[str, str], columns: list[str]) -> None:
         for name in names:

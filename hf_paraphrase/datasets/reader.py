@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import codecs
 import csv
 import functools
 import gzip
@@ -8,9 +9,10 @@ import logging
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,19 +20,23 @@ import pyarrow.compute as pc
 from ..errors import InputError
 from ..files import open_plain_or_gzipped
 
-__all__ = ["CorpusReader"]
+__all__ = ["BoundedFile", "CorpusReader", "is_text", "refusing_damage"]
 
 logger = logging.getLogger(__name__)
 
 BLOCK_SIZE = 1 << 20
 MAX_LINE_LENGTH = 1 << 20
+# More than any file that a corpus here is read from; without a limit a small gzip file can unpack for hours.
+MAX_UNPACKED_SIZE = 16 << 30
 # So many bad lines are spelled out in the warning.
 REPORTED = 5
 # A file of which most lines are bad is given up after so many of them: it is another file.
 PATIENCE = 1000
 # A quoted field that goes on for more lines than these has lost its closing quote.
 MAX_RECORD_LINES = 20
-BOM = b"\xef\xbb\xbf"
+BOM = codecs.BOM_UTF8
+# That of UTF-32 begins as that of UTF-16 does.
+OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class CorpusReader:
@@ -43,18 +49,31 @@ class CorpusReader:
         max_bad_fraction: The share of bad lines that is left out with a warning.
         layout: What the files should look like and where to get them, for errors.
         unit: What is counted, where it is not lines.
+        max_line_length: Lines of more bytes are bad.
+        max_unpacked_size: Gzip files that hold more bytes are refused.
 
     Attributes:
         lines_read: Lines so far, without blank ones.
         bad_lines: Those of them that are damaged.
+        nul_characters: NUL characters so far, all of which are dropped.
     """
 
-    def __init__(self, max_bad_fraction: float, layout: str, unit: str = "lines"):
+    def __init__(
+        self,
+        max_bad_fraction: float,
+        layout: str,
+        unit: str = "lines",
+        max_line_length: int = MAX_LINE_LENGTH,
+        max_unpacked_size: int = MAX_UNPACKED_SIZE,
+    ):
         self.max_bad_fraction = max_bad_fraction
         self.layout = layout
         self.unit = unit
+        self.max_line_length = max_line_length
+        self.max_unpacked_size = max_unpacked_size
         self.lines_read = 0
         self.bad_lines = 0
+        self.nul_characters = 0
         self._reports: list[str] = []
 
     def __enter__(self) -> Self:
@@ -64,6 +83,19 @@ class CorpusReader:
         # A reader left early, by an error or by somebody who wants only the first rows, has no share to judge.
         if kind is None:
             self._judge()
+            if self.nul_characters:
+                logger.warning("%s NUL characters are dropped", f"{self.nul_characters:,}")
+
+    def without_nul(self, value: Any) -> Any:
+        """Drop and count the NUL characters of a text, or of every text in a value as JSON or Parquet hold it."""
+        if isinstance(value, str) and "\0" in value:
+            self.nul_characters += value.count("\0")
+            return value.replace("\0", "")
+        if isinstance(value, list):
+            return [self.without_nul(item) for item in value]
+        if isinstance(value, dict):
+            return {name: self.without_nul(item) for name, item in value.items()}
+        return value
 
     def reject(self, path: Path, number: int, problem: str) -> None:
         """Count a line as bad.
@@ -90,10 +122,10 @@ class CorpusReader:
             empty.
 
         Raises:
-            InputError: The file is not the gzip file it seems to be.
+            InputError: The file is not the gzip file it seems to be, unpacks to too much, or is UTF-16.
         """
         number = 1
-        with open_plain_or_gzipped(path) as file:
+        with self.open(path) as file:
             for block in self._whole_lines(path, file):
                 yield number, self._decode(path, number, block)
                 number += block.count(b"\n") + 1
@@ -122,6 +154,7 @@ class CorpusReader:
         header: bool = False,
         optional: int = 0,
         quoted: bool = False,
+        over_lines: bool = False,
     ) -> Iterator[tuple[int, list[str]]]:
         """Read lines of separated fields; one with another number of fields is bad.
 
@@ -131,7 +164,9 @@ class CorpusReader:
             separator: What stands between them.
             header: The first line names the fields, and has to name these.
             optional: So many of the last fields may be missing; they are read as empty.
-            quoted: Fields may stand in double quotes, then also over several lines, as in csv files.
+            quoted: Fields may stand in double quotes.
+            over_lines: Quoted fields may go on over several lines, as in csv files. Elsewhere a line is a row, so that
+                a stray quote costs no row but its own.
 
         Raises:
             InputError: The header is another one; or as `blocks`.
@@ -141,8 +176,10 @@ class CorpusReader:
             self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
         most = len(columns)
         allowed = range(most - optional, most + 1)
-        if quoted:
-            records = _quoted(lines, separator, allowed)
+        if over_lines:
+            records = _over_lines(lines, separator, allowed)
+        elif quoted:
+            records = ((number, _parse(line, separator) or line.split(separator)) for number, line in lines)
         else:
             records = ((number, line.split(separator)) for number, line in lines)
         for number, fields in records:
@@ -153,7 +190,9 @@ class CorpusReader:
 
     def header(self, path: Path, separator: str) -> list[str]:
         """The names in the first line of a file, which may be quoted."""
-        for _, line in CorpusReader(self.max_bad_fraction, self.layout).lines(path):
+        # Its own, since the line is read once more with the others.
+        own = CorpusReader(1.0, self.layout, self.unit, self.max_line_length, self.max_unpacked_size)
+        for _, line in own.lines(path):
             return [name.strip() for name in _parse(line, separator) or []]
         raise InputError(f"{path} is empty; {self.layout}")
 
@@ -213,49 +252,50 @@ class CorpusReader:
             if not isinstance(record, dict):
                 self.reject(path, number, "is not a JSON object")
                 continue
-            wrong = [name for name in fields if not _is_text(record.get(name))]
+            if "\\u0000" in line:
+                record = self.without_nul(record)
+            wrong = [name for name in fields if not is_text(record.get(name))]
             if wrong:
                 self.reject(path, number, f"has no text in {', '.join(wrong)}")
             else:
                 yield number, record
 
-    def _whole_lines(self, path: Path, file: BinaryIO) -> Iterator[bytes]:
+    def open(self, path: Path) -> BoundedFile:
+        """Open a file, plain or gzipped, whose `read` says in an InputError what is wrong with it."""
+        return BoundedFile(path, self.layout, self.max_unpacked_size)
+
+    def _whole_lines(self, path: Path, file: BoundedFile) -> Iterator[bytes]:
         rest = b""
         first = True
-        while chunk := self._read(path, file):
+        while chunk := file.read(BLOCK_SIZE):
             if first:
+                if chunk.startswith(OTHER_BOMS):
+                    raise InputError(f"{path} is UTF-16 or UTF-32, not UTF-8; convert it. {self.layout}")
                 chunk, first = chunk.removeprefix(BOM), False
             block, newline, tail = chunk.rpartition(b"\n")
             if newline:
                 yield rest + block
                 rest = b""
             # One more than is allowed shows that the line is too long; the remainder is not kept.
-            rest = (rest + tail)[: MAX_LINE_LENGTH + 1]
+            rest = (rest + tail)[: self.max_line_length + 1]
         if rest:
             yield rest
 
-    def _read(self, path: Path, file: BinaryIO) -> bytes:
-        try:
-            return file.read(BLOCK_SIZE)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{path} is a damaged gzip file ({error}); get it anew: {self.layout}") from error
-
     def _decode(self, path: Path, number: int, block: bytes) -> str:
+        longest = self.max_line_length
         try:
+            if len(block) > longest and max(map(len, block.split(b"\n"))) > longest:
+                raise ValueError
             text = block.decode()
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text or (len(block) > MAX_LINE_LENGTH and max(map(len, block.split(b"\n"))) > MAX_LINE_LENGTH):
+        except ValueError:
             lines = enumerate(block.split(b"\n"), number)
             text = "\n".join(self._decode_line(path, at, line) for at, line in lines)
+        text = self.without_nul(text)
         return "\n".join(line.strip("\r") for line in text.split("\n")) if "\r" in text else text
 
     def _decode_line(self, path: Path, number: int, line: bytes) -> str:
-        problem = None
-        if len(line) > MAX_LINE_LENGTH:
-            problem = f"is longer than {MAX_LINE_LENGTH:,} bytes"
-        elif b"\0" in line:
-            problem = f"has a NUL at byte {line.index(0) + 1}"
+        if len(line) > self.max_line_length:
+            problem = f"is longer than `max_line_length` = {self.max_line_length:,} bytes"
         else:
             try:
                 return line.decode()
@@ -285,7 +325,47 @@ class CorpusReader:
         logger.warning("%s and left out: %s", share, examples)
 
 
-def _quoted(lines: Iterator[tuple[int, str]], separator: str, allowed: range) -> Iterator[tuple[int, list[str]]]:
+class BoundedFile:
+    """The bytes of a file, plain or gzipped: of a gzip file no more than a limit, and none that is damaged.
+
+    Args:
+        path: The file.
+        layout: For errors, as in `CorpusReader`.
+        max_unpacked_size: Most bytes that a gzip file may hold.
+    """
+
+    def __init__(self, path: Path, layout: str, max_unpacked_size: int):
+        self.path, self.layout, self.max_unpacked_size = path, layout, max_unpacked_size
+        self._file = open_plain_or_gzipped(path)
+        self._unpacked = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """Read so many bytes at most; none at the end.
+
+        Raises:
+            InputError: The file is a damaged gzip file, or holds too much.
+        """
+        try:
+            chunk = self._file.read(size)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"{self.path} is a damaged gzip file ({error}); get it anew: {self.layout}") from error
+        if isinstance(self._file, gzip.GzipFile):
+            self._unpacked += len(chunk)
+            if self._unpacked > self.max_unpacked_size:
+                raise InputError(
+                    f"{self.path} unpacks to more than `max_unpacked_size` = {self.max_unpacked_size:,} bytes; is it "
+                    f"the right file? {self.layout}"
+                )
+        return chunk
+
+
+def _over_lines(lines: Iterator[tuple[int, str]], separator: str, allowed: range) -> Iterator[tuple[int, list[str]]]:
     """Split lines whose fields may be quoted; a quote that is closed nowhere, or oddly, stands for itself."""
     ahead: deque[tuple[int, str]] = deque()
     while following := ahead.popleft() if ahead else next(lines, None):
@@ -322,7 +402,23 @@ def _places(mask: pa.Array) -> list[int]:
     return pc.indices_nonzero(mask).to_pylist()
 
 
-def _is_text(value: Any) -> bool:
+@contextmanager
+def refusing_damage(problem: str, remedy: str) -> Iterator[None]:
+    """Refuse a Parquet file whose bytes are not what they should be, by whichever error pyarrow notices it.
+
+    Raises:
+        InputError: One of them; it says the problem, the error and the remedy.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
+        raise InputError(f"{problem} ({error}); {remedy}") from error
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether a value is a text that UTF-8 can hold."""
     if not isinstance(value, str):
         return False
     try:

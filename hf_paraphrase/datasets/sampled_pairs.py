@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from filelock import FileLock, Timeout
 
 from .builder import CorpusConfig, ParaphraseBuilder
 from .pair_store import PairStore, hash_texts
@@ -110,10 +112,15 @@ class SampledPairsBuilder(ParaphraseBuilder):
 
     def scratch_folder(self) -> Path:
         """A folder beside the cache, which is as large as what is put there; it goes when the builder does."""
-        os.makedirs(self._cache_dir_root, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix="pairs-", dir=self._cache_dir_root)
-        weakref.finalize(self, _remove, folder, os.getpid())
-        return Path(folder)
+        root = Path(self._cache_dir_root)
+        root.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(root)
+        folder = root / f"pairs-{uuid4().hex}"
+        lock = _lock_of(folder)
+        lock.acquire()
+        folder.mkdir()
+        weakref.finalize(self, _remove, folder, lock, os.getpid())
+        return folder
 
     def _generate_tables(
         self, split: str, store: PairStore | None = None, held_out: tuple[str, ...] = (), **part: Any
@@ -152,7 +159,23 @@ def _pair_keys(source_keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
     return source_keys * np.uint64(0x9E3779B97F4A7C15) + target_keys
 
 
-def _remove(folder: str, process: int) -> None:
+def _lock_of(folder: Path) -> FileLock:
+    """What the builder of a scratch folder holds as long as it lives, however it ends."""
+    return FileLock(folder.with_name(f".{folder.name}.lock"))
+
+
+def _remove_leftovers(root: Path) -> None:
+    """Remove the scratch folders of builds that were killed."""
+    for folder in root.glob("pairs-*"):
+        lock = _lock_of(folder)
+        with suppress(Timeout):
+            lock.acquire(blocking=False)
+            _remove(folder, lock, os.getpid())
+
+
+def _remove(folder: Path, lock: FileLock, process: int) -> None:
     # A forked process has a copy of the builder, but not the right to end its folder.
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..pictures import add_legend, new_figure, save_figure
+from ..pictures import add_legend, in_style, new_figure, save_figure
 
 __all__ = ["LengthCounts", "count_lengths", "describe_lengths", "plot_lengths"]
 
@@ -59,6 +59,7 @@ def describe_lengths(counts: LengthCounts) -> dict[str, float]:
     }
 
 
+@in_style
 def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) -> None:
     """Draw the share of texts of every length, as Figure 5 of Prakash et al. 2016 does.
 
@@ -81,10 +82,10 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
             if seen >= 0.995 * total:
                 break
         longest = max(longest, shown[-1][0])
-        axes.plot(*zip(*shown, strict=True), marker="o", markersize=3, label=f"{name} ({total:,})")
+        axes.plot(*zip(*shown, strict=True), marker="o", label=f"{name} ({total:,})")
     axes.set(xlabel="length in words", ylabel="share of the texts", xlim=(0, longest + 1), ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
-    axes.grid(True, alpha=0.3)
+    axes.grid(True)
     add_legend(axes)
     save_figure(figure, path)

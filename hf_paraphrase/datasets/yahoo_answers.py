@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ import datasets
 import xxhash
 
 from ..errors import InputError
-from ..files import open_plain_or_gzipped
 from .bm25 import index_texts, require_bm25, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import CorpusReader
+from .reader import BoundedFile, CorpusReader
 from .sampling import cut
 
 if TYPE_CHECKING:
@@ -170,9 +168,7 @@ class YahooAnswersBuilder(CorpusBuilder):
         documents = [path for path in paths if ".xml" in path.suffixes]
         if not paths:
             raise FileNotFoundError(f"no .xml and no .tsv file in {self.data_dir}; {self.layout()}")
-        with CorpusReader(
-            self.config.max_bad_fraction, self.layout(), unit="questions" if documents else "lines"
-        ) as reader:
+        with self.reader(unit="questions" if documents else "lines") as reader:
             for path in documents or paths:
                 for number, texts in read_documents(reader, path) if documents else reader.rows(path, COLUMNS):
                     question, answer = (cut(MARKUP.sub(" ", text), None) for text in texts)
@@ -186,20 +182,52 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
     """Read subject and best answer of every document of a Webscope file, one at a time.
 
     Raises:
-        InputError: The file is no XML, or breaks off.
+        InputError: The file is no XML, breaks off, is in an encoding that Python's parser lacks, or has a question
+            that is longer than a line may be.
     """
     number = 0
-    with open_plain_or_gzipped(path) as file:
+    with reader.open(path) as file:
         try:
-            events = ElementTree.iterparse(file, events=("start", "end"))
+            source = QuestionBytes(file, reader.max_line_length)
+            events = ElementTree.iterparse(source, events=("start", "end"))
             _, root = next(events)
             for event, element in events:
                 if event == "end" and element.tag == "document":
                     number += 1
                     reader.lines_read += 1
+                    source.length = 0
                     yield number, [element.findtext(name) or "" for name in ("subject", "bestanswer")]
                     root.clear()
-        except (ElementTree.ParseError, EOFError, OSError, zlib.error) as error:
+        # Of an encoding that the parser lacks, it says so in a ValueError or a LookupError.
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise InputError(f"{path} is damaged after {number:,} questions ({error}); {reader.layout}") from error
     if not number:
         raise InputError(f"{path} holds no <document>; {reader.layout}")
+
+
+class QuestionBytes:
+    """What a parser reads, as long as no question is so long that it would fill the memory.
+
+    Args:
+        file: The file.
+        max_length: Most bytes of a question, and of what stands before it.
+
+    Attributes:
+        length: Bytes since the last question, which whoever finds one sets to 0.
+    """
+
+    def __init__(self, file: BoundedFile, max_length: int):
+        self.file, self.max_length = file, max_length
+        self.length = 0
+
+    def read(self, size: int) -> bytes:
+        """Read so many bytes at most.
+
+        Raises:
+            InputError: The question is too long.
+        """
+        if self.length > self.max_length:
+            raise InputError(f"the next is longer than `max_line_length` = {self.max_length:,} bytes")
+        chunk = self.file.read(size)
+        self.length += len(chunk)
+        return chunk

@@ -94,6 +94,7 @@ def compare_choices(
     split: str = "test",
     data: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
 ) -> Results:
     """Score the one paraphrase that each way of choosing gives of every text.
 
@@ -117,6 +118,7 @@ def compare_choices(
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`.
         options: Arguments of `Paraphraser`, such as `min_adequacy`.
+        trust_remote_code: Let what is loaded by its name run its own code.
 
     Returns:
         An entry for each way. `names_kept`, `numbers_kept` and `unknown_kept` are shares of those in the texts
@@ -130,8 +132,8 @@ def compare_choices(
     require("nltk", "nltk", "the distance of Parrot's rules")
     named = "references" if "references" in dataset.column_names else "target"
     sources, references = check_texts(dataset["source"], dataset[named])
-    judge = load_encoder(encoder)
-    loaded = [_Model(name, *load_paraphraser(path, None)) for name, path in models.items()]
+    judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
+    loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
     unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
     environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials, "batch_size": batch_size}
     environment["encoder"] = getattr(judge, "name", None) or "a function"
@@ -140,7 +142,7 @@ def compare_choices(
     answers: dict[str, list[str | None]] = {COPIED: list(sources)}
     owners = {COPIED: loaded[0]}
     for model in loaded:
-        for way, write in _ways(model, judge, num_beams, batch_size, options or {}):
+        for way, write in _ways(model, judge, num_beams, batch_size, options or {}, trust_remote_code):
             answers[f"{model.name}: {way}"], owners[f"{model.name}: {way}"] = write(sources), model
     _write_answers(output_dir / "choices.jsonl", sources, references, answers)
 
@@ -214,10 +216,15 @@ def _format_shares(entry: Entry, rows: int) -> tuple[str, str]:
 
 
 def _ways(
-    model: _Model, judge: SentenceEncoder, num_beams: int, batch_size: int, options: Mapping[str, Any]
+    model: _Model,
+    judge: SentenceEncoder,
+    num_beams: int,
+    batch_size: int,
+    options: Mapping[str, Any],
+    trust_remote_code: bool,
 ) -> Iterator[tuple[str, Write]]:
     """The ways of coming by a paraphrase with a model, each a function of the texts."""
-    paraphraser = Paraphraser(model.model, model.tokenizer)
+    paraphraser = Paraphraser(model.model, model.tokenizer, trust_remote_code=trust_remote_code)
 
     def search(texts: list[str], **how: Any) -> list[str]:
         shared = {"batch_size": batch_size, "num_beams": num_beams, "restore_surface": model.ignores_case}

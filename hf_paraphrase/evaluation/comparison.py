@@ -71,6 +71,7 @@ def compare_paraphrasers(
     seed: int = 12345,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
 ) -> Results:
     """Evaluate paraphrasers on the same rows, and test whether they differ by more than chance.
 
@@ -88,6 +89,7 @@ def compare_paraphrasers(
         seed: Of both.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
+        trust_remote_code: Let what is loaded by its name run its own code.
 
     Returns:
         An entry for each system, for the copied source, and for the rows of Table 2 of Kazemnejad et al. 2020 where
@@ -113,7 +115,10 @@ def compare_paraphrasers(
     for system in systems:
         folder = output_dir / system.name
         settings = {**asdict(system), "shared": shared, "rows": len(dataset)}
-        results = evaluate_once(folder, split, settings, partial(_evaluate, system, dataset, folder, shared))
+        # Not among the settings: what comes out does not depend on it.
+        trusting = {**shared, "trust_remote_code": trust_remote_code}
+        make = partial(_evaluate, system, dataset, folder, trusting)
+        results = evaluate_once(folder, split, settings, make)
         (entry,) = results.of("model")
         texts = read_scored_texts([folder / entry.outputs])
         alike = entry.diversity or entry.candidate_diversity

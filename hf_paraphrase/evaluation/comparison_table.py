@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from ..metrics.significance import holm
-from ..pictures import curve_style, new_figure, save_figure
+from ..pictures import curve_style, in_style, new_figure, save_figure
 from .results import Entry, Results, Score
 
 __all__ = [
@@ -130,6 +130,7 @@ def correct_p_values(results: Results) -> dict[tuple[str, str], float]:
     return dict(zip(tests, holm(list(tests.values())), strict=True))
 
 
+@in_style
 def plot_quality_against_diversity(results: Results, path: str | os.PathLike) -> None:
     """Draw BLEU-4 over PINC, and over self-BLEU-2 of the outputs that one was chosen from, a dot a system.
 
@@ -142,7 +143,7 @@ def plot_quality_against_diversity(results: Results, path: str | os.PathLike) ->
     figure = new_figure(11, 4.5)
     left, right = figure.subplots(1, 2, sharey=True)
     for number, entry in enumerate(entry for entry in results.entries if entry.role != "paper"):
-        style = {**curve_style(number), "linestyle": "", "capsize": 2, "markersize": 6}
+        style = {**curve_style(number), "linestyle": "", "markersize": 6}
         quality, pinc, alike = map(entry.find, ("bleu_4", "pinc", "self_bleu_2"))
         bars = {"xerr": _error(pinc), "yerr": _error(quality)}
         left.errorbar(pinc.score, quality.score, **bars, **style, label=entry.system)
@@ -151,7 +152,7 @@ def plot_quality_against_diversity(results: Results, path: str | os.PathLike) ->
     left.set(xlabel="PINC (more is more diverse)", ylabel="BLEU-4")
     right.set(xlabel="self-BLEU-2 of the candidates (less is more diverse)")
     for axes in (left, right):
-        axes.grid(True, alpha=0.3)
+        axes.grid(True)
     figure.legend(loc="outside right center")
     save_figure(figure, path)
 

@@ -21,7 +21,7 @@ from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers import find_paper_rows
-from ..pictures import add_legend, new_figure, save_figure
+from ..pictures import add_legend, in_style, new_figure, save_figure
 from ..tokenization import join_sentences
 from ..training.environment import describe_environment
 from .results import (
@@ -236,6 +236,7 @@ def format_document_results(results: Results) -> str:
     )
 
 
+@in_style
 def plot_reconstruction(results: Mapping[str, Results], path: str | os.PathLike) -> None:
     """Draw the rate of exact reconstructions over the documents' lengths.
 
@@ -250,6 +251,6 @@ def plot_reconstruction(results: Mapping[str, Results], path: str | os.PathLike)
         middles = [group.value + BIN / 2 for group in own.groups]
         axes.plot(middles, [100 * group.scores[0].score for group in own.groups], marker="o", label=name)
     axes.set(xlabel="words of the document", ylabel="exact reconstructions, %", ylim=(0, None))
-    axes.grid(True, alpha=0.3)
+    axes.grid(True)
     add_legend(axes)
     save_figure(figure, path)

@@ -17,7 +17,7 @@ from ..files import read_lines, write_lines
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.precision import at_least_single
-from ..pictures import add_legend, curve_style, new_figure, save_figure, wrap
+from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
 from ..training.curves import evaluations_of
 from ..training.environment import describe_environment
@@ -95,6 +95,7 @@ def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics
     return nits_per_character_statistics([row["loss"] for row in rows], [row["characters"] for row in rows])
 
 
+@in_style
 def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
     """Draw nits per character of several architectures, a dot a run, the best mean first (Traynor 2018, figure 3.2).
 
@@ -105,15 +106,16 @@ def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.Pa
     # Names stand beside their rows: turned ones, under columns, take half of the picture and are hard to read.
     figure = new_figure(7, 1.2 + 0.4 * len(results))
     axes = figure.subplots()
-    axes.grid(True, alpha=0.3)
+    axes.grid(True)
     names = sorted(results, key=lambda name: sum(results[name]) / len(results[name]))
     for place, name in enumerate(names):
-        axes.plot(results[name], [place] * len(results[name]), "o", color="tab:blue")
+        axes.plot(results[name], [place] * len(results[name]), "o", color="C0")
     axes.set_yticks(range(len(names)), [wrap(name, 40) for name in names], parse_math=False)
     axes.set(xlabel="test set, nits per character", ylim=(len(names) - 0.5, -0.5))
     save_figure(figure, path)
 
 
+@in_style
 def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
     """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
 
@@ -137,6 +139,6 @@ def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], pat
             axes.plot(epochs, general, **style | {"linestyle": "--", "marker": ""})
             axes.set_title("solid: target set, dashed: general set")
     axes.set(xlabel="epoch", ylabel="nits per character")
-    axes.grid(True, alpha=0.3)
+    axes.grid(True)
     add_legend(axes, lines)
     save_figure(figure, path)

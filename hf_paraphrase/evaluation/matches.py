@@ -38,6 +38,7 @@ def evaluate_matcher(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
 ) -> Results:
     """Label the pairs of a split, or rank its candidates, and score that.
 
@@ -56,6 +57,7 @@ def evaluate_matcher(
         output_dir: Where to write `predictions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
+        trust_remote_code: Let the model's own code run.
 
     Returns:
         What `results-SPLIT.json` holds: the model's entry, and published rows, if any.
@@ -66,7 +68,7 @@ def evaluate_matcher(
     found = describe_data(data, split, len(dataset))
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    model, tokenizer = load_given(model, tokenizer, load_pair_model)
+    model, tokenizer = load_given(model, tokenizer, load_pair_model, trust_remote_code)
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     is_ranking = _check_columns(model, dataset)
 

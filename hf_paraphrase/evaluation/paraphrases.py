@@ -74,6 +74,7 @@ def evaluate_paraphraser(
     group_by: str | None = None,
     replace_unknown: bool = False,
     restore_surface: bool = False,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
     """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
@@ -120,6 +121,7 @@ def evaluate_paraphraser(
         replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
             attended to, as `GenerationRequest` has it.
         restore_surface: Whether outputs get the case and the spacing of ordinary text before they are scored.
+        trust_remote_code: Let what is loaded by its name run its own code.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
 
@@ -141,7 +143,7 @@ def evaluate_paraphraser(
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    model, tokenizer = load_given(model, tokenizer, load_paraphraser)
+    model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
     if replace_unknown:
         try:
             check_replaceable(model, tokenizer)
@@ -153,7 +155,7 @@ def evaluate_paraphraser(
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
     baselines = _score_baselines(rows, scoring)
-    pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair)
+    pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair, trust_remote_code)
     if pairs and num_return_sequences > 1:
         raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
 
@@ -172,7 +174,8 @@ def evaluate_paraphraser(
     )
     entries = []
     for width in num_beams:
-        written = _decode(model, tokenizer, rows.sources, replace(asked, num_beams=width), pairs, batch_size)
+        way = replace(asked, num_beams=width)
+        written = _decode(model, tokenizer, rows.sources, way, pairs, batch_size, trust_remote_code)
         for k in num_neighbors if pairs else [None]:
             how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, tokenizer, asked))
             entry = _score(replace(known, decoding=how), rows, written, scoring)
@@ -273,6 +276,7 @@ def _decode(
     decoding: Decoding,
     pairs: list[list[tuple[str, str]]] | None,
     batch_size: int,
+    trust_remote_code: bool,
 ) -> _Written:
     """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
     shared = {"batch_size": batch_size, "decoding": decoding.method, "num_beams": decoding.num_beams}
@@ -282,8 +286,9 @@ def _decode(
         groups = generate_several(model, tokenizer, sources, decoding.num_return_sequences, **shared)
         return _Written([tuple(group) for group in groups], [], time.perf_counter() - started)
     shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
+    shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
     written = [
-        generate_candidates(model, tokenizer, sources, pairs=each, matcher=decoding.matcher, **shared)
+        generate_candidates(model, tokenizer, sources, pairs=each, **shared)
         for each in (zip(*pairs, strict=True) if pairs else [None])
     ]
     outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
@@ -315,13 +320,18 @@ def _score_baselines(rows: _Rows, scoring: Scoring) -> list[Entry]:
 
 
 def _find_pairs(
-    model: PreTrainedModel, retriever: ParaphraseRetriever | None, rows: _Rows, k: int, allow_own_pair: bool
+    model: PreTrainedModel,
+    retriever: ParaphraseRetriever | None,
+    rows: _Rows,
+    k: int,
+    allow_own_pair: bool,
+    trust_remote_code: bool,
 ) -> tuple[list[list[tuple[str, str]]] | None, dict[str, int]]:
     """The `k` nearest pairs of each row, for a model that edits by them, and how many rows have one of their own."""
     if not architecture_of(model.config).reads_pairs:
         return None, {}
     try:
-        retriever = retriever or load_retriever(model)
+        retriever = retriever or load_retriever(model, trust_remote_code)
     except ValueError as error:
         raise InputError(str(error)) from error
     if len(retriever) < k:

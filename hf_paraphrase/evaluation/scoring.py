@@ -83,11 +83,12 @@ def score_without_interval(found: Mapping[str, Any]) -> tuple[Score, ...]:
 def load_given(
     model: PreTrainedModel | str | os.PathLike,
     tokenizer: PreTrainedTokenizerBase | None,
-    load: Callable[[str | os.PathLike], tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+    trust_remote_code: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A model, loaded if it is given by its path, and the tokenizer that was given or saved with it."""
     if not isinstance(model, PreTrainedModel):
-        model, saved = load(model)
+        model, saved = load(model, trust_remote_code=trust_remote_code)
         tokenizer = tokenizer or saved
     if tokenizer is None:
         raise InputError("tokenizer is missing: give one, or give the model by its path")

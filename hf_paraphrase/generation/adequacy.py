@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
 from ..models.embedding_paraphraser import embeds_sentences
+from ..pretrained import load_config
 from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
 from .ctranslate2_engine import CTranslate2Engine
@@ -53,6 +54,7 @@ def load_adequacy(
     *,
     encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] | None = None,
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
     engine: CTranslate2Engine | None = None,
 ) -> Adequacy:
     """Make a judge.
@@ -67,6 +69,7 @@ def load_adequacy(
             `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
             where it embeds sentences, and all-MiniLM-L6-v2 otherwise.
         matcher: For "matcher": the folder or Hub repository of a classifier of sentence pairs, or a pipeline.
+        trust_remote_code: Let their own code run.
         engine: What runs the paraphrasing model in its place.
 
     Raises:
@@ -78,12 +81,13 @@ def load_adequacy(
     if adequacy == "round_trip":
         return RoundTrip(model, tokenizer, prefix, engine)
     if adequacy == "matcher":
-        return MatcherAdequacy(load_matching_pipeline(matcher))
+        return MatcherAdequacy(load_matching_pipeline(matcher, trust_remote_code))
     if encoder is None and embeds_sentences(model):
         return EmbeddingAdequacy(_encoder_of(model, tokenizer))
-    if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder):
-        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, model.device)))
-    return EmbeddingAdequacy(load_encoder(DEFAULT_ENCODER if encoder is None else encoder))
+    if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder, trust_remote_code):
+        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, model.device, trust_remote_code)))
+    encoder = DEFAULT_ENCODER if encoder is None else encoder
+    return EmbeddingAdequacy(load_encoder(encoder, trust_remote_code=trust_remote_code))
 
 
 def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:
@@ -95,9 +99,9 @@ def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:
             raise InputError(f"`{name}` is asked with `adequacy={owner!r}` alone")
 
 
-def _names_sentence_model(name: str | os.PathLike) -> bool:
+def _names_sentence_model(name: str | os.PathLike, trust_remote_code: bool) -> bool:
     try:
-        return architecture_of(AutoConfig.from_pretrained(name)).embeds_sentences
+        return architecture_of(load_config(name, trust_remote_code)).embeds_sentences
     except (OSError, ValueError):  # which loading it says better
         return False
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.argument_types import check_arguments
 from ..models.embedding_paraphraser import embeds_sentences
 from ..models.generation_request import GenerationRequest
 from ..models.retrieved_pairs import find_pairs
@@ -55,6 +56,7 @@ class CandidatePool:
         restore_surface: Whether outputs get the case and the spacing of ordinary English text; None where the
             tokenizer reads upper case as lower case.
         engine: What runs the model in its place, by "beam" alone; None for `generate()`.
+        max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
 
@@ -75,10 +77,11 @@ class CandidatePool:
         seed: int,
         restore_surface: bool | None = None,
         engine: CTranslate2Engine | None = None,
+        max_source_length: int | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
-        self.engine, self.decoding = engine, decoding
+        self.engine, self.decoding, self.max_source_length = engine, decoding, max_source_length
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
         self.kwargs = generate_kwargs
@@ -104,6 +107,7 @@ class CandidatePool:
         return [[candidate for _ in group for candidate in next(written)] for group in pairs]
 
     def _check(self, num_neighbors: int | None, generate_kwargs: dict[str, Any]) -> None:
+        check_arguments(generate_kwargs)
         name = type(self.model).__name__
         if self.decoding not in DECODINGS_OF_POOL:
             raise InputError(f"`decoding` must be one of {', '.join(DECODINGS_OF_POOL)}, not {self.decoding!r}")
@@ -141,13 +145,13 @@ class CandidatePool:
         inputs = [text for text, _ in items]
         options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
         if self.engine is not None:
-            outputs = self.engine.generate(
-                [self.prefix + text for text in inputs], batch_size, **self._engine_kwargs()
-            )
+            read = [self.prefix + text for text in inputs]
+            outputs = self.engine.generate(read, batch_size, self.max_source_length, **self._engine_kwargs())
             return [
                 [Candidate(self._finish(text, output)) for output in group]
                 for text, group in zip(inputs, outputs, strict=True)
             ]
+        options["max_source_length"] = self.max_source_length
         groups = generate_outputs(self.model, self.tokenizer, inputs, self.request, **options)
         return [
             [Candidate(self._finish(text, output.text), pair) for output in group]

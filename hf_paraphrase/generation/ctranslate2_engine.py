@@ -13,11 +13,11 @@ import torch
 from huggingface_hub.constants import HF_HOME
 from huggingface_hub.utils import WeakFileLock
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.tokenization_utils_base import LARGE_INTEGER
 from xxhash import xxh3_64
 
 from ..errors import InputError
 from ..files import write_directory
+from ..models.encoded_inputs import source_limit
 
 __all__ = ["BACKENDS", "CTranslate2Engine", "load_engine"]
 
@@ -89,12 +89,15 @@ class CTranslate2Engine:
         except (ValueError, RuntimeError) as error:
             raise InputError(f"`backend='ctranslate2'` cannot run this model in {compute_type}: {error}") from error
 
-    def generate(self, texts: Sequence[str], batch_size: int, **generate_kwargs: Any) -> list[list[str]]:
+    def generate(
+        self, texts: Sequence[str], batch_size: int, max_source_length: int | None = None, **generate_kwargs: Any
+    ) -> list[list[str]]:
         """Several outputs of each text, the likeliest first.
 
         Args:
             texts: As the model reads them, prefix and all.
             batch_size: Texts at once; those of like length share a batch.
+            max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
             generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
 
         Raises:
@@ -104,13 +107,13 @@ class CTranslate2Engine:
         first = self.model.generation_config.forced_bos_token_id
         prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
         results = self.translator.translate_batch(
-            self._tokenize(texts), prefix, max_batch_size=batch_size, max_input_length=0, **options
+            self._tokenize(texts, max_source_length), prefix, max_batch_size=batch_size, max_input_length=0, **options
         )
         return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
 
     def mean_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[float]:
         """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
-        ids = self.tokenizer(text_target=list(targets), truncation=self._is_limited, verbose=False)["input_ids"]
+        ids = self.tokenizer(text_target=list(targets), **self._cut())["input_ids"]
         end = self.tokenizer.eos_token_id
         has_end = [row[-1:] == [end] for row in ids]
         words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
@@ -126,12 +129,12 @@ class CTranslate2Engine:
         """Refuse what `generate` would."""
         self._translate(generate_kwargs)
 
-    @property
-    def _is_limited(self) -> bool:
-        return self.tokenizer.model_max_length < LARGE_INTEGER
+    def _cut(self, max_length: int | None = None) -> dict[str, Any]:
+        limit = source_limit(self.model, self.tokenizer) if max_length is None else max_length
+        return {"truncation": True, "max_length": limit, "verbose": False}
 
-    def _tokenize(self, texts: Sequence[str]) -> list[list[str]]:
-        rows = self.tokenizer(list(texts), truncation=self._is_limited, verbose=False)["input_ids"]
+    def _tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[str]]:
+        rows = self.tokenizer(list(texts), **self._cut(max_length))["input_ids"]
         return [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
 
     def _join(self, tokens: list[str]) -> str:

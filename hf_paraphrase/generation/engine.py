@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -14,23 +15,24 @@ from tqdm.auto import tqdm
 from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TextClassificationPipeline,
 )
-from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.encoded_inputs import encode_inputs, read_prefix
+from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.generation_request import GenerationRequest
 from ..models.outside_words import decode_with_words
+from ..models.precision import fast_dtype
 from ..models.sequence_scores import generate_with_scores
 from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
+from ..pretrained import load_model, load_tokenizer
 from .ctranslate2_engine import CTranslate2Engine
+from .limits import halve_once
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -48,6 +50,10 @@ __all__ = [
     "mean_log_probs",
 ]
 
+logger = logging.getLogger(__name__)
+
+DTYPES = ("float32", "bfloat16", "float16", "fast")
+
 
 class GeneratedText(NamedTuple):
     """An output of a model.
@@ -63,44 +69,63 @@ class GeneratedText(NamedTuple):
 
 
 def load_paraphraser(
-    path: str | os.PathLike, device: str | torch.device | None = None
+    path: str | os.PathLike,
+    device: str | torch.device | None = None,
+    trust_remote_code: bool = False,
+    dtype: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a sequence-to-sequence model and its tokenizer.
 
     Args:
         path: A checkpoint folder or the name of a Hub repository.
         device: Where to put the model; None for the GPU where there is one.
+        trust_remote_code: Let the checkpoint's own code run.
+        dtype: "float32", "bfloat16" or "float16"; "fast" for the one in which the device generates fastest, see
+            `fast_dtype`; None for that of the checkpoint. In half precision the outputs of a batch may differ from
+            those of its texts one by one.
 
     Raises:
-        InputError: The folder holds no model or no tokenizer.
+        InputError: The folder holds no model or no tokenizer, code that would have to be trusted, or there is no such
+            `dtype`.
         FileNotFoundError: There is no such checkpoint.
     """
-    return _load(AutoModelForSeq2SeqLM, path, device)
+    if dtype not in (None, *DTYPES):
+        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    model, tokenizer = _load(AutoModelForSeq2SeqLM, path, device, trust_remote_code)
+    if dtype is not None:
+        model.to(fast_dtype(model.device) if dtype == "fast" else getattr(torch, dtype))
+    return model, tokenizer
 
 
 def load_pair_model(
-    path: str | os.PathLike, device: str | torch.device | None = None
+    path: str | os.PathLike, device: str | torch.device | None = None, trust_remote_code: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
-    return _load(AutoModelForSequenceClassification, path, device)
+    return _load(AutoModelForSequenceClassification, path, device, trust_remote_code)
 
 
 def _load(
-    auto_class: type, path: str | os.PathLike, device: str | torch.device | None
+    auto_class: type, path: str | os.PathLike, device: str | torch.device | None, trust_remote_code: bool
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     try:
-        model = auto_class.from_pretrained(path)
+        model = load_model(auto_class, path, trust_remote_code)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         if Path(path).is_dir():
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
         raise FileNotFoundError(f"{path} is neither a checkpoint folder nor a Hub repository within reach") from error
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(path)
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), _load_tokenizer(
+        path, trust_remote_code
+    )
 
 
-def _load_tokenizer(path: str | os.PathLike) -> PreTrainedTokenizerBase:
+def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool) -> PreTrainedTokenizerBase:
     message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = load_tokenizer(path, trust_remote_code)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(message) from error
     # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
@@ -126,6 +151,7 @@ def generate_candidates(
     num_candidates: int | None = None,
     select: str = "score",
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
     """The outputs to choose from for each source, in their order, the chosen one first.
@@ -135,10 +161,11 @@ def generate_candidates(
             `generate_outputs`.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
+        trust_remote_code: Let that model's own code run.
         generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
     """
     if select == "matcher":
-        matcher = load_matching_pipeline(matcher)
+        matcher = load_matching_pipeline(matcher, trust_remote_code)
     count = num_candidates or 1
     several = generate_several(model, tokenizer, sources, count, batch_size=batch_size, pairs=pairs, **generate_kwargs)
     rows = [row for row, text in enumerate(sources) if text.strip()]
@@ -183,6 +210,7 @@ def generate_outputs(
     pairs: Sequence[tuple[str, str]] | None = None,
     keep_unknown: bool = False,
     prefix: str | None = None,
+    max_source_length: int | None = None,
     description: str | None = "generating",
 ) -> list[list[GeneratedText]]:
     """All outputs that a request asks for, for each source in their order, none of them chosen yet.
@@ -192,13 +220,14 @@ def generate_outputs(
     Args:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
-        sources: Texts; what exceeds `tokenizer.model_max_length` is cut. Those of like length share a batch.
+        sources: Texts. Those of like length share a batch.
         request: What is asked; with `output_scores=True` among its parameters, scores too. `replace_unknown` and
             `restore_surface` are done to all outputs.
-        batch_size: Sources at once.
+        batch_size: Sources at once, or half of them where these do not fit into memory.
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
         prefix: What the model reads before every source; None for what its config says.
+        max_source_length: Most tokens of a source and its prefix, which is cut there; None for `source_limit`.
         description: Of the progress bar; None for none.
 
     Raises:
@@ -208,33 +237,36 @@ def generate_outputs(
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     read = _prefixed(model, sources, prefix)
+    limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+
+    def generate(rows: list[int]) -> list[list[GeneratedText]]:
+        texts, their_pairs = _pick(rows, read, pairs)
+        inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, True, limit)
+        words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
+        sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
+        sequences = sequences.unflatten(0, (len(rows), -1))
+        attended = torch.full_like(sequences, -1)
+        if request.replace_unknown:
+            attended = find_attended(model, inputs, sequences, tokenizer)
+        written = [
+            decode_with_unknown(tokenizer, ids)
+            if keep_unknown
+            else decode_with_words(tokenizer, *put_words(ids, numbers, *known), skip_special_tokens=True).strip()
+            for group, places, *known in zip(sequences.tolist(), attended.tolist(), words, outside_words, strict=True)
+            for ids, numbers in zip(group, places, strict=True)
+        ]
+        if request.restore_surface:
+            count = len(written) // len(rows)
+            written = [restore_surface(text, sources[rows[place // count]]) for place, text in enumerate(written)]
+        # An output without a token has no score.
+        scores = [None] * len(written) if scores is None else [None if s != s else s for s in scores.tolist()]
+        found = map(GeneratedText, written, scores)
+        return [list(islice(found, len(written) // len(rows))) for _ in rows]
+
     with inference(model):
-        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description):
-            texts, their_pairs = _pick(rows, read, pairs)
-            inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, _is_limited(tokenizer))
-            words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
-            sequences, scores = generate_with_scores(model, inputs.to(model.device), generate_kwargs)
-            sequences = sequences.unflatten(0, (len(rows), -1))
-            attended = torch.full_like(sequences, -1)
-            if request.replace_unknown:
-                attended = find_attended(model, inputs, sequences, tokenizer)
-            written = [
-                decode_with_unknown(tokenizer, ids)
-                if keep_unknown
-                else decode_with_words(tokenizer, *put_words(ids, numbers, *known), skip_special_tokens=True).strip()
-                for group, places, *known in zip(
-                    sequences.tolist(), attended.tolist(), words, outside_words, strict=True
-                )
-                for ids, numbers in zip(group, places, strict=True)
-            ]
-            if request.restore_surface:
-                count = len(written) // len(rows)
-                written = [restore_surface(text, sources[rows[place // count]]) for place, text in enumerate(written)]
-            # An output without a token has no score.
-            scores = [None] * len(written) if scores is None else [None if s != s else s for s in scores.tolist()]
-            found = map(GeneratedText, written, scores)
-            for row in rows:
-                outputs[row] = list(islice(found, len(written) // len(rows)))
+        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description, limit):
+            for row, found in zip(rows, _run(generate, rows), strict=True):
+                outputs[row] = found
     return outputs
 
 
@@ -284,11 +316,15 @@ def compute_perplexity(
     if not rows_with_text:
         raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
     total, tokens, sources = 0.0, 0, _prefixed(model, sources)
+
+    def measure(rows: list[int]) -> list[tuple[float, int]]:
+        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
+        return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
+
     with inference(model):
         for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
-            inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-            count = int((inputs["labels"] != -100).sum())
-            total, tokens = total + model(**inputs).loss.item() * count, tokens + count
+            for loss, count in _run(measure, rows):
+                total, tokens = total + loss * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
 
 
@@ -309,7 +345,7 @@ def mean_log_probs(
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer. All tokens that it makes of a target count, end marks included.
         sources: Texts with words.
-        targets: One text with words for each source. What exceeds `tokenizer.model_max_length` is cut, on both sides.
+        targets: One text with words for each source. What exceeds `source_limit` is cut, on both sides.
         batch_size: Rows at once; those of like length share a batch.
         pairs: For each source the pair to edit it by, for a model that does so.
         description: Of the progress bar; None for none.
@@ -319,15 +355,18 @@ def mean_log_probs(
         return engine.mean_log_probs(sources, targets, batch_size)
     scores = [0.0] * len(sources)
     joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
+
+    def measure(rows: list[int]) -> list[float]:
+        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
+        labels = inputs["labels"]
+        log_probs = model(**inputs).logits.float().log_softmax(-1)
+        chosen = log_probs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        is_token = labels != -100
+        return (chosen.masked_fill(~is_token, 0.0).sum(1) / is_token.sum(1)).tolist()
+
     with inference(model):
         for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, description):
-            inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-            labels = inputs["labels"]
-            log_probs = model(**inputs).logits.float().log_softmax(-1)
-            chosen = log_probs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-            is_token = labels != -100
-            means = chosen.masked_fill(~is_token, 0.0).sum(1) / is_token.sum(1)
-            for row, mean in zip(rows, means.tolist(), strict=True):
+            for row, mean in zip(rows, _run(measure, rows), strict=True):
                 scores[row] = mean
     return scores
 
@@ -340,9 +379,9 @@ def _encode_with_labels(
     pairs: list[tuple[str, str]] | None,
 ) -> BatchEncoding:
     """A batch as `forward` takes it to compute a loss, where the model is."""
-    truncation = _is_limited(tokenizer)
-    inputs, _ = encode_inputs(tokenizer, sources, pairs, truncation=truncation)
-    encoded = tokenizer(text_target=targets, padding=True, truncation=truncation, return_tensors="pt")
+    limit = source_limit(model, tokenizer)
+    inputs, _ = encode_inputs(tokenizer, sources, pairs, truncation=True, max_length=limit)
+    encoded = tokenizer(text_target=targets, padding=True, truncation=True, max_length=limit, return_tensors="pt")
     inputs["labels"] = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, -100)
     return inputs.to(model.device)
 
@@ -361,7 +400,7 @@ def match_pairs(
         model: Any model for sequence classification.
         tokenizer: Its tokenizer.
         first: Texts.
-        second: As many texts; of a pair longer than `tokenizer.model_max_length` the longer text is cut.
+        second: As many texts; of a pair longer than `source_limit` the longer text is cut.
         batch_size: Pairs at once.
 
     Returns:
@@ -369,22 +408,37 @@ def match_pairs(
     """
     logits = torch.empty(len(first), model.config.num_labels)
     joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
+
+    def match(rows: list[int]) -> list[torch.Tensor]:
+        inputs = tokenizer(*_pick(rows, first, second), padding=True, return_tensors="pt", **options)
+        return list(model(**inputs.to(model.device)).logits.float().cpu())
+
     with inference(model):
         for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
-            inputs = tokenizer(
-                *_pick(rows, first, second), padding=True, truncation=_is_limited(tokenizer), return_tensors="pt"
-            )
-            logits[rows] = model(**inputs.to(model.device)).logits.float().cpu()
+            for row, found in zip(rows, _run(match, rows), strict=True):
+                logits[row] = found
     return logits
 
 
 def _batches(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    rows: list[int],
+    batch_size: int,
+    description: str | None,
+    limit: int | None = None,
 ) -> Iterator[list[int]]:
-    """Rows of like length together, the longest first: what does not fit into memory fails at once."""
+    """Rows of like length together, the longest first: what does not fit into memory fails at once.
+
+    Those that have more tokens than `limit` are counted in a warning.
+    """
     encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
     lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
     rows = sorted(rows, key=lengths.__getitem__, reverse=True)
+    cut = 0 if limit is None else sum(length > limit for length in lengths.values())
+    if cut:
+        logger.warning(f"{cut:,} of {len(rows):,} texts have more than {limit:,} tokens and are read up to there")
     # By default tqdm shows no bar where nobody watches.
     is_off = True if description is None else None
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
@@ -392,6 +446,15 @@ def _batches(
             batch = rows[start : start + batch_size]
             yield batch
             progress.update(len(batch))
+
+
+def _run(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
+    """What a batch gives, or where it does not fit into memory its two halves."""
+
+    def in_parts(size: int) -> list[Any]:
+        return [found for start in range(0, len(rows), size) for found in run(rows[start : start + size])]
+
+    return halve_once(in_parts, len(rows))
 
 
 def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None = None) -> list[str]:
@@ -402,10 +465,6 @@ def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None
 
 def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:
     return [None if column is None else [column[row] for row in rows] for column in columns]
-
-
-def _is_limited(tokenizer: PreTrainedTokenizerBase) -> bool:
-    return tokenizer.model_max_length < LARGE_INTEGER
 
 
 @contextmanager

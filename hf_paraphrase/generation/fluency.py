@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.tokenization_utils_base import LARGE_INTEGER
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.encoded_inputs import source_limit
+from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
 from .ctranslate2_engine import CTranslate2Engine
 from .engine import mean_log_probs
@@ -79,10 +80,10 @@ class CausalFluency:
         return scores
 
     def _encode(self, text: str) -> list[int]:
-        limited = self.tokenizer.model_max_length < LARGE_INTEGER
-        ids = self.tokenizer(text, truncation=limited, verbose=False)["input_ids"]
+        limit = source_limit(self.model, self.tokenizer)
+        ids = self.tokenizer(text, truncation=True, max_length=limit, verbose=False)["input_ids"]
         begin = self.tokenizer.bos_token_id
-        return ids if begin is None or ids[:1] == [begin] else [begin, *ids]
+        return ids if begin is None or ids[:1] == [begin] else [begin, *ids][:limit]
 
     @torch.inference_mode()
     def _score(self, rows: list[list[int]]) -> list[float]:
@@ -98,18 +99,22 @@ class CausalFluency:
         return means.exp().masked_fill(counts == 0, 0.0).tolist()
 
 
-def load_causal_fluency(path: str | os.PathLike, device: torch.device) -> CausalFluency:
+def load_causal_fluency(
+    path: str | os.PathLike, device: torch.device, trust_remote_code: bool = False
+) -> CausalFluency:
     """Load a language model and its tokenizer.
 
     Args:
         path: A checkpoint folder or Hub repository.
         device: Where to put it.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: Nothing of the kind can be loaded.
     """
     try:
-        model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+        model = load_model(AutoModelForCausalLM, path, trust_remote_code)
+        tokenizer = load_tokenizer(path, trust_remote_code)
     except (OSError, ValueError) as error:
         where = "holds" if Path(path).is_dir() else "is"
         raise InputError(f"`fluency`: {path} {where} no causal language model that can be loaded: {error}") from error

@@ -92,9 +92,9 @@ def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
     Raises:
         InputError: There is no such kind.
     """
-    kinds = (keep,) if isinstance(keep, str) else tuple(keep)
+    kinds = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else tuple(keep)
     for kind in kinds:
-        if kind not in KEPT:
+        if not isinstance(kind, str) or kind not in KEPT:
             raise InputError(f"`keep` may name {', '.join(KEPT)}, not {kind!r}")
     return kinds
 

@@ -75,7 +75,9 @@ class Choice:
             if not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
         check_keep(self.keep)
-        if len(self.weights) != len(SCORES) or not all(w >= 0 for w in self.weights) or not sum(self.weights) > 0:
+        weights = self.weights if isinstance(self.weights, Sequence) else ()
+        are_weights = len(weights) == len(SCORES) and all(isinstance(w, int | float) and w >= 0 for w in weights)
+        if not are_weights or not sum(weights) > 0:
             raise InputError(
                 f"`weights` must be three numbers, of {', '.join(SCORES)}, none negative and not all 0, not "
                 f"{self.weights!r}"

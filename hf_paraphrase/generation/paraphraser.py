@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,6 +13,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
+from ..files import check_unicode
 from ..models.encoded_inputs import read_prefix
 from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
@@ -22,10 +24,13 @@ from .ctranslate2_engine import load_engine
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
+from .limits import SourceCutter
 from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
 from .set_selection import normal_form
 
 __all__ = ["Paraphrase", "Paraphraser"]
+
+logger = logging.getLogger(__name__)
 
 
 class Paraphraser:
@@ -42,6 +47,7 @@ class Paraphraser:
         tokenizer: Its tokenizer.
         retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
         prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
+        trust_remote_code: Let what is loaded by its name (encoders, matchers, judges of fluency) run its own code.
         backend: "ctranslate2" to have candidates and scores from CTranslate2, several times as fast on a CPU, for
             BART, Marian, T5 and Pegasus (see `CTranslate2Engine`); None for `generate()`.
         compute_type: The numbers of a backend: "int8", "float32" and so on.
@@ -58,13 +64,14 @@ class Paraphraser:
         *,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
+        trust_remote_code: bool = False,
         backend: str | None = None,
         compute_type: str = "int8",
     ):
         check_model(model)
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
         self.prefix = read_prefix(model.config) if prefix is None else prefix
-        self.retriever = (retriever or load_retriever(model)) if reads_pairs(model) else None
+        self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs(model) else None
         self.ignores_case = ignores_case(tokenizer)
         self.engine = load_engine(backend, model, tokenizer, compute_type)
         self._judges: dict[tuple, Any] = {}
@@ -77,6 +84,8 @@ class Paraphraser:
         device: str | torch.device | None = None,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
+        trust_remote_code: bool = False,
+        dtype: str | None = None,
         backend: str | None = None,
         compute_type: str = "int8",
     ) -> Paraphraser:
@@ -87,6 +96,8 @@ class Paraphraser:
             device: Where to put the model; None for the GPU where there is one.
             retriever: In place of the checkpoint's.
             prefix: As above.
+            trust_remote_code: Let the checkpoint's own code run, and as above.
+            dtype: Of the model's numbers, as `load_paraphraser` takes it.
             backend: As above.
             compute_type: As above.
 
@@ -94,8 +105,9 @@ class Paraphraser:
             InputError: The folder holds no model or no tokenizer.
             FileNotFoundError: There is no such checkpoint.
         """
-        options = {"retriever": retriever, "prefix": prefix, "backend": backend, "compute_type": compute_type}
-        return cls(*load_paraphraser(path, device), **options)
+        loaded = load_paraphraser(path, device, trust_remote_code, dtype)
+        options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
+        return cls(*loaded, **options, backend=backend, compute_type=compute_type)
 
     def __call__(
         self,
@@ -117,6 +129,7 @@ class Paraphraser:
         fluency: str | os.PathLike | CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
+        max_source_length: int | SourceCutter | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
     ) -> list[Paraphrase] | list[list[Paraphrase]] | Iterator[list[Paraphrase]]:
@@ -153,7 +166,11 @@ class Paraphraser:
             fluency: None to ask the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
                 model (`CausalFluency`), such as "gpt2".
             seed: Of all that is drawn at random.
-            batch_size: Texts, and then candidates, that a model reads at a time.
+            batch_size: Texts, and then candidates, that a model reads at a time; half of them where these do not fit
+                into memory.
+            max_source_length: Most tokens of a text, prefix included, that a model reads, which is warned of at the
+                end; what is kept is looked for in all of it. None for `tokenizer.model_max_length`, the model's
+                positions or 1,024, if that is less; or what cuts and counts.
             return_rejected: Return the rejected candidates too, after the others, each with its `reason`.
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
@@ -180,6 +197,9 @@ class Paraphraser:
         if not isinstance(seed, int):
             raise InputError(f"`seed` must be a whole number, not {seed!r}")
         check_adequacy(adequacy, encoder, matcher)
+        cutter = max_source_length
+        if not isinstance(cutter, SourceCutter):
+            cutter = SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix)
         pool = CandidatePool(
             self.model,
             self.tokenizer,
@@ -190,18 +210,22 @@ class Paraphraser:
             num_neighbors=num_neighbors,
             seed=seed,
             engine=self.engine,
+            max_source_length=cutter.limit,
             **generate_kwargs,
         )
         judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
         if isinstance(texts, str):
-            return self._paraphrase([texts], choice, pool, *judges, batch_size)[0]
+            check_each_is_text([texts], 0)
+            (found,) = self._paraphrase([texts], choice, pool, cutter, *judges, batch_size)
+            _warn_of_cut(cutter)
+            return found
         if not isinstance(texts, Iterable):
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
         is_list = isinstance(texts, Sequence)
         if is_list:
             check_each_is_text(texts, 0)
         total = len(texts) if is_list else None
-        stream = self._stream(iter(texts), total, choice, pool, *judges, batch_size)
+        stream = self._stream(iter(texts), total, choice, pool, cutter, *judges, batch_size)
         return list(stream) if is_list else stream
 
     def document(
@@ -232,7 +256,13 @@ class Paraphraser:
         return rewrite_document(text, rewrite, format, return_changes)
 
     def _stream(
-        self, texts: Iterator[str], total: int | None, choice: Choice, pool: CandidatePool, *rest: Any
+        self,
+        texts: Iterator[str],
+        total: int | None,
+        choice: Choice,
+        pool: CandidatePool,
+        cutter: SourceCutter,
+        *rest: Any,
     ) -> Iterator[list[Paraphrase]]:
         """Paraphrase a batch at a time; of an endless generator no more is read than that."""
         batch_size = rest[-1]
@@ -242,15 +272,17 @@ class Paraphraser:
             done = 0
             while part := list(islice(texts, batch_size)):
                 check_each_is_text(part, done)
-                yield from self._paraphrase(part, choice, pool, *rest)
+                yield from self._paraphrase(part, choice, pool, cutter, *rest)
                 done += len(part)
                 progress.update(len(part))
+        _warn_of_cut(cutter)
 
     def _paraphrase(
         self,
         texts: list[str],
         choice: Choice,
         pool: CandidatePool,
+        cutter: SourceCutter,
         judge: Adequacy,
         reader: OwnFluency | CausalFluency,
         batch_size: int,
@@ -258,11 +290,13 @@ class Paraphraser:
         worded = [place for place, text in enumerate(texts) if normal_form(text)]
         found: list[list[Paraphrase]] = [[] for _ in texts]
         groups, judged = [], []
-        for place, written in zip(worded, pool.write([texts[place] for place in worded], batch_size), strict=True):
+        # What models read; what is kept, and what the paraphrases are to differ from, is the whole text.
+        read = [cutter(texts[place]) for place in worded]
+        for place, source, written in zip(worded, read, pool.write(read, batch_size), strict=True):
             pairs = {candidate.text: candidate.pair for candidate in reversed(written)}
             outputs = [candidate.text for candidate in written]
             groups.append(choice.sift(texts[place], outputs, ignore_case=self.ignores_case))
-            judged += [Judged(texts[place], one.text, pairs[one.text]) for one in groups[-1] if one.reason is None]
+            judged += [Judged(source, one.text, pairs[one.text]) for one in groups[-1] if one.reason is None]
         columns = ([one.source for one in judged], [one.candidate for one in judged])
         scores = zip(judge(judged, batch_size), reader(judged, batch_size), score_novelty(*columns), strict=True)
         for place, group in zip(worded, groups, strict=True):
@@ -280,6 +314,7 @@ class Paraphraser:
 
         def load() -> Adequacy:
             options = {"encoder": encoder, "matcher": matcher, "engine": self.engine}
+            options["trust_remote_code"] = self.trust_remote_code
             return load_adequacy(adequacy, self.model, self.tokenizer, self.prefix, **options)
 
         named = (adequacy, encoder, matcher)
@@ -291,7 +326,11 @@ class Paraphraser:
             return OwnFluency(self.model, self.tokenizer, self.prefix, self.engine)
         if isinstance(fluency, CausalFluency):
             return fluency
-        return self._loaded(("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device))
+        if not isinstance(fluency, str | os.PathLike):
+            raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
+        return self._loaded(
+            ("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device, self.trust_remote_code)
+        )
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
         if name not in self._judges:
@@ -299,10 +338,17 @@ class Paraphraser:
         return self._judges[name]
 
 
+def _warn_of_cut(cutter: SourceCutter) -> None:
+    if cutter.cut and not cutter.quiet:
+        logger.warning(cutter.describe())
+
+
 def check_counts(**counts: int | None) -> None:
     """Raise InputError for what is no whole number of at least 1, or where there are fewer candidates than wanted."""
     for name, value in counts.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        if value is None and name == "num_neighbors":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"`{name}` must be a whole number of at least 1, not {value!r}")
     if counts["num_candidates"] < counts["n"]:
         raise InputError(f"`num_candidates` must be at least `n`, {counts['n']}, not {counts['num_candidates']}")
@@ -313,3 +359,4 @@ def check_each_is_text(texts: Sequence[Any], first: int) -> None:
     for number, text in enumerate(texts, first):
         if not isinstance(text, str):
             raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
+        check_unicode(text, f"`texts`, number {number} from 0")

@@ -7,11 +7,12 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
-import transformers
-from transformers import TextClassificationPipeline
+from transformers import AutoModelForSequenceClassification, TextClassificationPipeline
 
 from ..errors import InputError
 from ..models.candidate_selection import select_by_jaccard, select_by_score
+from ..models.encoded_inputs import source_limit
+from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 
 __all__ = ["select_candidates"]
@@ -29,6 +30,7 @@ def select_candidates(
     scores: Sequence[Sequence[float]] | None = None,
     encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] = DEFAULT_ENCODER,
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
 ) -> list[int]:
     """Choose one of several paraphrases of each text.
 
@@ -42,6 +44,7 @@ def select_candidates(
         encoder: What makes the vectors, as `ParaphraseRetriever.from_pairs` takes it.
         matcher: A classifier or scorer of sentence pairs: a folder, a Hub repository, or a text-classification
             pipeline. Of several labels, its last counts where there are two, as 1 is a paraphrase in most corpora.
+        trust_remote_code: Let their own code run.
 
     Returns:
         For each text the place of the chosen paraphrase, from 0; of equally good ones the first.
@@ -55,9 +58,9 @@ def select_candidates(
     if by == "jaccard":
         return select_by_jaccard(sources, candidates)
     if by == "embedding":
-        scores = score_by_embedding(sources, candidates, load_encoder(encoder))
+        scores = score_by_embedding(sources, candidates, load_encoder(encoder, trust_remote_code=trust_remote_code))
     elif by == "matcher":
-        scores = score_by_matcher(sources, candidates, load_matching_pipeline(matcher))
+        scores = score_by_matcher(sources, candidates, load_matching_pipeline(matcher, trust_remote_code))
     elif scores is None:
         raise InputError("`by='score'` needs `scores=`, a number for each candidate")
     _check_scores(scores, candidates)
@@ -91,7 +94,8 @@ def score_by_matcher(
         inputs = [{"text": pairs[place][0], "text_pair": pairs[place][1]} for place in asked]
         # Scores of one number stay as they are: a sigmoid would make the highest of them equal.
         function = "none" if matcher.model.config.num_labels == 1 else "softmax"
-        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True)
+        limit = source_limit(matcher.model, matcher.tokenizer)
+        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True, max_length=limit)
         for place, entries in zip(asked, results, strict=True):
             values[place] = next(entry["score"] for entry in entries if entry["label"] == label)
     ends = accumulate(map(len, candidates), initial=0)
@@ -100,8 +104,9 @@ def score_by_matcher(
 
 def load_matching_pipeline(
     matcher: str | os.PathLike | TextClassificationPipeline | None,
+    trust_remote_code: bool = False,
 ) -> TextClassificationPipeline:
-    """Load what `matcher` names; a pipeline is used as it is.
+    """Load what `matcher` names, with its own code where that is trusted; a pipeline is used as it is.
 
     Raises:
         InputError: Nothing is named, or nothing that can be loaded.
@@ -111,7 +116,9 @@ def load_matching_pipeline(
     if isinstance(matcher, TextClassificationPipeline):
         return matcher
     try:
-        return transformers.pipeline("text-classification", model=os.fspath(matcher), batch_size=64)
+        return load_pipeline(
+            "text-classification", AutoModelForSequenceClassification, matcher, trust_remote_code, batch_size=64
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"`matcher`: {matcher} is no sentence pair model that can be loaded: {error}") from error
 

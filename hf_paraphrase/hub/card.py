@@ -192,7 +192,8 @@ def _metadata(
         model_name=repo_id.rpartition("/")[2] if results else None,
         language=language,
         license=license or (find_builder(corpus).licence_id if corpus else "other"),
-        library_name="transformers",
+        # Not transformers, whose snippet does not run on them: see model_cards/HUB_LIBRARY.md.
+        library_name="hf_paraphrase",
         pipeline_tag=kind,
         tags=tags,
         datasets=[dataset_id or corpus] if dataset_id or corpus else None,

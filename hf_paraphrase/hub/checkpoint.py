@@ -10,11 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from huggingface_hub import HfApi, hf_hub_download, parse_local_safetensors_file_metadata
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, SafetensorsParsingError
 from huggingface_hub.hf_api import RepoFile
 
 from ..errors import InputError
 from ..evaluation.results import Results
+from ..files import check_links
+from .files import read_json_object
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
@@ -56,10 +58,10 @@ class Checkpoint:
     @property
     def auto_class(self) -> str:
         """The Auto class that loads it with its head."""
-        heads = [name for name in self.config.get("auto_map", {}) if name.startswith("AutoModelFor")]
+        heads = [name for name in self.config.get("auto_map") or () if name.startswith("AutoModelFor")]
         if heads:
             return heads[0]
-        (architecture,) = self.config.get("architectures") or [""]
+        architecture = next(iter(self.config.get("architectures") or ()), "")
         return {
             "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
             "ForSequenceClassification": "AutoModelForSequenceClassification",
@@ -82,6 +84,7 @@ def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoin
         InputError: It holds no checkpoint, or a file of it is damaged.
     """
     if Path(where).is_dir():
+        check_links(Path(where))
         return _read(Path(where).resolve().name, *_open_folder(Path(where)))
     try:
         return _read(str(where), *_open_repository(str(where), revision))
@@ -119,15 +122,16 @@ def _read(
         raise InputError(f"{name} holds no config.json: no checkpoint, or its training has not ended yet")
 
     def read_json(path: str) -> dict[str, Any]:
-        try:
-            return json.loads(open_file(path).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{name}: {path} is not valid JSON: {error}") from error
+        return read_json_object(open_file(path), f"{name}: {path}")
 
     parameters: dict[str, int] = {}
     for path in sizes:
         if path.startswith("model") and path.endswith(".safetensors"):
-            for dtype, number in count(path).items():
+            try:
+                counted = count(path)
+            except (SafetensorsParsingError, OSError, ValueError) as error:
+                raise InputError(f"{name}: {path} is damaged: {error}") from error
+            for dtype, number in counted.items():
                 parameters[dtype] = parameters.get(dtype, 0) + number
     results = {
         PurePosixPath(path).stem.removeprefix("results-"): Results.from_dict(read_json(path), f"{name}: {path}")
@@ -136,7 +140,7 @@ def _read(
     }
     return Checkpoint(
         name=name,
-        config=read_json("config.json"),
+        config=_check_config(read_json("config.json"), f"{name}: config.json"),
         sizes=sizes,
         parameters=parameters,
         summary=read_json("training_summary.json") if "training_summary.json" in sizes else None,
@@ -153,4 +157,18 @@ def _read_outputs(results: Results, sizes: dict[str, int], open_file: Callable[[
     path = f"evaluation/{results.entries[0].outputs}"
     if path not in sizes:
         return []
-    return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
+    try:
+        return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{path} is not valid JSON Lines: {error}") from error
+
+
+def _check_config(config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Refuse a configuration that transformers would not have written, in what is read of it."""
+    kinds = {"model_type": str, "architectures": list | None, "auto_map": dict | None, "vocab_size": int | None}
+    for name, kind in kinds.items():
+        if not isinstance(config.get(name), kind):
+            raise InputError(f"{source}: `{name}` must not be {config.get(name)!r:.100}")
+    if not all(isinstance(one, str) for one in config.get("architectures") or ()):
+        raise InputError(f"{source}: `architectures` must name classes")
+    return config

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from ..errors import InputError
 from ..evaluation.results import Results
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
@@ -30,7 +32,7 @@ def _architecture(checkpoint: Checkpoint) -> list[str]:
         f"architecture: {checkpoint.model_type}, {', '.join(checkpoint.config.get('architectures') or [])}",
         f"loaded by: {checkpoint.auto_class}",
         f"parameters: {checkpoint.num_parameters:,} ({weights}; {total / 2**20:,.1f} MiB)",
-        f"words: {checkpoint.config.get('vocab_size', 0):,}",
+        f"words: {checkpoint.config.get('vocab_size') or 0:,}",
         f"own code: {', '.join(code) or 'none'}",
         f"retriever: {'yes' if checkpoint.has_retriever else 'no'}",
     ]
@@ -46,6 +48,15 @@ def _training(checkpoint: Checkpoint) -> list[str]:
     summary = checkpoint.summary
     if summary is None:
         return []
+    try:
+        return _describe_run(summary)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{checkpoint.name}: training_summary.json is not what a training writes: {error!r}"
+        ) from error
+
+
+def _describe_run(summary: dict[str, Any]) -> list[str]:
     training, found = summary["recipe"]["training"], summary["environment"]
     return [
         f"recipe: {summary['recipe']['name']}",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
 from ..errors import InputError
+from ..files import check_links
 
-__all__ = ["find_code", "find_files", "is_ours"]
+__all__ = ["find_code", "find_files", "is_ours", "read_json_object"]
 
 WEIGHTS = ("model*.safetensors", "model*.safetensors.index.json")
 # Everything else that is read by transformers or by a person; a run's checkpoints, logs and outputs stay at home.
@@ -42,10 +45,11 @@ def find_files(folder: Path) -> dict[str, Path]:
 
     Raises:
         FileNotFoundError: There is no such folder.
-        InputError: It holds no whole checkpoint; the message says what is missing.
+        InputError: It holds no whole checkpoint, or leads out of itself; the message says what is missing or where.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no checkpoint folder {folder}")
+    check_links(folder)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} holds no config.json: no checkpoint, or its training has not ended yet")
     if not any(path for pattern in WEIGHTS for path in folder.glob(pattern)):
@@ -64,19 +68,55 @@ def find_code(folder: Path) -> list[Path]:
     """
     modules = set()
     for name in ("config.json", "tokenizer_config.json"):
-        config = json.loads((folder / name).read_text(encoding="utf-8")) if (folder / name).is_file() else {}
-        references = [*config.get("auto_map", {}).values()]
-        references += [pipeline["impl"] for pipeline in config.get("custom_pipelines", {}).values()]
-        for reference in references:
-            # A tokenizer has two classes, of which either may be null; `repository--` stands before code elsewhere.
-            for one in reference if isinstance(reference, list) else [reference]:
-                if one is not None and "--" not in one:
-                    modules.add(folder / f"{one.partition('.')[0]}.py")
-    for path in modules:
-        if not path.is_file():
-            raise InputError(f"{path} is missing, which a config file there names; save the model anew")
-    imported = {Path(file) for path in modules for file in get_relative_import_files(path)}
+        path = folder / name
+        modules |= {_find_module(path, one) for one in _list_references(path)} if path.is_file() else set()
+    try:
+        imported = {Path(file) for path in modules for file in get_relative_import_files(path)}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the code in {folder} cannot be read: {error}") from error
+    for path in imported:
+        if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
+            raise InputError(f"the code in {folder} imports {path}, which is not in it")
     return sorted(modules | imported)
+
+
+def _list_references(path: Path) -> list[str]:
+    """The classes that a config file names as the checkpoint's own."""
+    config = read_json_object(path)
+    try:
+        references = [*(config.get("auto_map") or {}).values()]
+        references += [pipeline["impl"] for pipeline in (config.get("custom_pipelines") or {}).values()]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: `auto_map` or `custom_pipelines` is not what transformers writes") from error
+    # A tokenizer has two classes, of which either may be null; `repository--` stands before code elsewhere.
+    flat = [one for reference in references for one in (reference if isinstance(reference, list) else [reference])]
+    return [one for one in flat if one is not None and "--" not in str(one)]
+
+
+def _find_module(config: Path, reference: str) -> Path:
+    """The file of a class `module.Class`, beside the config that names it."""
+    module = str(reference).partition(".")[0]
+    if not module.isidentifier():
+        raise InputError(f"{config} names the code {reference!r}, which is no class of a module beside it")
+    path = config.parent / f"{module}.py"
+    if not path.is_file():
+        raise InputError(f"{path} is missing, which a config file there names; save the model anew")
+    return path
+
+
+def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
+    """Read a file of one JSON object; `name` is what an error calls it.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"{name or path} is not valid JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{name or path} must hold one JSON object, not a {type(values).__name__}")
+    return values
 
 
 def is_ours(path: str) -> bool:

@@ -17,12 +17,23 @@ from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP li
 from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
-from .card import is_edited, make_card
+from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
+from .decodings import check_decoding, is_of_decoding, make_decoding, make_decoding_card
 from .files import find_files, is_ours
+from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
-__all__ = ["PushError", "check_access", "create_dataset", "push_folder", "push_to_hub", "retry"]
+__all__ = [
+    "PushError",
+    "check_access",
+    "create_dataset",
+    "push_decoding",
+    "push_folder",
+    "push_space",
+    "push_to_hub",
+    "retry",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +77,7 @@ def push_to_hub(
     dataset_id: str | None = None,
     license: str | None = None,
     language: str | None = None,
+    with_handler: bool = False,
 ) -> str:
     """Upload a checkpoint with its code, recipe, results and card, as one commit.
 
@@ -85,6 +97,7 @@ def push_to_hub(
         dataset_id: Repository of the corpus on the Hub, for the card.
         license: Of the weights, for the card; by default that of the corpus they were learnt from.
         language: Code of the text's language, for the card; by default `en` for a published corpus.
+        with_handler: Add `handler.py`, by which Inference Endpoints serve the model, and what that needs.
 
     Returns:
         The address of the commit or pull request.
@@ -98,6 +111,8 @@ def push_to_hub(
     folder = Path(folder)
     files: dict[str, Path | bytes] = {**find_files(folder)}
     checkpoint = read_checkpoint(folder)
+    if with_handler:
+        files |= find_handler(files, writes=checkpoint.auto_class == "AutoModelForSeq2SeqLM")
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
@@ -110,7 +125,32 @@ def push_to_hub(
     else:
         files[CARD_FILE] = str(make_card(checkpoint, repo_id, dataset_id, license, language)).encode()
     title = f"Upload {folder.resolve().name}"
-    return retry(lambda: _commit(api, repo_id, files, title, revision, create_pr, replace_card))
+    return retry(lambda: _commit(api, repo_id, files, title, is_ours, revision, create_pr, replace_card))
+
+
+def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
+    """Upload a decoding as one that `generate(custom_generate=repo_id, trust_remote_code=True)` takes, as one commit.
+
+    Args:
+        name: "diverse_beam" or "dips".
+        repo_id: The repository, made if need be; without a namespace, in the user's own.
+        private: Make a new repository private.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        InputError: There is no such decoding or no token, or the repository holds a model.
+        PushError: The Hub refused, or could not be reached.
+    """
+    check_decoding(name)
+    check_access(repo_id)
+    api = HfApi(library_name="hf_paraphrase")
+    repo_id = retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True).repo_id)
+    if retry(lambda: api.file_exists(repo_id, "config.json")):
+        raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
+    files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
+    return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", is_of_decoding))
 
 
 def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
@@ -142,14 +182,38 @@ def create_dataset(repo_id: str, *, private: bool = False) -> str:
     return retry(lambda: api.create_repo(repo_id, repo_type="dataset", private=private or None, exist_ok=True).repo_id)
 
 
+def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
+    """Upload a Space that runs Gradio as it lies in a folder, as one commit; what else is there stays.
+
+    Args:
+        folder: The Space; of the model in it, old files go.
+        repo_id: The Space on the Hub, made if need be; without a namespace, in the user's own.
+        private: Make a new Space private.
+
+    Returns:
+        The address of the Space.
+
+    Raises:
+        InputError: There is no token.
+        PushError: The Hub refused, or could not be reached.
+    """
+    check_access(repo_id)
+    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
+    options = {"space_sdk": "gradio", "private": private or None, "exist_ok": True, **kind}
+    repo = retry(lambda: api.create_repo(repo_id, **options))
+    retry(lambda: api.upload_folder(repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", **kind))
+    return str(repo)
+
+
 def _commit(
     api: HfApi,
     repo_id: str,
     files: dict[str, Path | bytes],
     title: str,
-    revision: str | None,
-    create_pr: bool,
-    replace_card: bool,
+    is_replaced: Callable[[str], bool],
+    revision: str | None = None,
+    create_pr: bool = False,
+    replace_card: bool = False,
 ) -> str:
     """Try once. All that decides what is sent is asked for anew, since an earlier attempt may have got further."""
     review = _find_review(api, repo_id, title) if create_pr else None
@@ -162,7 +226,7 @@ def _commit(
     if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, state.sha):
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
         files = {path: content for path, content in files.items() if path != CARD_FILE}
-    stale = sorted(path for path in there - files.keys() if is_ours(path))
+    stale = sorted(path for path in there - files.keys() if is_replaced(path))
     # Operations remember what was done with them: each attempt needs new ones.
     additions = [CommitOperationAdd(path, content) for path, content in sorted(files.items())]
     is_new_review = create_pr and review is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from ..errors import InputError
-from ..files import open_text
+from ..files import check_unicode, open_text
 
 __all__ = ["JSON_LINES", "SEPARATORS", "Row", "ScoredTexts", "parse_object", "read_columns", "read_scored_texts"]
 
@@ -49,6 +49,7 @@ def read_scored_texts(
     predictions: Sequence[str | os.PathLike],
     references: Sequence[str | os.PathLike] = (),
     sources: str | os.PathLike | None = None,
+    errors: str = "strict",
 ) -> ScoredTexts:
     """Read predictions of one or several runs with their references.
 
@@ -63,15 +64,16 @@ def read_scored_texts(
         references: Files, the first reference of each sentence in the first and so on; an empty text says that a
             sentence has no further one. Without any, the references are those of the files of predictions.
         sources: A file; None for those of the files of predictions, if any.
+        errors: "replace" reads what is no UTF-8 as U+FFFD.
 
     Raises:
         InputError: Files of different lengths, a row without what is wanted, or no references; the message names the
             file.
         FileNotFoundError: There is no such file.
     """
-    rows = {path: _read_rows(Path(path), "prediction") for path in predictions}
-    streams = {path: _read_rows(Path(path), "references") for path in references}
-    others = {} if sources is None else {sources: _read_rows(Path(sources), "source")}
+    rows = {path: _read_rows(Path(path), "prediction", errors) for path in predictions}
+    streams = {path: _read_rows(Path(path), "references", errors) for path in references}
+    others = {} if sources is None else {sources: _read_rows(Path(sources), "source", errors)}
     _check_equal_lengths([*rows.items(), *streams.items(), *others.items()])
     runs = [_field(path, rows[path], "prediction") for path in predictions]
     if references:
@@ -101,10 +103,11 @@ def _shared_sources(files: dict[str | os.PathLike, list[Row]]) -> list[str] | No
     return None
 
 
-def _read_rows(path: Path, field: str) -> list[Row]:
+def _read_rows(path: Path, field: str, errors: str) -> list[Row]:
     """The rows of a file; in one of plain lines each is the one `field`."""
     # Spreadsheets put a mark before the first letter; `newline` keeps line ends that stand within a field or text.
-    with open_text(path, encoding="utf-8-sig", newline="" if path.suffix in SEPARATORS else "\n") as file:
+    newline = "" if path.suffix in SEPARATORS else "\n"
+    with open_text(path, encoding="utf-8-sig", errors=errors, newline=newline) as file:
         if path.suffix in SEPARATORS:
             rows = list(read_columns(path, file))
         else:
@@ -112,7 +115,7 @@ def _read_rows(path: Path, field: str) -> list[Row]:
     if not rows:
         raise InputError(f"{path} is empty")
     if path.suffix in JSON_LINES:
-        return [Row(row.line, parse_object(path, row.line, row.values[field])) for row in rows]
+        return [Row(row.line, parse_object(path, row.line, row.values[field], errors=errors)) for row in rows]
     return rows
 
 
@@ -133,7 +136,9 @@ def read_columns(path: Path, file: TextIO) -> Iterator[Row]:
         raise InputError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def parse_object(path: Path, line: int, text: str, field: str = "prediction") -> dict[str, Any]:
+def parse_object(
+    path: Path, line: int, text: str, field: str = "prediction", errors: str = "strict"
+) -> dict[str, Any]:
     """Read a line of JSON Lines.
 
     Args:
@@ -141,17 +146,30 @@ def parse_object(path: Path, line: int, text: str, field: str = "prediction") ->
         line: Its number.
         text: The line.
         field: What it should have, for the error.
+        errors: "replace" makes U+FFFD of what JSON can say, but Unicode cannot.
 
     Raises:
-        InputError: It is no JSON, or no object.
+        InputError: It is no JSON, or no object, or a text of it no Unicode.
     """
     try:
         row = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {line}: not JSON ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
+        raise InputError(f"{path}, line {line}: not JSON that can be read ({error})") from None
     if not isinstance(row, dict):
         raise InputError(f"{path}, line {line}: expected an object with the field `{field}`")
-    return row
+    return _check_texts(row, f"{path}, line {line}", errors)
+
+
+def _check_texts(value: Any, where: str, errors: str) -> Any:
+    if isinstance(value, dict):
+        names = [check_unicode(name, where, errors) for name in value]
+        parts = zip(names, value.values(), strict=True)
+        return {name: _check_texts(part, f"{where}, `{name}`", errors) for name, part in parts}
+    if isinstance(value, list):
+        return [_check_texts(part, where, errors) for part in value]
+    return check_unicode(value, where, errors) if isinstance(value, str) else value
 
 
 def _field(path: str | os.PathLike, rows: list[Row], field: str) -> list[Any]:

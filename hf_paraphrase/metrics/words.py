@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from sacrebleu.metrics import BLEU
+from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from ..errors import InputError
 
@@ -19,7 +20,16 @@ def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool 
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
     tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
-    return [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]
+    words = [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]
+    _forget_lines(tokenizer)
+    return words
+
+
+def _forget_lines(tokenizer: Callable[[str], str]) -> None:
+    """Empty what sacrebleu remembers: 65,536 lines with a tokenizer each, which a long-lived process cannot spare."""
+    for part in (tokenizer, *vars(tokenizer).values()):
+        if isinstance(part, BaseTokenizer) and hasattr(call := type(part).__call__, "cache_clear"):
+            call.cache_clear()
 
 
 def ngrams(words: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:

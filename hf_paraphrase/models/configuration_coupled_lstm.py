@@ -29,6 +29,8 @@ class CoupledLstmConfig(SentencePairConfig):
         pooling_size: Rows and columns (p, q) of the grid that pooling leaves. The paper names none; next to its 190k
             parameters there is room for no more than (1, 1).
         dropout: Probability of dropping an element of what enters the fully connected layer and the output layer.
+        max_grid_cells: Most pairs of words in a batch, padding included; None for any number. A cell takes about
+            10 kB with the sizes of the paper, so that two long texts would fill any memory.
         initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`.
         unk_token_id: The word that `match_features` takes for none; None if there is no such word.
         problem_type: As `SentencePairConfig` has it.
@@ -45,6 +47,7 @@ class CoupledLstmConfig(SentencePairConfig):
     share_directions: bool = True
     pooling_size: list[int] | tuple[int, ...] = (1, 1)
     unk_token_id: int | None = 3
+    max_grid_cells: int | None = 2**21
 
     def __post_init__(self, **kwargs):
         self.pooling_size = tuple(self.pooling_size)

@@ -31,7 +31,7 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
     """
     if decoding is None or callable(decoding):
         return decoding
-    if decoding not in DECODINGS:
+    if not isinstance(decoding, str) or decoding not in DECODINGS:
         raise ValueError(f"`decoding` must be one of {', '.join(DECODINGS)}, or a function, not {decoding!r}")
     return DECODINGS[decoding]
 

@@ -9,9 +9,18 @@ from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTr
 
 from .outside_words import OpenTokenizer, copies_words
 
-__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix"]
+__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix", "source_limit"]
 
 TASK = "text2text-generation"
+
+# Where neither the tokenizer nor the model has a limit: memory grows with the length, and some of it with its square.
+MOST_TOKENS = 1024
+
+
+def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less."""
+    positions = getattr(model.config, "max_position_embeddings", None) or MOST_TOKENS
+    return min(tokenizer.model_max_length, positions, MOST_TOKENS)
 
 
 def read_prefix(config: PreTrainedConfig, task: str = TASK) -> str:
@@ -36,6 +45,7 @@ def encode_inputs(
     pairs: Sequence[tuple[str, str]] | None = None,
     model: PreTrainedModel | None = None,
     truncation: bool | str = False,
+    max_length: int | None = None,
 ) -> tuple[BatchEncoding, list[dict[int, str]]]:
     """Encode a batch of texts.
 
@@ -46,11 +56,12 @@ def encode_inputs(
         model: What writes. If it copies words, those of a pair, or without pairs of a text, that are outside the
             vocabulary get ids of their own; None to take all of them for unknown words.
         truncation: Of texts and pairs, as the tokenizer takes it.
+        max_length: Most tokens of a text that is cut; None for `tokenizer.model_max_length`.
 
     Returns:
         What the model's forward takes, each `(texts, length)`, and for each text the words outside the vocabulary.
     """
-    options = {"truncation": truncation, "verbose": False}
+    options = {"truncation": truncation, "max_length": max_length, "verbose": False}
     # One text alone needs no padding token, which not every tokenizer has.
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.

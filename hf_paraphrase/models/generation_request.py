@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .argument_types import check_arguments
 from .beam_search import beam_search
 from .candidate_selection import select_by_jaccard
 from .decodings import asks_for_beams, asks_for_groups, find_decoding
@@ -62,10 +63,9 @@ class GenerationRequest:
 
     def __post_init__(self):
         find_decoding(self.decoding)
-        for name in ("num_neighbors", "num_candidates"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {value}")
+        check_arguments(
+            {"num_neighbors": self.num_neighbors, "num_candidates": self.num_candidates, **self.parameters}
+        )
         if self.retrieved is not None and self.num_neighbors is not None:
             raise ValueError("`num_neighbors` looks pairs up and `retrieved` gives them: pass one of the two")
         if self.matcher is not None and self.select is None:

@@ -172,8 +172,12 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
             `last_hidden_state`, h of the last block at every pair of words, `(batch, n, m, grid_size)`, zero at
             padding, each sentence's words first; `pooler_output`, `(batch, p * q * grid_size)`; and, if asked for,
             `hidden_states`, one grid a block.
+
+        Raises:
+            ValueError: The batch has more pairs of words than `config.max_grid_cells`.
         """
         x, y = split_pair(input_ids, attention_mask, token_type_ids, pair_input_ids, pair_attention_mask)
+        self._check_cells(*x.input_ids.shape, y.input_ids.shape[1])
         words = [embed(self.embed_tokens, side.input_ids, "input_ids") for side in (x, y)]
         lower = words[0].unsqueeze(2), words[1].unsqueeze(1)
         features = match_features(x, y, *words, self.config.unk_token_id) if self.config.match_features else None
@@ -185,6 +189,16 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         return BaseModelOutputWithPooling(
             last_hidden_state=grid, pooler_output=pool(grid, x.lengths, y.lengths, self.config.pooling_size)
         )
+
+    def _check_cells(self, batch: int, n: int, m: int) -> None:
+        most, cells = self.config.max_grid_cells, batch * n * m
+        # What is traced gets its sizes from elsewhere, and a symbolic one is not compared.
+        if not is_traced() and most is not None and cells > most:
+            raise ValueError(
+                f"`input_ids`: {batch} pairs of up to {n:,} and {m:,} words are {cells:,} grid cells, more than "
+                f"`config.max_grid_cells` = {most:,}: pass fewer pairs at once, or cut them (`truncation=True`, "
+                "`max_length=…`)"
+            )
 
     def _make_orders(self, x: PairSide, y: PairSide) -> list[GridOrder] | list[ScanOrder]:
         directions = DIRECTIONS[: self.config.num_directions]

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-__all__ = ["check_each_text", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
+__all__ = ["check_each_text", "check_length", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
 
 logger = logging.get_logger(__name__)
 
@@ -23,6 +23,16 @@ def warn_of_length(length: int, model: PreTrainedModel) -> None:
         )
 
 
+def check_length(length: int, model: PreTrainedModel, error: IndexError) -> None:
+    """Raise ValueError where the length of a text is what made the model fail."""
+    limit = getattr(model.config, "max_position_embeddings", None)
+    if limit is not None and length > limit:
+        raise ValueError(
+            f"the input has {length} tokens, but {type(model).__name__} has positions for {limit}: `truncation=True` "
+            "cuts it"
+        ) from error
+
+
 def check_each_text(texts: list[Any]) -> None:
     """Raise ValueError unless all are strings."""
     for index, text in enumerate(texts):
@@ -30,12 +40,19 @@ def check_each_text(texts: list[Any]) -> None:
 
 
 def check_text(text: Any, name: str) -> None:
-    """Raise ValueError unless `text` is a string."""
+    """Raise ValueError unless `text` is a string of characters."""
     if not isinstance(text, str):
         raise ValueError(
             f"{name} is of type {type(text).__name__}, not a string; pass a string, a list of strings, "
             "a `KeyDataset(dataset, column)` or a generator of strings"
         )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} has half of a surrogate pair, which is no character, at place {error.start + 1} of "
+            f"{text!r:.100}: `text.encode('utf-8', 'replace').decode()` replaces it"
+        ) from error
 
 
 def check_model(model: PreTrainedModel) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,13 +16,22 @@ from transformers import (
     StoppingCriteriaList,
 )
 from transformers.pipelines.pt_utils import KeyDataset
+from transformers.tokenization_utils_base import TruncationStrategy
 
+from .argument_types import check_arguments
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
 from .generation_request import GenerationRequest, task_parameters
 from .outside_words import decode_with_words
-from .pipeline_checks import check_each_text, check_model, check_text, check_tokenizer, warn_of_length
+from .pipeline_checks import (
+    check_each_text,
+    check_length,
+    check_model,
+    check_text,
+    check_tokenizer,
+    warn_of_length,
+)
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
 from .sequence_scores import generate_with_scores
 from .surface import restore_surface as restore
@@ -165,6 +174,9 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text, or something is asked for that has no place in the result; the message
                 says which.
         """
+        if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
+            check_text(inputs, "the input of the pipeline")
+        check_arguments({"batch_size": batch_size})
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -260,6 +272,12 @@ class Text2TextGenerationPipeline(Pipeline):
         restore_surface: bool | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
+        asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
+        check_arguments({**asked, "replace_unknown": replace_unknown, "restore_surface": restore_surface})
+        check_arguments(generate_kwargs)
+        strategies = [strategy.value for strategy in TruncationStrategy]
+        if truncation is not None and truncation not in (True, False, *strategies):
+            raise ValueError(f"`truncation` must be True, False or one of {', '.join(strategies)}, not {truncation!r}")
         if return_text and return_tensors:
             raise ValueError("ask for either `return_text` or `return_tensors`, not both")
         preprocess, postprocess = {}, {}
@@ -299,7 +317,9 @@ class Text2TextGenerationPipeline(Pipeline):
             text, *pair = text
             pairs = [pair]
         check_text(text, "an input of the pipeline")
-        inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation)
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
+        inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit)
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(inputs["input_ids"].shape[1], self.model)
         source = read_words_of_source(inputs, [self.prefix + text])[0] if replace_unknown else []
@@ -315,7 +335,11 @@ class Text2TextGenerationPipeline(Pipeline):
         generate_kwargs = request.generate_kwargs(self.model, self.tokenizer)
         if worded.any():
             inputs = {name: tensor[worded] for name, tensor in model_inputs.items()}
-            sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
+            try:
+                sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
+            except IndexError as error:
+                check_length(inputs["input_ids"].shape[1], self.model, error)
+                raise
             sequences = sequences.unflatten(0, (int(worded.sum()), -1))
             attended = torch.full_like(sequences, -1)
             if request.replace_unknown:

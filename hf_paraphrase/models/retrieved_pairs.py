@@ -27,8 +27,12 @@ def reads_pairs(model: PreTrainedModel) -> bool:
     return "retrieved_source_ids" in inspect.signature(model.forward).parameters
 
 
-def load_retriever(model: PreTrainedModel) -> Any:
+def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False) -> Any:
     """Load the retriever that was saved with a checkpoint, in its subfolder `retriever`.
+
+    Args:
+        model: Of that checkpoint.
+        trust_remote_code: Let the code of the retriever's encoder run.
 
     Raises:
         ValueError: It cannot be used here; the message says what to do.
@@ -46,7 +50,9 @@ def load_retriever(model: PreTrainedModel) -> Any:
             f"'{path}' has no folder {subfolder}: save a `ParaphraseRetriever` there, pass `retriever=`, or give the "
             "pair: `retrieved=[(sentence, its paraphrase)]`"
         )
-    return ParaphraseRetriever.from_pretrained(model.name_or_path, subfolder=subfolder)
+    return ParaphraseRetriever.from_pretrained(
+        model.name_or_path, subfolder=subfolder, trust_remote_code=trust_remote_code
+    )
 
 
 def find_pairs(

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
-from transformers import AutoTokenizer
 
 from ..datasets import load_dataset
 from ..errors import InputError
@@ -28,6 +27,7 @@ from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
+from ..pretrained import load_tokenizer
 from .trainings import Run, list_runs, train_all
 
 __all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "reproduce"]
@@ -247,7 +247,7 @@ def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, device: s
 
 
 def _read_documents(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
-    return read_document_statistics(file, AutoTokenizer.from_pretrained(run.folder).unk_token, SEED)
+    return read_document_statistics(file, load_tokenizer(run.folder).unk_token, SEED)
 
 
 def _evaluate_language_model(

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from ..errors import InputError
 from ..papers.table import Settings
 from ..training.recipe import Recipe, load_recipe
+from ..training.signals import LAUNCHED
 
 __all__ = ["Run", "list_runs", "train_all"]
 
@@ -160,7 +161,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str |
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
         # A second thread that waits for its turn beside another process spends processor time on waiting.
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", LAUNCHED: "1"}
         environment |= {"ACCELERATE_USE_CPU": "true"} if device == "cpu" else {}
         code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if code:

@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoTokenizer
-from transformers.tokenization_utils_base import LARGE_INTEGER
+from transformers import AutoModel
 from transformers.utils import cached_file
 
 from ..errors import InputError
+from ..files import check_links
+from ..models.encoded_inputs import source_limit
+from ..pretrained import load_model, load_tokenizer
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -24,6 +27,8 @@ __all__ = [
 ]
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+# Before this release of sentence-transformers a local folder counted as trusted.
+LEAST_SAFE = 6
 
 
 class SentenceEncoder(Protocol):
@@ -62,8 +67,8 @@ class AutoModelEncoder:
     ):
         self.name = os.fspath(name)
         self.batch_size = batch_size
-        self.tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust_remote_code)
-        model = AutoModel.from_pretrained(name, trust_remote_code=trust_remote_code, **kwargs).eval()
+        self.tokenizer = load_tokenizer(name, trust_remote_code)
+        model = load_model(AutoModel, name, trust_remote_code, **kwargs).eval()
         self.model = model.get_encoder() if model.config.is_encoder_decoder else model
         self.model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if self.tokenizer.pad_token is None:
@@ -71,8 +76,8 @@ class AutoModelEncoder:
 
     @property
     def is_portable(self) -> bool:
-        """Whether it came from a folder and can be saved: the encoder of an encoder-decoder loads with that only."""
-        return Path(self.name).is_dir() and not self.model.config.is_encoder_decoder
+        """Whether it can be saved: the encoder of an encoder-decoder loads with that only."""
+        return not self.model.config.is_encoder_decoder
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write the model and its tokenizer to a folder, for `AutoModelEncoder` to load."""
@@ -89,8 +94,8 @@ class AutoModelEncoder:
         return _normalize(vectors)
 
     def _encode(self, texts: list[str]) -> np.ndarray:
-        limited = self.tokenizer.model_max_length < LARGE_INTEGER
-        inputs = self.tokenizer(texts, padding=True, truncation=limited, return_tensors="pt")
+        options = {"truncation": True, "max_length": source_limit(self.model, self.tokenizer)}
+        inputs = self.tokenizer(texts, padding=True, return_tensors="pt", **options)
         if not inputs["attention_mask"].any():  # empty texts, of which some tokenizers make nothing at all
             return np.zeros((len(texts), self.model.config.hidden_size), np.float32)
         ids, mask = (inputs[name].to(self.model.device) for name in ("input_ids", "attention_mask"))
@@ -124,11 +129,21 @@ class SentenceTransformerEncoder:
                 f"the encoder {name} needs sentence-transformers: pip install 'hf-paraphrase[retrieval]'; "
                 "encoder='jaccard' needs nothing"
             )
+        if not trust_remote_code:
+            if Path(name).is_dir():
+                _check_folder(Path(name))
+            kwargs["model_kwargs"] = {"use_safetensors": True, **kwargs.get("model_kwargs", {})}
         from sentence_transformers import SentenceTransformer
 
         self.name = os.fspath(name)
         self.batch_size = batch_size
         self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
+
+    is_portable = True
+
+    def save_pretrained(self, save_directory: str | os.PathLike) -> None:
+        """Write the model to a folder, for `SentenceTransformerEncoder` to load."""
+        self.model.save_pretrained(os.fspath(save_directory), create_model_card=False)
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         return _normalize(self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False))
@@ -182,6 +197,16 @@ def load_encoder(
             f"the encoder {encoder} cannot be loaded: {error}\nPass a folder or Hub repository within reach, "
             "a function, or 'jaccard', which needs no model"
         ) from error
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that might run code that nobody trusted, or read what is not in it."""
+    if int(version("sentence-transformers").partition(".")[0]) < LEAST_SAFE:
+        raise InputError(
+            f"{folder}: sentence-transformers below {LEAST_SAFE} runs the code of every folder that it loads; "
+            "pip install 'hf-paraphrase[retrieval]' brings a newer one"
+        )
+    check_links(folder)
 
 
 def _has_modules(name: str | os.PathLike) -> bool:

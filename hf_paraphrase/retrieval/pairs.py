@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
+from datasets.exceptions import DatasetGenerationError
 
 from ..errors import InputError
 
@@ -19,6 +20,8 @@ Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any
 COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
 ROWS_AT_ONCE = 10_000
+# A damaged Parquet file shows itself in all these ways, one with a damaged description of its columns in most.
+DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, AttributeError, TypeError, ValueError)
 
 
 class PairMemory:
@@ -48,11 +51,14 @@ class PairMemory:
         """
         try:
             found = pq.read_schema(path).names
-        except pa.ArrowInvalid as error:
+            if found != COLUMNS:
+                raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
+            _check_parquet(path)
+            return cls(datasets.Dataset.from_parquet(str(path)))
+        except InputError:
+            raise
+        except DAMAGES as error:
             raise InputError(f"{path} is no Parquet file: {error}") from error
-        if found != COLUMNS:
-            raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
-        return cls(datasets.Dataset.from_parquet(str(path)))
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""
@@ -96,6 +102,13 @@ class PairMemory:
         """Yield the sources from a row on, many at a time."""
         for first_row in range(start, len(self), ROWS_AT_ONCE):
             yield self.dataset[first_row : first_row + ROWS_AT_ONCE]["source"]
+
+
+def _check_parquet(path: Path) -> None:
+    """Read all of a file once: what is damaged inside of it, datasets would tell late, or never."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(ROWS_AT_ONCE):
+            batch.validate(full=True)
 
 
 def sentence_keys(texts: Iterable[str]) -> np.ndarray:

@@ -14,6 +14,7 @@ import xxhash
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
 from ..errors import InputError
+from ..files import check_links
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import PairMemory, Pairs, count_each, pair_keys, sentence_keys
@@ -110,8 +111,9 @@ class ParaphraseRetriever:
             encoder: What makes vectors of sentences: the folder or Hub repository of a model of sentence-transformers,
                 or of any that `AutoModel` loads, whose states are averaged; or a function from a list of texts to
                 an array. "jaccard" compares sets of tokens instead and needs no model.
-            index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; or
-                anything that `faiss.index_factory` takes.
+            index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; "ivf_pq"
+                keeps codes of about 64 bytes in place of vectors, for tens of millions of pairs: scores are
+                estimates, and some neighbours are missed; or anything that `faiss.index_factory` takes.
             search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`.
             trust_remote_code: Let the encoder's repository run its own code.
             encoder_kwargs: `device` and `batch_size` of the encoder.
@@ -260,7 +262,7 @@ class ParaphraseRetriever:
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write `pairs.parquet`, `index.faiss` (where there are vectors) and `retriever_config.json` to a folder.
 
-        An encoder that was a folder, and not a Hub repository, is written to the subfolder `encoder`.
+        The encoder is written to the subfolder `encoder`, unless it was a function or that of an encoder-decoder.
 
         Args:
             save_directory: A folder that is new, or holds a retriever, which is replaced.
@@ -286,11 +288,12 @@ class ParaphraseRetriever:
 
         Args:
             path: A folder or a Hub repository.
-            encoder: The encoder that it was made with, if that was a function or is somewhere else now.
+            encoder: The encoder that it was made with, if that does not lie in the folder: a function, or the encoder
+                of an encoder-decoder.
             subfolder: Where in it the retriever is; that of a model's checkpoint is in `retriever`.
             revision: A branch, tag or commit of the repository.
             token: For a repository that is not public.
-            trust_remote_code: Let the encoder's repository run its own code.
+            trust_remote_code: Let the encoder run its own code, and open one that the retriever's config names.
             encoder_kwargs: `device` and `batch_size` of the encoder.
 
         Raises:
@@ -300,8 +303,9 @@ class ParaphraseRetriever:
         folder = Path(path)
         if not folder.is_dir():
             folder = _download(os.fspath(path), subfolder, revision, token)
-        options = {"trust_remote_code": trust_remote_code, **encoder_kwargs}
-        return cls(*load_pairs_and_index(folder / subfolder, encoder, **options))
+        if not trust_remote_code:
+            check_links(folder)
+        return cls(*load_pairs_and_index(folder / subfolder, encoder, trust_remote_code, **encoder_kwargs))
 
     def push_to_hub(
         self,

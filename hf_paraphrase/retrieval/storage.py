@@ -1,6 +1,6 @@
 """A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`.
 
-An encoder that was a folder itself, such as one trained for the task, goes along in the subfolder `encoder`.
+Its encoder goes along in the subfolder `encoder`: a config that named one elsewhere would choose what is opened.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..files import write_directory
-from .encoders import AutoModelEncoder, SentenceEncoder, load_encoder
+from .encoders import SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import PairMemory
 from .vector_index import VectorIndex
@@ -26,8 +26,8 @@ PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "r
 JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
 # What the config calls an encoder in that folder.
 ENCLOSED = f"./{ENCODER_FOLDER}"
-# The least cosine of a sentence's vector with itself, made on another machine or in another precision.
-SAME = 0.99
+# How far a sentence's score against itself may be off, its vector made on another machine or in another precision.
+TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,15 @@ class RetrieverConfig:
     """What `retriever_config.json` says.
 
     Args:
-        encoder: "jaccard", or the name of the encoder; None for a function, which is not saved; "./encoder" for one
-            that is enclosed.
+        encoder: "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any
+            other name says where the encoder came from, and is opened only for those who trust it.
         count: Pairs.
         dimension: The size of a vector; None without vectors.
         index: What `faiss.index_factory` took.
         search_parameters: What `faiss.ParameterSpace` takes.
         vectors_checksum: A hash of the vectors.
         checksums: The SHA-256 of every file, by its name.
+        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes.
     """
 
     encoder: str | None
@@ -52,6 +53,7 @@ class RetrieverConfig:
     search_parameters: str | None
     vectors_checksum: str | None
     checksums: dict[str, str]
+    first_score: float = 1.0
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex) -> None:
@@ -82,6 +84,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
             search_parameters=index.search_parameters if has_vectors else None,
             vectors_checksum=index.checksum if has_vectors else None,
             checksums=checksums,
+            first_score=_score_first(pairs, index) if has_vectors else 1.0,
         )
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
@@ -89,15 +92,18 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
 
 
 def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
-    """Enclose an encoder that is to be found nowhere else; return what the config calls it."""
-    if not (isinstance(encoder, AutoModelEncoder) and encoder.is_portable):
+    """Enclose an encoder that can be saved; return what the config calls it."""
+    if not getattr(encoder, "is_portable", False):
         return encoder.name
     encoder.save_pretrained(folder / ENCODER_FOLDER)
     return ENCLOSED
 
 
 def load_pairs_and_index(
-    folder: Path, encoder: str | os.PathLike | SentenceEncoder | Callable | None, **encoder_kwargs: Any
+    folder: Path,
+    encoder: str | os.PathLike | SentenceEncoder | Callable | None,
+    trust_remote_code: bool = False,
+    **encoder_kwargs: Any,
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex]:
     """Read a retriever and check that all of it belongs together.
 
@@ -120,46 +126,71 @@ def load_pairs_and_index(
         index = JaccardIndex()
         index.add(pairs.sources(), len(pairs))
         return pairs, index
-    return pairs, _load_vectors(folder, config, pairs, encoder, **encoder_kwargs)
+    encoder = _choose_encoder(folder, config, encoder, trust_remote_code)
+    return pairs, _load_vectors(folder, config, pairs, encoder, trust_remote_code, **encoder_kwargs)
+
+
+def _choose_encoder(
+    folder: Path,
+    config: RetrieverConfig,
+    given: str | os.PathLike | SentenceEncoder | Callable | None,
+    trust_remote_code: bool,
+) -> str | os.PathLike | SentenceEncoder | Callable:
+    """The encoder that the user passes, or else the enclosed one; what the config names beyond is left closed."""
+    if given == JACCARD:
+        raise InputError(f"`encoder`: {folder} was made with {config.encoder or 'a function'}, not with 'jaccard'")
+    if given:
+        return given
+    if config.encoder is None:
+        raise InputError(f"{folder} was made with a function as its encoder: pass it, `from_pretrained(…, encoder=…)`")
+    if config.encoder == ENCLOSED:
+        return folder / ENCODER_FOLDER
+    if not trust_remote_code:
+        raise InputError(
+            f"{folder} names the encoder {config.encoder}, which does not lie in it and is not opened unasked: if you "
+            f"trust it, pass it, `from_pretrained(…, encoder={config.encoder!r})`, or --trust-remote-code"
+        )
+    return config.encoder
 
 
 def _load_vectors(
     folder: Path,
     config: RetrieverConfig,
     pairs: PairMemory,
-    encoder: str | os.PathLike | SentenceEncoder | Callable | None,
+    encoder: str | os.PathLike | SentenceEncoder | Callable,
+    trust_remote_code: bool,
     **encoder_kwargs: Any,
 ) -> VectorIndex:
-    made_with = config.encoder or "a function"
-    if encoder == JACCARD:
-        raise InputError(f"`encoder`: {folder} was made with {made_with}, not with 'jaccard'")
-    encoder = encoder or (folder / ENCODER_FOLDER if config.encoder == ENCLOSED else config.encoder)
-    if encoder is None:
-        raise InputError(f"{folder} was made with a function as its encoder: pass it, `from_pretrained(…, encoder=…)`")
     index = VectorIndex.read(
         folder / INDEX_FILE,
         config.vectors_checksum,
-        load_encoder(encoder, **encoder_kwargs),
+        load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs),
         config.index,
         config.search_parameters,
     )
     _check(folder / INDEX_FILE, "vectors", len(index), config.count)
     _check(folder / INDEX_FILE, "numbers a vector", index.dimension, config.dimension)
     # The nearest vector to the first sentence is its own, unless another encoder made it.
-    (first, *_), *_ = pairs[[0]]
-    scores, _ = index.search([first], 1)
-    if scores[0, 0] < SAME:
+    if _score_first(pairs, index) < config.first_score - TOLERANCE:
+        made_with = config.encoder or "a function"
         raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder!r}")
     return index
+
+
+def _score_first(pairs: PairMemory, index: VectorIndex) -> float:
+    (first, *_), *_ = pairs[[0]]
+    scores, _ = index.search([first], 1)
+    return float(scores[0, 0])
 
 
 def _read_config(path: Path) -> RetrieverConfig:
     if not path.is_file():
         raise FileNotFoundError(f"{path.parent} holds no retriever: there is no {path.name}")
-    names = [field.name for field in fields(RetrieverConfig)]
+    names = [field.name for field in fields(RetrieverConfig) if field.default is MISSING]
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        config = RetrieverConfig(**{name: values[name] for name in names})
+        score = float(values.get("first_score", RetrieverConfig.first_score))
+        config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score)
         files = {PAIRS_FILE} if config.encoder == JACCARD else {PAIRS_FILE, INDEX_FILE}
         if set(config.checksums) != files:
             raise ValueError(f"checksums must be those of {' and '.join(sorted(files))}")

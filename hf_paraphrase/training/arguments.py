@@ -48,6 +48,11 @@ class TrainingConfig:
     max_source_length: int = _option("Most tokens of a source, its end token included; longer ones are cut.", 64)
     max_target_length: int = _option("Most tokens of a target, its end token included; longer ones are cut.", 64)
     max_train_samples: int | None = _option("Train on the first so many pairs only.", None)
+    shuffle_buffer_size: int = _option(
+        "Of a corpus with `streaming: true` in `dataset_kwargs`: rows read at a time, which are shuffled and put into "
+        "batches of like lengths; a tokenizer trained here learns from the first of them.",
+        20_000,
+    )
     max_eval_samples: int | None = _option("Validate on the first so many pairs only.", None)
 
     num_train_epochs: float = _option("Passes over the training pairs.", 10)
@@ -108,7 +113,7 @@ class TrainingConfig:
     early_stopping_patience: int | None = _option("End after so many validations without a new best.", None)
     save_steps: int | None = _option("Steps between checkpoints, beside the one after each validation.", None)
     logging_steps: int = _option("Steps between entries of the log.", 50)
-    report_to: list[str] = _option("Accelerate's trackers that get the log, such as tensorboard.", factory=list)
+    report_to: list[str] = _option("Trackers that get the log, such as tensorboard or trackio.", factory=list)
     disable_tqdm: bool = _option("Show no progress bar.", False)
 
     def __post_init__(self):
@@ -131,6 +136,7 @@ class TrainingConfig:
             "max_source_length",
             "max_target_length",
             "max_train_samples",
+            "shuffle_buffer_size",
             "max_eval_samples",
             "train_batch_size",
             "max_tokens_per_batch",

@@ -18,6 +18,7 @@ from transformers.utils import logging
 
 from ..errors import InputError
 from ..files import copy_file, write_directory
+from ..pretrained import load_model, make_model
 
 __all__ = [
     "Checkpoints",
@@ -36,7 +37,7 @@ class TrainingState:
     """Where a training run is; everything beside the tensors that a resumed run needs.
 
     Args:
-        data_fingerprint: Tells whether a resumed run sees the same training pairs.
+        data_fingerprint: Tells whether a resumed run sees the same training pairs; of a stream, the first of them.
         step: Optimizer steps taken.
         best_step: The step of the best validation.
         best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
@@ -49,6 +50,7 @@ class TrainingState:
         tokens_since_log: The tokens of that sum.
         loss_since_eval: The same since the last validation.
         tokens_since_eval: The tokens of that sum.
+        stream: Where in a streamed corpus the run is, as `StreamedRows.place`.
         history: Entries of the log: of training (`loss`) and of validation (`eval_loss`).
     """
 
@@ -65,6 +67,7 @@ class TrainingState:
     tokens_since_log: int = 0
     loss_since_eval: float = 0.0
     tokens_since_eval: int = 0
+    stream: dict[str, Any] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -121,10 +124,15 @@ class Checkpoints:
             torch.save(tensors, directory / TENSOR_FILE)
 
         last = self.directory / f"last-{state.step:08d}"
-        if last.exists():
-            return
-        self._write(last, write)
-        keep = {last} if state.best_step is None else {last, self.best(state)}
+        if not last.exists():
+            self._write(last, write)
+        self.remove_others(state)
+
+    def remove_others(self, state: TrainingState) -> None:
+        """Remove every checkpoint but the last and the best of a state, those of a run killed in this act too."""
+        keep = {self.directory / f"last-{state.step:08d}"}
+        if state.best_step is not None:
+            keep.add(self.best(state))
         for pattern in ("last-*", "best-*", ".*.part"):
             for old in set(self.directory.glob(pattern)) - keep:
                 shutil.rmtree(old)
@@ -147,12 +155,15 @@ class Checkpoints:
             ) from error
 
 
-def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
+def load_checkpoint(
+    checkpoint: Path, auto_class: type, trust_remote_code: bool = False
+) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
     """Read what `Checkpoints.save_last` wrote: the model, where the run is, and the tensors beside the weights.
 
     Args:
         checkpoint: Its folder.
         auto_class: Loads the model.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: If it was damaged later.
@@ -160,16 +171,18 @@ def load_checkpoint(checkpoint: Path, auto_class: type) -> tuple[PreTrainedModel
     try:
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        return _load_model(checkpoint, auto_class), state, tensors
+        return _load_model(checkpoint, auto_class, trust_remote_code), state, tensors
+    except InputError:
+        raise
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
 
 
-def _load_model(checkpoint: Path, auto_class: type) -> PreTrainedModel:
-    model = auto_class.from_pretrained(checkpoint)
+def _load_model(checkpoint: Path, auto_class: type, trust_remote_code: bool) -> PreTrainedModel:
+    model = load_model(auto_class, checkpoint, trust_remote_code)
     # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
     with torch.device("meta"):
-        made = auto_class.from_config(model.config)
+        made = make_model(auto_class, model.config, trust_remote_code)
     for name, parameter in made.named_parameters():
         model.get_parameter(name).requires_grad_(parameter.requires_grad)
     return model

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..pictures import add_legend, curve_style, new_figure, save_figure, tick_plainly
+from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 
 __all__ = ["evaluations_of", "plot_learning_curves"]
 
 
+@in_style
 def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
     """Draw train and validation perplexity over the epochs, as Figure 4 of Prakash et al. 2016 does.
+
+    Where one of the corpora was streamed, so that only whole epochs are known, it is over the steps.
 
     Args:
         runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
@@ -26,19 +29,24 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     figure = new_figure()
     axes = figure.subplots()
     lines = []
-    for number, (name, run) in enumerate(runs.items()):
-        evaluations = evaluations_of(name, run)
-        epochs, train, validation = (
-            [entry[column] for entry in evaluations] for column in ("epoch", "train_perplexity", "eval_perplexity")
+    evaluations_by_run = {name: evaluations_of(name, run) for name, run in runs.items()}
+    axis = "epoch" if all(map(_has_epochs, evaluations_by_run.values())) else "step"
+    for number, (name, evaluations) in enumerate(evaluations_by_run.items()):
+        times, train, validation = (
+            [entry[column] for entry in evaluations] for column in (axis, "train_perplexity", "eval_perplexity")
         )
         style = curve_style(number)
-        lines += axes.plot(epochs, validation, **style, label=name)
-        axes.plot(epochs, train, **style | {"linestyle": "--", "marker": ""})
-    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
+        lines += axes.plot(times, validation, **style, label=name)
+        axes.plot(times, train, **style | {"linestyle": "--", "marker": ""})
+    axes.set(xlabel=axis, ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
     tick_plainly(axes.yaxis)
-    axes.grid(True, which="both", alpha=0.3)
+    axes.grid(True, which="both")
     add_legend(axes, lines)
     save_figure(figure, path)
+
+
+def _has_epochs(evaluations: list[dict[str, Any]]) -> bool:
+    return len({entry["epoch"] for entry in evaluations}) == len(evaluations)
 
 
 def evaluations_of(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:

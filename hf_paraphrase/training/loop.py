@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration, set_seed
-from datasets import DatasetDict
+from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import (
-    AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from ..errors import InputError
-from ..files import write_directory, write_text
+from ..files import locked, write_directory, write_text
+from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
@@ -28,8 +29,9 @@ from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers
 from .run import TrainingRun
-from .signals import StopSignals
+from .signals import StopSignals, follow_launcher
 from .tasks import TASKS
+from .train_rows import read_windows
 
 __all__ = ["train"]
 
@@ -42,9 +44,10 @@ def train(
     output_dir: str | os.PathLike,
     *,
     data_dir: str | os.PathLike | None = None,
-    dataset: DatasetDict | None = None,
+    dataset: DatasetDict | IterableDatasetDict | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    trust_remote_code: bool = False,
 ) -> dict[str, Any]:
     """Train a model by a recipe; the best one by validation loss ends in the output folder, ready to load.
 
@@ -56,9 +59,12 @@ def train(
         output_dir: Folder of the run.
         data_dir: Folder with the corpus's files, in place of the recipe's.
         dataset: Rows already loaded, in place of the recipe's corpus: splits `train` and `validation`, with the
-            task's columns (`source` and `target` to learn paraphrasing).
+            task's columns (`source` and `target` to learn paraphrasing). A streamed `train` is read while it is
+            trained on, `shuffle_buffer_size` rows at a time, and never held whole.
         overwrite: Remove an earlier run from `output_dir`.
-        resume: Go on with the run in `output_dir`, from its newest checkpoint.
+        resume: Go on with the run in `output_dir`, from its newest checkpoint, or anew where it has none yet.
+        trust_remote_code: Let the checkpoints that the recipe names (`pretrained`, `tokenizer`, `reward`,
+            `retriever_encoder`) run their own code.
 
     Returns:
         What `training_summary.json` holds.
@@ -69,39 +75,65 @@ def train(
         TrainingInterrupted: If SIGTERM or Ctrl-C stopped the training, after saving.
         OSError: If a checkpoint cannot be written; the one before stays.
     """
-    training, output_dir = recipe.training, Path(output_dir)
-    checkpoint = check_output(recipe, output_dir, overwrite, resume)
+    output_dir = Path(output_dir)
+    check_output(recipe, output_dir, overwrite, resume)
+    follow_launcher()
     accelerator = _make_accelerator(recipe, output_dir)
+    with locked(output_dir) if accelerator.is_main_process else nullcontext():
+        accelerator.wait_for_everyone()
+        # Once more, now that no other run can change what is there.
+        checkpoint = check_output(recipe, output_dir, overwrite, resume)
+        accelerator.wait_for_everyone()
+        return _train(recipe, output_dir, accelerator, checkpoint, data_dir, dataset, trust_remote_code)
+
+
+def _train(
+    recipe: Recipe,
+    output_dir: Path,
+    accelerator: Accelerator,
+    checkpoint: Path | None,
+    data_dir: str | os.PathLike | None,
+    dataset: DatasetDict | None,
+    trust_remote_code: bool,
+) -> dict[str, Any]:
+    """Train from a checkpoint, or anew where it is None; the rest as `train`."""
+    training = recipe.training
     if accelerator.device.type == "cpu":
         keep_freed_memory()
     # Asked now: the working tree may change while the model trains.
     environment = describe_environment(accelerator.device)
-    task = TASKS[training.task](training)
+    task = TASKS[training.task](training, trust_remote_code)
     set_seed(training.seed)
     with accelerator.main_process_first():
         rows = task.load(data_dir, dataset)
+        stream = rows["train"] if isinstance(rows["train"], IterableDataset) else None
+        if stream is not None:
+            _, _, rows["train"] = next(read_windows(stream, training.shuffle_buffer_size))
         if accelerator.is_main_process:
-            if not resume:
+            if checkpoint is None:
                 tokenizer = task.make_tokenizer(
                     rows["train"], recipe.make_config().get_text_config(decoder=True).vocab_size
                 )
                 clear_output(output_dir)
                 write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
             recipe.save(output_dir / "recipe")
-        tokenizer = AutoTokenizer.from_pretrained(output_dir / "tokenizer")
+        tokenizer = load_tokenizer(output_dir / "tokenizer", trust_remote_code)
         data = task.encode(rows, tokenizer)
-        if accelerator.is_main_process and not resume:
+        if accelerator.is_main_process and checkpoint is None:
             task.save_assets(data, output_dir)
 
     if checkpoint is None:
         model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
     else:
-        model, *resumed = load_checkpoint(checkpoint, task.auto_class)
+        model, *resumed = load_checkpoint(checkpoint, task.auto_class, trust_remote_code)
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            Checkpoints(output_dir).remove_others(resumed[0])
     align_memory(model)
     task.prepare_model(model, data)
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
-    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed)
+    run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed, stream)
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run, environment)
@@ -169,7 +201,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "model_type": run.model.config.model_type,
         "num_parameters": run.model.num_parameters(),
         "vocab_size": run.model.config.get_text_config(decoder=True).vocab_size,
-        "train_pairs": len(run.encoded["train"]),
+        "train_pairs": len(run.train_rows),
         "validation_pairs": len(run.encoded["validation"]),
         "steps": state.step,
         "epochs": run.epoch,

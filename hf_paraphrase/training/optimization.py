@@ -31,11 +31,14 @@ def make_optimizer(model: nn.Module, training: TrainingConfig) -> Optimizer:
     return AdamW(groups, lr=training.learning_rate, betas=(training.adam_beta1, training.adam_beta2), fused=True)
 
 
-def make_scheduler(optimizer: Optimizer, training: TrainingConfig, steps_per_epoch: int, total_steps: int) -> LambdaLR:
+def make_scheduler(
+    optimizer: Optimizer, training: TrainingConfig, steps_per_epoch: int | None, total_steps: int
+) -> LambdaLR:
     """Make the learning rate's schedule, a function of the number of steps alone.
 
     `step_halving` multiplies the rate by 0.5 after `halving_start_epoch` epochs and again after each further
-    `halving_interval_epochs` (Prakash et al. 2016, section 4.3: after every third epoch).
+    `halving_interval_epochs` (Prakash et al. 2016, section 4.3: after every third epoch); no other needs the steps of
+    an epoch.
     """
     if training.lr_scheduler_type != "step_halving":
         return get_scheduler(training.lr_scheduler_type, optimizer, training.warmup_steps, total_steps)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import InputError
+from ..files import LOCK_FILE
 from .checkpoints import Checkpoints
 from .recipe import Recipe, load_recipe
 
@@ -43,14 +44,14 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
         recipe: Of the run.
         directory: Its output folder, which need not exist.
         overwrite: A run found there may be removed.
-        resume: A run found there goes on.
+        resume: A run found there goes on; one that was stopped before its first checkpoint starts anew.
 
     Returns:
         The checkpoint to resume from; None to start anew.
 
     Raises:
         FileExistsError: If the folder is not empty and neither flag is set.
-        InputError: If there is nothing to resume, or the recipe is not the one the run began with.
+        InputError: If the folder to resume in holds something else, or the recipe is not the one the run began with.
     """
     if overwrite and resume:
         raise InputError("--overwrite and --resume exclude each other: start anew, or go on?")
@@ -59,14 +60,31 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
     if resume:
         checkpoint = Checkpoints(directory).newest()
         if checkpoint is None:
-            raise InputError(f"--resume: {directory} holds no checkpoint; leave the flag out to start anew")
+            _check_unfinished(directory)
+            return None
         _check_same_recipe(load_recipe(directory / "recipe"), recipe, directory)
         return checkpoint
-    if not overwrite and directory.exists() and any(directory.iterdir()):
+    if not overwrite and _list(directory):
         raise FileExistsError(
             f"output folder {directory} is not empty; name another, go on with --resume or start anew with --overwrite"
         )
     return None
+
+
+def _list(directory: Path) -> list[str]:
+    """What lies in an output folder, if there is one."""
+    return sorted(path.name for path in directory.glob("*") if path.name != LOCK_FILE)
+
+
+def _check_unfinished(directory: Path) -> None:
+    """Refuse to start anew over anything but what a run leaves before its first checkpoint."""
+    others = [name for name in _list(directory) if name.removeprefix(".").removesuffix(".part") not in RUN_FILES]
+    if (directory / "training_summary.json").is_file() or others:
+        there = (others or ["training_summary.json"])[0]
+        raise InputError(
+            f"--resume: {directory} holds no checkpoint, but {there}; name another folder, or start anew with "
+            "--overwrite"
+        )
 
 
 def clear_output(directory: Path) -> None:

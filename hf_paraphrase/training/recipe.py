@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class Recipe:
             InputError: If there is no such checkpoint, or it is of another architecture.
         """
         if tokenizer is None:
-            return AutoConfig.for_model(**self.model_config)
+            return _make_config(self.model_config)
         if self.training.pretrained is not None:
             return self._make_pretrained_config(self.training.pretrained, tokenizer)
         tokens = {name: getattr(tokenizer, name) for name in SPECIAL_TOKENS}
@@ -103,7 +104,7 @@ class Recipe:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
         fields = found | own
         if self.training.tokenizer is None:
-            return AutoConfig.for_model(**fields)
+            return _make_config(fields)
         return _for_vocabulary(fields, len(tokenizer))
 
     def make_generation_config(self, base: GenerationConfig | None = None) -> GenerationConfig:
@@ -191,7 +192,9 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
             _check_there(model_file)
             _check_there(generation_file)
         elif not model_file.is_file():
-            model = {"model_type": _read_pretrained_config(training["pretrained"])["model_type"]}
+            found = str(_read_pretrained_config(training["pretrained"])["model_type"])
+            check_known([found], CONFIG_MAPPING.keys(), f"`pretrained`: {training['pretrained']}", "model_type")
+            model = {"model_type": found}
     if model_file.is_file():
         own = _read_json(model_file)
         same = own.get("model_type", model.get("model_type")) == model.get("model_type")
@@ -234,7 +237,7 @@ def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
     check_known([values["model_type"]], CONFIG_MAPPING.keys(), source, "model_type")
     _check_fields(values, {"model_type", *_model_fields(values)}, source)
     try:
-        AutoConfig.for_model(**values)
+        _make_config(values)
     except StrictDataclassError as error:
         raise InputError(f"{source}: {error.__cause__}") from error
     except (TypeError, ValueError) as error:
@@ -268,8 +271,13 @@ def _generation_fields() -> set[str]:
     return {name for name in vars(GenerationConfig()) if not name.startswith("_")}
 
 
+def _make_config(fields: Mapping[str, Any]) -> PreTrainedConfig:
+    # The configuration of a pair of models may take those of both apart, which belong to the recipe.
+    return AutoConfig.for_model(**deepcopy(dict(fields)))
+
+
 def _for_vocabulary(fields: dict[str, Any], vocab_size: int) -> PreTrainedConfig:
-    config = AutoConfig.for_model(**fields | {"vocab_size": vocab_size})
+    config = _make_config(fields | {"vocab_size": vocab_size})
     # Of a pair of models, each has a vocabulary of its own.
     for name in config.sub_configs:
         getattr(config, name).vocab_size = vocab_size

@@ -67,6 +67,8 @@ class Reporter:
                 for part in (recipe.model_config, vars(recipe.training))
                 for name, value in part.items()
             },
+            # It keeps all runs in one place, under a name each; a resumed run goes on with its own.
+            {"trackio": {"name": directory.name, "resume": "allow" if history else "never", "embed": False}},
         )
         self.bar = tqdm(
             desc=recipe.name,

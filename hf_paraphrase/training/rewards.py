@@ -18,11 +18,12 @@ __all__ = ["Reward", "load_reward", "reward_by_matcher", "reward_by_rouge"]
 Reward = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[float]]
 
 
-def load_reward(name: str) -> Reward:
+def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
     """Make the reward that a recipe names.
 
     Args:
         name: `rouge`, or where to load a classifier of sentence pairs from.
+        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: A library is missing, or there is no such classifier.
@@ -30,7 +31,7 @@ def load_reward(name: str) -> Reward:
     if name == "rouge":
         require("rouge_score", "rouge-score", "`reward: rouge`")
         return reward_by_rouge
-    matcher = load_matching_pipeline(name)
+    matcher = load_matching_pipeline(name, trust_remote_code)
     if matcher.model.config.num_labels < 2:
         raise InputError(f"`reward`: {name} gives scores of no fixed range; name a model that labels pairs")
     # Which of its labels is wanted shows now, not after the first batch.

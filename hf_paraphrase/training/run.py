@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object, set_seed
+from datasets import Dataset, IterableDataset
 from transformers import PreTrainedModel
 
 from ..errors import InputError
@@ -24,6 +25,7 @@ from .recipe import Recipe
 from .reporting import Reporter, perplexity
 from .signals import StopSignals, TrainingInterrupted
 from .tasks import Task, TaskData
+from .train_rows import Portion, StoredRows, StreamedRows
 from .validation import add_up
 
 __all__ = ["TrainingDiverged", "TrainingRun"]
@@ -41,7 +43,8 @@ class TrainingRun:
     A step takes the gradient of the loss summed over all that counts in its batches (the target's tokens, for most
     tasks) and divided by their number, or by that of the rows, on however many processes they lie.
     Everything that decides the next step (weights, optimizer, schedule, random generators, the number of steps) is in
-    a checkpoint, and the order of the batches follows from seed and epoch, so that a resumed run takes the same steps.
+    a checkpoint, and the order of the batches follows from seed and epoch (in a stream, from the place in it that the
+    checkpoint names), so that a resumed run takes the same steps.
 
     Args:
         recipe: What is trained and how.
@@ -51,6 +54,7 @@ class TrainingRun:
         model: Newly made, or that of the checkpoint to resume from.
         data: What it is trained on; its tokenizer is saved with the model.
         resumed: State and tensors of that checkpoint.
+        stream: The train split, where it is streamed; `data` has the beginning of it.
     """
 
     def __init__(
@@ -62,15 +66,18 @@ class TrainingRun:
         model: PreTrainedModel,
         data: TaskData,
         resumed: tuple[TrainingState, dict[str, Any]] | None = None,
+        stream: IterableDataset | None = None,
     ):
         training = recipe.training
         self.recipe, self.training, self.task = recipe, training, task
         self.accelerator, self.data, self.encoded = accelerator, data, data.splits
         self.directory, self.checkpoints = directory, Checkpoints(directory)
         self.collator = task.make_collator(data.tokenizer)
-        self.counts = {split: task.counts(rows) for split, rows in self.encoded.items()}
-
-        self.batches = task.make_batches(self.encoded["train"])
+        self.validation_counts = task.counts(self.encoded["validation"])
+        if stream is None:
+            self.train_rows = StoredRows(task, self.encoded["train"])
+        else:
+            self.train_rows = StreamedRows(task, data.tokenizer, stream, resumed[0].stream if resumed else None)
         self.validation_batches = LengthBatches(
             *task.lengths(self.encoded["validation"]),
             max_rows=training.train_batch_size,
@@ -78,10 +85,10 @@ class TrainingRun:
         ).in_order()
         self.total_steps = training.max_steps
         if training.max_steps < 1:
-            self.total_steps = math.ceil(training.num_train_epochs * self.batches.steps_per_epoch)
+            self.total_steps = math.ceil(training.num_train_epochs * self.train_rows.steps_per_epoch)
 
         optimizer = make_optimizer(model, training)
-        self.scheduler = make_scheduler(optimizer, training, self.batches.steps_per_epoch, self.total_steps)
+        self.scheduler = make_scheduler(optimizer, training, self.train_rows.steps_per_epoch, self.total_steps)
         self.model = model
         self.wrapped, self.optimizer = accelerator.prepare(model, optimizer)
         if training.torch_compile:
@@ -91,7 +98,6 @@ class TrainingRun:
         set_seed(training.seed, device_specific=True)
         if resumed is not None:
             self._restore(*resumed)
-        self._epoch: tuple[int, list[list[np.ndarray]]] = (-1, [])
         self._interrupted = False
         self._out_of_time = self._exceeds_time(self.state.seconds)
 
@@ -127,16 +133,20 @@ class TrainingRun:
                     return
                 self._step()
         finally:
+            # The wrapper that joins several processes goes before their group does: as the last that holds the group
+            # it can wait for a thread that waits for it.
+            self.wrapped = None
+            self.accelerator.free_memory()
             self.reporter.close()
 
     @property
     def epoch(self) -> float:
-        """Passes over the training pairs so far."""
-        return self.state.step / self.batches.steps_per_epoch
+        """Passes over the training pairs so far; over a stream, whole ones."""
+        return self.train_rows.epochs(self.state.step)
 
     @property
     def _evaluation_interval(self) -> int:
-        return self.batches.steps_per_epoch if self.training.eval_strategy == "epoch" else self.training.eval_steps
+        return self.train_rows.steps_per_epoch if self.training.eval_strategy == "epoch" else self.training.eval_steps
 
     @property
     def _is_evaluated(self) -> bool:
@@ -157,9 +167,9 @@ class TrainingRun:
 
     def _step(self) -> None:
         began, cpu_began = time.perf_counter(), time.process_time()
-        batches = self._next_batches()
-        tokens = int(sum(self.counts["train"][rows].sum() for rows in batches))
-        loss = self._backward(batches, tokens)
+        portion, batches = self.train_rows.at(self.state.step)
+        tokens = int(sum(portion.counts[rows].sum() for rows in batches))
+        loss = self._backward(portion, batches, tokens)
         learning_rate = self.scheduler.get_last_lr()[0]
         norm = self._clip_gradient()
         # The scaler of fp16 expects infinite gradients now and then, and leaves such steps out.
@@ -183,17 +193,11 @@ class TrainingRun:
         if self._is_due(self.training.logging_steps):
             self._log(learning_rate, norm)
 
-    def _next_batches(self) -> list[np.ndarray]:
-        epoch, position = divmod(self.state.step, self.batches.steps_per_epoch)
-        if self._epoch[0] != epoch:
-            self._epoch = (epoch, self.batches.epoch(epoch))
-        return self._epoch[1][position]
-
-    def _backward(self, batches: list[np.ndarray], tokens: int) -> float:
+    def _backward(self, portion: Portion, batches: list[np.ndarray], tokens: int) -> float:
         """Accumulate the gradient of a step's loss; return the mean loss over its tokens, of all processes."""
         likelihood: float | torch.Tensor = 0.0
         divisor = tokens if self.training.loss_normalization == "tokens" else sum(map(len, batches))
-        shares = self._share("train", batches, self.state.step // self.batches.steps_per_epoch)
+        shares = self._share(portion.rows, batches, portion.number)
         for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
             batch = self.task.prepare_batch(batch, self.state.step, self.total_steps)
@@ -206,10 +210,10 @@ class TrainingRun:
         return self._agree(float(likelihood)) / tokens
 
     def _share(
-        self, split: str, batches: list[np.ndarray], epoch: int | None
+        self, encoded: Dataset, batches: list[np.ndarray], epoch: int | None
     ) -> Iterator[tuple[dict[str, torch.Tensor], np.ndarray]]:
         def make_batch(rows: Sequence[int]) -> dict[str, torch.Tensor]:
-            return self.collator(self.task.features(self.encoded[split], rows, epoch))
+            return self.collator(self.task.features(encoded, rows, epoch))
 
         return share_batches(batches, make_batch, self.accelerator)
 
@@ -255,8 +259,8 @@ class TrainingRun:
         scores = self.task.validate(
             self.model,
             self.data,
-            self._share("validation", self.validation_batches, None),
-            self.counts["validation"],
+            self._share(self.encoded["validation"], self.validation_batches, None),
+            self.validation_counts,
             self.accelerator,
             is_stopped,
         )
@@ -290,6 +294,7 @@ class TrainingRun:
         self._save(is_best)
 
     def _save(self, is_best: bool = False) -> None:
+        self.state.stream = self.train_rows.place
         self.state.seconds = time.perf_counter() - self._started
         (self.state.cpu_seconds,) = add_up(self.accelerator, [time.process_time() - self._cpu_started])
         tensors = {

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import time
 from types import FrameType
 
-__all__ = ["StopSignals", "TrainingInterrupted"]
+__all__ = ["LAUNCHED", "StopSignals", "TrainingInterrupted", "follow_launcher"]
+
+# Set where another process started this one and answers for it: by torchrun, and by `reproduce`.
+LAUNCHED = "HF_PARAPHRASE_LAUNCHED"
+LAUNCHERS = ("TORCHELASTIC_RUN_ID", LAUNCHED)
 
 
 class TrainingInterrupted(Exception):
@@ -18,6 +24,23 @@ class TrainingInterrupted(Exception):
     def __init__(self, number: int, message: str):
         super().__init__(message)
         self.exit_code = 128 + number
+
+
+def follow_launcher() -> None:
+    """Stop as by SIGTERM when the launcher that started this process is gone, which would leave it to nobody.
+
+    A shell that ends is no launcher: what was started by `nohup` goes on.
+    """
+    if not any(name in os.environ for name in LAUNCHERS):
+        return
+    launcher = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class StopSignals:

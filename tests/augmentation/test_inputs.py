@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -111,6 +112,36 @@ def test_what_cannot_be_read_is_named(name: str, text: str, message: str, tmp_pa
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read(tmp_path / name, tmp_path)
+
+
+@pytest.mark.parametrize("kept", ['"\\ud800"', '["\\ud800"]', '{"a": "\\ud800"}', "1" * 5000, '{"\\ud800": 1}'])
+def test_a_kept_column_that_no_file_holds(kept: str, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(f'{{"question": "a"}}\n{{"question": "b", "label": {kept}}}\n')
+    with pytest.raises(InputError, match=r"in\.jsonl, line 2"):
+        read(tmp_path / "in.jsonl", tmp_path)
+
+
+def test_a_number_too_large_for_any_column(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(f'{{"question": "a", "label": {10**30}}}\n')
+    with pytest.raises(InputError, match=r"in\.jsonl, line"):
+        read(tmp_path / "in.jsonl", tmp_path)
+
+
+@pytest.mark.parametrize("place", range(4, 400, 12))
+def test_damaged_parquet_is_named(place: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "in.parquet", ROWS * 20)
+    content = bytearray(path.read_bytes())
+    content[place : place + 4] = bytes(byte ^ 0xFF for byte in content[place : place + 4])
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):  # or nothing that it reads has changed
+        assert all(isinstance(row["question"], str) for row in read(path, tmp_path))
+
+
+def test_bytes_that_are_no_text_are_found_before_work_is_spent(tmp_path: Path) -> None:
+    column = pa.array([b"a", b"\xff"]).view(pa.string())
+    pq.write_table(pa.table({"question": column}), tmp_path / "in.parquet")
+    with pytest.raises(InputError, match=r"in\.parquet is damaged"):
+        read(tmp_path / "in.parquet", tmp_path)
 
 
 def test_a_column_that_is_no_text(tmp_path: Path) -> None:

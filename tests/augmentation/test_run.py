@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from functools import partial
@@ -16,6 +17,7 @@ from hf_paraphrase import Paraphraser
 from hf_paraphrase.augmentation import executors, outcomes, steps
 from hf_paraphrase.augmentation.executors import AugmentationError
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.files import locked
 from tests.models.tiny import save, tiny_bart
 
 from .runs import OPTIONS, ask, kill_and_restart, read_output, run, write_questions
@@ -72,6 +74,32 @@ def test_the_output_is_a_dataset_with_a_card(quiet: Path) -> None:
         "| decoding | `sample` |" in card and "| the text is blank | " in card and "| is the same as another |" in card
     )
     assert str(quiet.parent) not in card
+
+
+def test_two_runs_in_one_folder(questions: Path, checkpoint: Path, tmp_path: Path) -> None:
+    asked = ask(questions, checkpoint)
+    told = f"another run works in {tmp_path / '.augment'} .process {os.getpid()} on "
+    with locked(tmp_path / ".augment"), pytest.raises(InputError, match=told):
+        run(asked, tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
+def test_rows_that_are_cut_are_counted(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("question\nthe cat\nthe cat sat on a mat the cat sat\n" + "the cat " * 500 + "\n")
+    options = {**OPTIONS, "max_source_length": 6}
+    counts = run(ask(tmp_path / "in.csv", checkpoint, options=options), tmp_path / "out")
+    assert (counts["rows"], counts["cut"]) == (3, 2)
+    assert (
+        "| source rows longer than what the model reads (`max_source_length`) | 2 |"
+        in (tmp_path / "out" / "README.md").read_text()
+    )
+
+
+def test_links_that_lead_out_of_a_checkpoint_are_not_read(checkpoint: Path, questions: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint, tmp_path / "model")
+    (tmp_path / "model" / "more").symlink_to(questions)
+    with pytest.raises(InputError, match="more is a link that leads out of"):
+        run(ask(questions, tmp_path / "model"), tmp_path / "out")
 
 
 @pytest.mark.parametrize(

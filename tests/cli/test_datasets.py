@@ -90,7 +90,7 @@ def test_what_datasets_reads_is_trained_on_evaluated_and_compared(questions, tmp
     assert Results.load(tmp_path / "comparison/comparison.json").data.rows == 5
     capsys.readouterr()
     assert run(*train, "--dataset-kwargs", "streaming=true", "--output-dir", tmp_path / "other") == 2
-    assert "leave `streaming` out" in capsys.readouterr().err
+    assert "has no split validation, only: train; what is streamed is not split" in capsys.readouterr().err
 
 
 def test_preview_refuses_bad_input(tmp_path, capsys, monkeypatch):

@@ -85,7 +85,7 @@ def test_a_gzipped_file_is_read_and_one_written_is_not_replaced(lines, tmp_path,
     ("content", "message"),
     [
         (b"a\nb\xff\nc\n", "bad.txt, line 2, is not UTF-8 at byte 2"),
-        (b"a\n\0b\n", "bad.txt, line 2, has a NUL at byte 1"),
+        (b"a\n\xc3\n", "bad.txt, line 2, is not UTF-8 at byte 1"),
         (b"", "bad.txt, line 1, is missing: the file is empty"),
         (b"a b\nc d\n", "bad.txt: no two of its 2 texts are from 0.5 to 1.0 alike"),
     ],

@@ -75,3 +75,20 @@ def test_paraphrase_refuses_bad_input(checkpoint: Path, tmp_path: Path, capsys: 
     assert capsys.readouterr().err.endswith("error: --num-beams 2 cannot return 3 paraphrases; widen it\n")
     assert run("paraphrase", tmp_path / "nowhere", "a") == 2
     assert "is neither a checkpoint folder nor a Hub repository" in capsys.readouterr().err
+
+
+def test_long_texts_are_cut_and_counted(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    long = "can you make bread ? " * 5000
+    options = ["--max-new-tokens", "4", "--max-source-length", "9"]
+    for way in ([], ["-n", "1"]):
+        assert run("paraphrase", checkpoint, long, "how do i cook ?", *options, *way) == 0
+        assert capsys.readouterr().out
+    assert run("paraphrase", checkpoint, long, "how do i cook ?", "--max-new-tokens", "4") == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 2
+    assert captured.err.endswith(" tokens and are read up to there (`max_source_length`)\n")
+    assert "1 of 2 texts have more than " in captured.err
+    assert run("paraphrase", checkpoint, " ".join(long.split()[:8]), *options) == 0
+    cut = capsys.readouterr().out
+    assert run("paraphrase", checkpoint, long, *options) == 0
+    assert capsys.readouterr().out == cut

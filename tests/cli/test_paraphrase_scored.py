@@ -160,6 +160,8 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         (["-n", "2", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
         (["-n", "2", "--input", "a.txt"], "--input: texts are given already"),
         (["-n", "2", "--output", "a.xlsx"], "--output must end in .parquet, .csv, .tsv or .jsonl, not a.xlsx"),
+        (["-n", "2", "--dtype", "int8"], "`dtype` must be one of float32, bfloat16, float16, fast, not 'int8'"),
+        (["--dtype", "int8"], "`dtype` must be one of float32, bfloat16, float16, fast, not 'int8'"),
         (["-n", "2", "--keep", "dates"], "`keep` may name names, numbers, urls, addresses, code, quotes, not 'dates'"),
         (
             ["-n", "2", "--adequacy", "x"],
@@ -183,7 +185,7 @@ WRONG = [
     ("a.jsonl", b'{"text": "x"}\nx\n', [], "a.jsonl, line 2: not JSON (Expecting value)"),
     ("a.jsonl", b"[1]\n", ["--column", "q"], "a.jsonl, line 1: expected an object with the field `q`"),
     ("a.parquet", b"text", [], "a.parquet is no Parquet file that can be read: "),
-    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3)"),
+    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3, line 2)"),
     ("none.csv", None, [], "No such file or directory: 'none.csv'"),
     ("none.txt", None, [], "No such file or directory: 'none.txt'"),
     ("none.parquet", None, [], "none.parquet"),
@@ -216,10 +218,8 @@ def test_columns_of_parquet(tmp_path: Path) -> None:
     assert list(read_texts(str(path), "r")) == ["y", "z"]
     with pytest.raises(InputError, match="a.parquet, row 1: no text or source, only q, r; give --column"):
         read_texts(str(path))
-    texts = read_texts(str(path), "q")
-    assert next(texts) == "x"
     with pytest.raises(InputError, match="a.parquet, row 2: `q` is no text: None"):
-        next(texts)
+        read_texts(str(path), "q")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

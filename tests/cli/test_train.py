@@ -57,7 +57,7 @@ def test_train_hands_on_recipe_and_overrides(recipe: Path, tmp_path: Path, train
     assert run("train", "--recipe", recipe, "--output_dir", tmp_path / "out", "--resume", *options) == 0
     ((chosen, output_dir), kwargs) = trained[0]
     assert output_dir == tmp_path / "out"
-    assert kwargs == {"data_dir": None, "overwrite": False, "resume": True}
+    assert kwargs == {"data_dir": None, "overwrite": False, "resume": True, "trust_remote_code": False}
     assert (chosen.training.learning_rate, chosen.training.optim, chosen.training.max_steps) == (0.01, "sgd", -1)
     assert chosen.model_config["d_model"] == 32
     assert chosen.generation_config["num_beams"] == 3

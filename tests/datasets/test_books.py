@@ -101,7 +101,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 
 def test_damaged_lines_and_missing_files(corpus, tmp_path):
-    (corpus / "bad.txt").write_bytes(b"a \xff line\n" * 50 + b"with \0\n")
+    (corpus / "bad.txt").write_bytes(b"a \xff line\n" * 50 + b"with \0 and \xff\n")
     with pytest.raises(InputError, match="51 of 2,056 lines are bad.*bad.txt, line 1, is not UTF-8.*books_large_p1"):
         load(corpus)
     assert sum(map(len, documents(corpus, max_bad_fraction=0.05).values())) == 201

@@ -149,6 +149,7 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
         {"image_id": 1, "caption": "no id"},
         {"image_id": 2, "id": 903, "caption": train["annotations"][-1]["caption"]},
     ]
+    train["annotations"][0]["caption"] += "\0\0"
     folder = write(tmp_path, train, content(range(10, 20)))
     with pytest.raises(InputError, match=f"{TRAIN}: 6 of 22 captions are bad.*2 captions are empty"):
         load(folder)
@@ -158,6 +159,7 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
     for problem in ("are empty", "are of an image that the file lacks", "have no id or that of another one"):
         assert f"{TRAIN}: left out, 2 captions {problem}" in caplog.text
     assert f"{TRAIN}: left out, 1 captions repeat another one" in caplog.text
+    assert f"{TRAIN}: left out, 3 characters are NUL or half of a surrogate pair" in caplog.text
 
 
 def test_a_changed_file_is_read_again(corpus):
@@ -190,6 +192,9 @@ def test_folder_is_only_read(corpus):
         (b'{"images": [1], "annotations": []}', "has other fields"),
         (b'{"images": [{"id": 1}], "annotations": [5]}', "has other fields"),
         (b'{"images": [{"id": 1}], "annotations": []}', "no image with two captions"),
+        (b'{"images": [{"id": 1}, {"id": 1e999}], "annotations": []}', r"images\[1\].*infinity"),
+        (b'{"images": [{"id": NaN}], "annotations": []}', r"images\[0\].*NaN"),
+        (b'{"images": [],\n "annotations": [{"id": ' + b"7" * 5000 + b"}]}", "line 2, has a number of 5,000 digits"),
     ],
 )
 def test_damaged_file_is_named(corpus, text, message):

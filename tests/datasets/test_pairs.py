@@ -29,7 +29,11 @@ def path(request, tmp_path):
     else:
         with path.open("w", newline="", encoding="utf-8-sig") as file:
             writer = csv.writer(file, delimiter="," if request.param == "csv" else "\t")
-            writer.writerows([("my text", "more", "b"), *((first, 1, second) for first, second in ROWS)])
+            # In a tsv file a line is a row.
+            rows = [
+                (first.replace("\n", "\n" if request.param == "csv" else " "), 1, second) for first, second in ROWS
+            ]
+            writer.writerows([("my text", "more", "b"), *rows])
     return path
 
 
@@ -92,6 +96,8 @@ def test_damage_in_another_process_is_named(tmp_path):
         ("a.tsv", b"source,target\n", "has no column 'source'; it has: source,target"),
         ("a.jsonl", b"{}\n", "has no text in source"),
         ("a.parquet", b"PAR1 no", "is no Parquet file"),
+        ("a.jsonl", b'{"source": "a", "target": "\\ud83d"}\n', "line 1, has no text in 'source' or 'target'"),
+        ("a.tsv", "source\ttarget\n".encode("utf-16"), "a.tsv is UTF-16"),
         ("a.docx", b"", "ends in .docx; expected are files that end in .csv"),
     ],
 )
@@ -99,6 +105,47 @@ def test_other_files(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         load_dataset("pairs", data_files=tmp_path / name)
+
+
+def test_a_stray_quote_in_a_tsv_file_merges_no_rows(tmp_path):
+    lines = ["source\ttarget", '"a\tb', "c\td", "e\tf", 'g"\th', "i\tj"]
+    path = write_lines(tmp_path / "a.tsv", lines)
+    rows = load_dataset("pairs", data_files={"train": path, "test": path}, split="train").to_list()
+    assert [(row["source"], row["target"]) for row in rows] == [tuple(line.split("\t")) for line in lines[1:]]
+
+
+def test_nul_characters_are_dropped(tmp_path, caplog):
+    rows = [{"source": "a\0", "target": "\0b"}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    write_lines(tmp_path / "a.jsonl", map(json.dumps, rows))
+    for path in (tmp_path / "a.parquet", tmp_path / "a.jsonl"):
+        found = load_dataset("pairs", data_files={"train": path, "test": path}, split="train").to_list()
+        assert found == [{"source": "a", "target": "b"}]
+    assert caplog.text.count("2 NUL characters are dropped") == 4
+
+
+def test_damaged_parquet_files_are_refused(tmp_path):
+    """Every byte of a file is turned over once, then each file is cut."""
+    path = tmp_path / "a.parquet"
+    rows = [{"source": f"source {number}", "target": f"target {number}"} for number in range(20)]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    content = path.read_bytes()
+    damaged = [content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :] for at in range(0, len(content), 7)]
+    refused = 0
+    for changed in [*damaged, *(content[:at] for at in range(0, len(content), 97))]:
+        path.write_bytes(changed)
+        builder = make_builder("pairs", data_files={"train": path, "test": path}, max_bad_fraction=1)
+        try:
+            list(builder.as_streaming_dataset()["test"])
+        except InputError as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused > 50
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def test_missing_files(tmp_path):

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import subprocess
+import sys
 from collections import defaultdict
 
 import numpy as np
@@ -153,4 +157,40 @@ def test_scratch_files_go(tmp_path, cache):
     assert next(iter(rows))
     del builder, rows
     gc.collect()
-    assert not list(cache.glob("pairs-*"))
+    assert not list(cache.glob("*pairs-*"))
+
+
+def test_scratch_files_of_killed_builds_go_with_the_next_one(tmp_path, cache):
+    data_dir = write(tmp_path / "corpus", ppdb())
+    program = (
+        "import os, signal, sys\n"
+        "from hf_paraphrase.datasets import make_builder\n"
+        "builder = make_builder('ppdb', data_dir=sys.argv[1])\n"
+        "builder.scratch_folder()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(cache), "PYTHONPATH": os.getcwd()}
+    killed = subprocess.run([sys.executable, "-c", program, str(data_dir)], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = cache.glob("pairs-*")
+    living = make_builder("ppdb", data_dir=data_dir)
+    mine = living.scratch_folder()
+    other = make_builder("ppdb", data_dir=data_dir).scratch_folder
+    assert not left.exists()
+    assert other() != mine
+    assert mine.is_dir()
+
+
+def test_memory_of_the_store_follows_distinct_pairs(tmp_path, monkeypatch):
+    """A million rows of two pairs leave a few kilobytes on disk, and never more than some batches in memory."""
+    monkeypatch.setattr(pair_store, "ROWS_AT_ONCE", 1000)
+    store, repeated = PairStore(tmp_path), texts(*["a", "b"] * 500)
+    for _ in range(1000):
+        store.add(hash_texts(repeated, 0), repeated, repeated)
+    store.close()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 1_000_000
+    seen = []
+    distinct = pair_store._distinct
+    monkeypatch.setattr(pair_store, "_distinct", lambda table: seen.append(len(table)) or distinct(table))
+    assert dict(store.groups()) == {"a": ["a"], "b": ["b"]}
+    assert max(seen) <= 2000

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import logging
 import random
 
@@ -105,6 +106,45 @@ def test_other_files(tmp_path, content, message):
     (tmp_path / "a.xml").write_bytes(content)
     with pytest.raises(InputError, match=f"{message}.*expected"):
         load_dataset("yahoo_answers", data_dir=tmp_path)
+
+
+ENCODINGS = [
+    "shift_jis",
+    "gb18030",
+    "big5",
+    "euc-jp",
+    "utf-7",
+    "utf-32",
+    "utf-16",
+    "idna",
+    "punycode",
+    "hex",
+    "unknown",
+]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_encodings_that_the_parser_lacks(tmp_path, encoding):
+    (tmp_path / "a.xml").write_text(feed(*questions(30)).replace("UTF-8", encoding))
+    with pytest.raises(InputError, match="a.xml is damaged after 0 questions .*expected"):
+        load_dataset("yahoo_answers", data_dir=tmp_path)
+
+
+def test_encodings_that_the_parser_knows(tmp_path):
+    for encoding in ("utf-16", "latin-1", "koi8-r"):
+        (tmp_path / "a.xml").write_bytes(feed(*questions(30)).replace("UTF-8", encoding).encode(encoding))
+        assert sum(load_dataset("yahoo_answers", data_dir=tmp_path).num_rows.values()) == 30
+
+
+def test_a_question_without_end_is_refused(tmp_path):
+    with gzip.open(tmp_path / "a.xml.gz", "wb") as file:
+        file.write(
+            feed(*questions(30)).encode().removesuffix(b"</ystfeed>") + b"<document><subject>" + b"x" * 3_000_000
+        )
+    with pytest.raises(InputError, match="after 30 questions .the next is longer than `max_line_length` = 1,000,000"):
+        load_dataset("yahoo_answers", data_dir=tmp_path, max_line_length=1_000_000)
+    with pytest.raises(InputError, match="unpacks to more than `max_unpacked_size` = 100,000"):
+        load_dataset("yahoo_answers", data_dir=tmp_path, max_unpacked_size=100_000)
 
 
 def test_bm25_is_optional(tmp_path, monkeypatch):

@@ -280,6 +280,18 @@ def test_a_saved_checkpoint_brings_all_along(tmp_path: Path) -> None:
     assert len(loaded.retriever) == len(pairs)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "fast"])
+def test_a_checkpoint_runs_in_another_precision(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    save(make_paraphraser("residual_lstm").model, tmp_path)
+    loaded = Paraphraser.from_pretrained(tmp_path, device="cpu", dtype=dtype)
+    assert loaded.model.dtype == torch.bfloat16
+    assert len(loaded(TEXTS, keep=())) == len(TEXTS)
+    assert Paraphraser.from_pretrained(tmp_path, device="cpu").model.dtype == torch.float32
+    with pytest.raises(InputError, match="`dtype` must be one of float32, bfloat16, float16, fast, not 'int8'"):
+        Paraphraser.from_pretrained(tmp_path, dtype="int8")
+
+
 def test_candidates_come_by_all_retrieved_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, generate = [], candidate_pool.generate_outputs
     monkeypatch.setattr(

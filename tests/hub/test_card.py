@@ -237,7 +237,7 @@ def test_the_template_is_found_where_it_is_installed():
 def test_cards_of_what_was_trained(path):
     """They are valid, and their figures are those of the results beside them."""
     card = ModelCard.load(path)
-    assert card.data.license and card.data.pipeline_tag and card.data.library_name == "transformers"
+    assert card.data.license and card.data.pipeline_tag and card.data.library_name == "hf_paraphrase"
     results = [Results.load(file) for file in path.parent.glob("results-*.json")]
     assert results
     values = {result.metric_value for result in card.data.eval_results}

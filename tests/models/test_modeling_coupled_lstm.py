@@ -289,3 +289,20 @@ def test_hidden_states_are_captured_from_the_blocks():
     assert torch.equal(outputs.hidden_states[-1], outputs.last_hidden_state)
     model.config.output_hidden_states = True
     assert len(model(**inputs).hidden_states) == len(model.blocks)
+
+
+def test_more_grid_cells_than_the_limit_are_refused():
+    model = TestCoupledLstm().small_model("tight").model
+    x, y = torch.full((2, 3), 4), torch.full((2, 5), 5)
+    model.config.max_grid_cells = 30
+    assert model(input_ids=x, pair_input_ids=y).last_hidden_state.shape[:3] == (2, 3, 5)
+    model.config.max_grid_cells = 29
+    with pytest.raises(ValueError, match="`input_ids`: 2 pairs of up to 3 and 5 words are 30 grid cells.*`truncation"):
+        model(input_ids=x, pair_input_ids=y)
+    model.config.max_grid_cells = None
+    model(input_ids=x, pair_input_ids=y)
+    # Two texts of 20,000 words: refused before anything of that size is made.
+    model.config.max_grid_cells = small_config().max_grid_cells
+    long = torch.full((1, 20_000), 4)
+    with pytest.raises(ValueError, match="400,000,000 grid cells"):
+        model(input_ids=long, pair_input_ids=long)

@@ -101,16 +101,26 @@ def test_a_model_of_sentence_transformers_is_known_by_its_modules(sentence_trans
     np.testing.assert_allclose(vectors[0], bert / bert.norm(), atol=1e-5)
 
 
-def test_a_retriever_saved_with_a_model_finds_it_again(sentence_transformer, folder, tmp_path):
+def test_a_retriever_encloses_its_encoder(sentence_transformer, folder, tmp_path):
     pairs = [("the cat sat", "a dog"), ("how do i learn", "x"), ("x y z", "z y x")]
-    for name, saved_name in ((sentence_transformer, sentence_transformer), (folder, "./encoder")):
+    for name in (sentence_transformer, folder):
         retriever = ParaphraseRetriever.from_pairs(pairs, name, device="cpu")
         retriever.save_pretrained(tmp_path / "retriever")
         again = ParaphraseRetriever.from_pretrained(tmp_path / "retriever", device="cpu")
-        assert json.loads((tmp_path / "retriever" / "retriever_config.json").read_text())["encoder"] == saved_name
+        assert json.loads((tmp_path / "retriever" / "retriever_config.json").read_text())["encoder"] == "./encoder"
         assert again.retrieve(["cat sat"], 3) == retriever.retrieve(["cat sat"], 3)
     with pytest.raises(InputError, match="was made with ./encoder, whose vectors are not those of .*sentence-tr"):
         ParaphraseRetriever.from_pretrained(tmp_path / "retriever", encoder=sentence_transformer)
+
+
+def test_a_folder_is_refused_where_its_code_would_run(sentence_transformer, tmp_path, monkeypatch):
+    """Below release 6, sentence-transformers runs the code of every local folder."""
+    ParaphraseRetriever.from_pairs([("a", "b")], sentence_transformer, device="cpu").save_pretrained(tmp_path)
+    monkeypatch.setattr(encoders, "version", lambda name: "5.9.1")
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", None)
+    for load in (load_encoder, lambda path: ParaphraseRetriever.from_pretrained(tmp_path)):
+        with pytest.raises(InputError, match="sentence-transformers below 6 runs the code of every folder"):
+            load(sentence_transformer)
 
 
 def test_sentence_transformers_missing(monkeypatch):

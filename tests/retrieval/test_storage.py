@@ -87,9 +87,9 @@ def test_a_loaded_retriever_can_be_saved_where_it_came_from(folder):
 
 
 def test_an_interrupted_save_leaves_the_old_retriever(folder, monkeypatch):
-    monkeypatch.setattr(faiss, "write_index", lambda index, path: (_ for _ in ()).throw(KeyboardInterrupt))
     retriever = load(folder)
     retriever.add([("new", "pair")])
+    monkeypatch.setattr(faiss, "write_index", lambda index, path: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         retriever.save_pretrained(folder)
     assert len(load(folder)) == len(PAIRS)
@@ -100,6 +100,32 @@ def test_nothing_to_save(tmp_path):
     with pytest.raises(InputError, match="has no pairs"):
         ParaphraseRetriever.from_pairs([], "jaccard").save_pretrained(tmp_path / "retriever")
     assert not (tmp_path / "retriever").exists()
+
+
+def draw_vectors(texts: list[str]) -> np.ndarray:
+    """An encoder of texts, at random in 512 directions: eight for each byte of a code."""
+    return np.stack([np.random.default_rng(list(text.encode())).normal(size=512) for text in texts])
+
+
+def test_compressed_vectors_are_saved_and_their_encoder_is_known_again(tmp_path):
+    """By the score of a sentence against itself, which is an estimate."""
+    pairs = [(f"sentence {number}", "target") for number in range(2000)]
+    retriever = ParaphraseRetriever.from_pairs(pairs, draw_vectors, "ivf_pq")
+    retriever.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / CONFIG).read_text())["first_score"] < 1 - storage.TOLERANCE
+    again = ParaphraseRetriever.from_pretrained(tmp_path, encoder=draw_vectors)
+    texts = [source for source, _ in pairs[:100]]
+    assert again.retrieve(texts, 5) == retriever.retrieve(texts, 5)
+    assert again.fingerprint == retriever.fingerprint
+    with pytest.raises(InputError, match="whose vectors are not those of"):
+        ParaphraseRetriever.from_pretrained(tmp_path, encoder=lambda texts: draw_vectors(texts)[:, ::-1])
+
+
+def test_a_folder_of_an_earlier_version_says_no_score(folder):
+    config = json.loads((folder / CONFIG).read_text())
+    assert config.pop("first_score") == pytest.approx(1)
+    (folder / CONFIG).write_text(json.dumps(config))
+    assert load(folder).retrieve([PAIRS[0][0]])[0][0].target == PAIRS[0][1]
 
 
 @pytest.mark.parametrize("name", ["pairs.parquet", "index.faiss"])
@@ -223,3 +249,32 @@ def test_loading_makes_the_same_vectors_in_another_precision(encoder, tmp_path):
     ParaphraseRetriever.from_pairs(PAIRS, encoder).save_pretrained(tmp_path)
     noisy = encoder if encoder == "jaccard" else lambda texts: count_letters(texts) + 1e-3 * np.random.rand(26)
     assert len(ParaphraseRetriever.from_pretrained(tmp_path, encoder=noisy)) == len(PAIRS)
+
+
+@pytest.mark.parametrize("name", ["pairs.parquet", "index.faiss"])
+def test_what_is_damaged_under_a_right_checksum(name, folder):
+    """A byte changed or the end cut off, at many places: the retriever loads, or an error names what is damaged."""
+    whole = (folder / name).read_bytes()
+    refused = 0
+    for place in range(0, len(whole), max(1, len(whole) // 40)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        for content in (damaged, whole[:place]):
+            (folder / name).write_bytes(content)
+            accept(folder)
+            try:
+                load(folder).retrieve(["how"], 2)
+            except InputError:
+                refused += 1
+    assert refused > 40
+
+
+def test_a_length_in_an_index_asks_for_no_more_memory_than_the_file_has(folder):
+    content = bytearray((folder / "index.faiss").read_bytes())
+    content[37 + 3] = 0x75  # of 130 numbers in all, two thousand million
+    (folder / "index.faiss").write_bytes(content)
+    accept(folder)
+    limit = faiss.get_deserialization_vector_byte_limit()
+    with pytest.raises(InputError, match="index.faiss is no FAISS index.*limit"):
+        load(folder)
+    assert faiss.get_deserialization_vector_byte_limit() == limit

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import faiss
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import vector_index
 from hf_paraphrase.retrieval.encoders import load_encoder
-from hf_paraphrase.retrieval.vector_index import VectorIndex, choose_index
+from hf_paraphrase.retrieval.vector_index import VectorIndex, choose_index, describe_compressed
 from tests.retrieval.corpus import PAIRS, count_letters
 
 COUNT = 4000
@@ -97,6 +99,55 @@ def test_the_choice_can_be_overridden(expected):
     np.testing.assert_array_equal(many.search(QUERIES, 5)[1], expected)
     assert few.fingerprint != many.fingerprint
     assert make_index("HNSW16").search(QUERIES, 5)[1].shape == (50, 5)
+
+
+def test_the_size_of_a_compressed_index():
+    """Lists grow with the root of the vectors, and each is fitted to forty of them."""
+    assert describe_compressed(1_000_000, 384) == ("IVF4000,PQ64np", ["nprobe=64"])
+    assert describe_compressed(100_000_000, 768) == ("IVF40000,PQ64np", ["nprobe=64"])
+    assert describe_compressed(10_000, 100) == ("IVF250,PQ50np", ["nprobe=64"])
+    assert describe_compressed(1000, 32) == ("IVF25,PQ32np", ["nprobe=25"])
+
+
+def test_compressed_vectors_are_few_bytes_and_find_most(expected, tmp_path):
+    compressed, whole = make_index("ivf_pq"), make_index("Flat")
+    assert (compressed.description, compressed.search_parameters) == ("IVF100,PQ32np", "nprobe=64")
+    _, rows = compressed.search(QUERIES, 20)
+    assert recall(rows[:, :5], expected) >= 0.6
+    assert np.mean([len(set(row) & set(other)) / 5 for row, other in zip(rows, expected, strict=True)]) >= 0.95
+    for index in (compressed, whole):
+        index.write(tmp_path / index.description)
+    # A code of 32 bytes and a number of 8, beside what does not grow: the centres of lists and of codes.
+    centres = 100 * 32 * 4 + 256 * 32 * 4
+    assert (tmp_path / "IVF100,PQ32np").stat().st_size < COUNT * (32 + 8) + centres + 20_000
+    assert (tmp_path / "Flat").stat().st_size > COUNT * 32 * 4
+
+
+@pytest.mark.parametrize("description", ["Flat", "ivf_pq", "auto", "HNSW16"])
+def test_an_index_is_read_where_it_lies(description, tmp_path, monkeypatch):
+    """The file of codes is mapped, not copied, and still the index grows and is written as any other."""
+    monkeypatch.setattr(vector_index, "EXACT_UP_TO", 1000)
+    index, path = make_index(description), tmp_path / "index.faiss"
+    index.search(QUERIES, 5)  # which notes its parameters in the index
+    index.write(path)
+    again = VectorIndex.read(path, index.checksum, index.encoder, index.description, index.search_parameters)
+    if description == "ivf_pq" and (maps := Path("/proc/self/maps")).exists():
+        assert str(path) in maps.read_text()
+    for one, other in zip(again.search(QUERIES, 5), index.search(QUERIES, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    again.write(tmp_path / "copy.faiss")
+    assert (tmp_path / "copy.faiss").read_bytes() == path.read_bytes()
+    for each in (index, again):
+        each.add([QUERIES], len(QUERIES))
+    assert len(again) == COUNT + 50
+    for one, other in zip(again.search(QUERIES, 5), index.search(QUERIES, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (tmp_path / "copy.faiss").read_bytes() == path.read_bytes()
+
+
+def test_too_few_vectors_to_compress():
+    with pytest.raises(InputError, match="`index`: 'IVF5,PQ32np' cannot be made of 200 vectors"):
+        make_index("ivf_pq", count=200)
 
 
 def test_vectors_added_later_are_found(expected):

@@ -151,7 +151,7 @@ def test_a_reward_reads_sources_without_the_prefix(monkeypatch):
     seen = []
     monkeypatch.setattr(
         "hf_paraphrase.training.tasks.paraphrase.load_reward",
-        lambda name: lambda sources, targets, outputs: seen.extend(sources) or [0.0] * len(outputs),
+        lambda name, trust_remote_code: lambda sources, targets, outputs: seen.extend(sources) or [0.0] * len(outputs),
     )
     fields = {"objective": "rbm", "reward": "x", "pretrained": "y", "source_prefix": "make bread "}
     task = ParaphraseTask(ParaphraseConfig(dataset="d", **fields))

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import shutil
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -10,7 +14,9 @@ import torch
 from accelerate.state import AcceleratorState
 from transformers import AutoModelForSeq2SeqLM
 
+from hf_paraphrase import files
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.files import locked
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.run import TrainingRun
 from hf_paraphrase.training.signals import TrainingInterrupted
@@ -220,9 +226,26 @@ def test_resuming_with_another_recipe_or_other_data_is_an_error(tmp_path, monkey
     train(make_recipe(logging_steps=3, save_steps=5), tmp_path, dataset=pairs, resume=True)
 
 
-def test_nothing_to_resume_is_an_error(tmp_path, pairs):
-    with pytest.raises(InputError, match="holds no checkpoint"):
-        train(make_recipe(), tmp_path / "new", dataset=pairs, resume=True)
+@pytest.mark.parametrize("left", [(), ("tokenizer", "recipe"), (".tokenizer.part", "checkpoints", "trackers")])
+def test_a_run_killed_before_its_first_checkpoint_starts_anew(left, tmp_path, pairs):
+    recipe = make_recipe(max_steps=2)
+    train(recipe, tmp_path / "whole", dataset=pairs)
+    for name in left:
+        (tmp_path / "run" / name).mkdir(parents=True)
+    train(recipe, tmp_path / "run", dataset=pairs, resume=True)
+    assert_equal(last_weights(tmp_path / "run"), last_weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "config.json", "model.safetensors", "training_summary.json"])
+def test_nothing_that_is_no_run_just_begun_is_replaced(name, tmp_path, pairs):
+    """A model that somebody downloaded has no checkpoints either."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"holds no checkpoint, but {name}"):
+        train(make_recipe(), tmp_path, dataset=pairs, resume=True)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_resuming_and_starting_anew_exclude_each_other(tmp_path, pairs):
     with pytest.raises(InputError, match="exclude each other"):
         train(make_recipe(), tmp_path, dataset=pairs, resume=True, overwrite=True)
 
@@ -249,3 +272,60 @@ def test_a_model_with_tables_that_are_not_trained_resumes(tmp_path, monkeypatch,
     interrupt(monkeypatch, 3, recipe, tmp_path / "stopped", pairs)
     train(recipe, tmp_path / "stopped", dataset=pairs, resume=True)
     assert_equal(last_weights(tmp_path / "stopped"), last_weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("flags", [{}, {"resume": True}, {"overwrite": True}])
+def test_two_runs_in_one_folder(flags, tmp_path, pairs):
+    told = f"another run works in {tmp_path} .process {os.getpid()} on "
+    with locked(tmp_path), pytest.raises(InputError, match=told):
+        train(make_recipe(), tmp_path, dataset=pairs, **flags)
+    train(make_recipe(max_steps=1), tmp_path, dataset=pairs, **flags)
+    assert not (tmp_path / ".run.lock").exists()
+
+
+def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path, pairs):
+    program = (
+        "import os, pathlib, signal, sys\n"
+        "from hf_paraphrase.files import locked\n"
+        "with locked(pathlib.Path(sys.argv[1])):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / ".run.lock").exists()
+    train(make_recipe(max_steps=1), tmp_path, dataset=pairs, resume=True)
+    assert not (tmp_path / ".run.lock").exists()
+
+
+def test_a_lock_of_another_machine_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LOCK_SECONDS", 0.2)
+    with locked(tmp_path):
+        text = (tmp_path / ".run.lock").read_text()
+    (tmp_path / ".run.lock").write_text(text.replace(platform.node(), "elsewhere"))
+    with pytest.raises(InputError, match=f"process {os.getpid()} on elsewhere.*remove "), locked(tmp_path):
+        pass
+
+
+def test_checkpoints_left_by_a_kill_in_the_clean_up_go(tmp_path, monkeypatch, pairs):
+    recipe = make_recipe(**FIELDS)
+    interrupt(monkeypatch, 7, recipe, tmp_path, pairs)
+    (last,) = tmp_path.glob("checkpoints/last-*")
+    (best,) = tmp_path.glob("checkpoints/best-*")
+    for stale in ("last-00000004", "best-00000001", ".last-00000008.part"):
+        shutil.copytree(last, tmp_path / "checkpoints" / stale)
+    monkeypatch.setattr(TrainingRun, "fit", lambda run, signals: sys.exit())
+    with pytest.raises(SystemExit):
+        train(recipe, tmp_path, dataset=pairs, resume=True)
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {last.name, best.name}
+
+
+def test_trackio_gets_the_log_and_a_resumed_run_goes_on_with_its_own(tmp_path, monkeypatch, pairs):
+    storage = pytest.importorskip("trackio.sqlite_storage").SQLiteStorage
+    directory, recipe = tmp_path / "tracked", make_recipe(**FIELDS, report_to="[trackio]", logging_steps=1)
+    interrupt(monkeypatch, 7, recipe, directory, pairs)
+    train(recipe, directory, dataset=pairs, resume=True)
+    assert storage.get_runs(recipe.name) == ["tracked"]
+    tracked = [entry for entry in storage.get_logs(recipe.name, "tracked") if "loss" in entry]
+    written = [json.loads(line) for line in (directory / "log_history.jsonl").read_text().splitlines()]
+    expected = [(entry["step"], pytest.approx(entry["loss"])) for entry in written if "loss" in entry]
+    assert [(entry["step"], entry["loss"]) for entry in tracked] == expected and len(expected) == 13

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
 from ..data import token_counts
-from .base import Seq2SeqTask, TaskData
+from .base import NoRowsLeft, Seq2SeqTask, TaskData
 
 __all__ = ["AutoencodeTask"]
 
@@ -27,6 +27,7 @@ class AutoencodeTask(Seq2SeqTask):
     """
 
     columns = ("sentences",)
+    can_stream = True
     label_column = "input_ids"
 
     @staticmethod
@@ -67,7 +68,7 @@ def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBas
         A column `input_ids`, lists of token ids.
 
     Raises:
-        InputError: If no document is left.
+        NoRowsLeft: If no document is left.
     """
     encoded = documents.map(
         _encode,
@@ -79,7 +80,7 @@ def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBas
     )
     dropped = len(documents) - len(encoded)
     if not len(encoded):
-        raise InputError(f"none of the {dropped} documents has words")
+        raise NoRowsLeft(f"none of the {dropped} documents has words")
     if dropped:
         logger.warning("left out %d of %d documents: they have no words", dropped, len(documents))
     return encoded

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from accelerate import Accelerator
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, IterableDataset
 from torch import nn
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -23,6 +22,7 @@ from transformers import (
 from ...datasets import load_dataset
 from ...errors import InputError
 from ...models.language_model_head import LanguageModelHeadMixin
+from ...pretrained import load_model, load_tokenizer, make_model
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
@@ -32,7 +32,11 @@ from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
 from ..vocabulary_losses import FLAT_FROM, SampledCrossEntropy, flat_cross_entropy
 
-__all__ = ["Seq2SeqTask", "Task", "TaskData", "load_tokenizer"]
+__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData"]
+
+
+class NoRowsLeft(InputError):
+    """None of the rows to encode can be used."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +64,18 @@ class Task(ABC):
 
     Args:
         training: Of the recipe; an instance of `config_class`.
+        trust_remote_code: Let the checkpoints that the recipe names run their own code; no recipe decides that.
     """
 
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
+    # Whether rows can be encoded some thousands at a time, without a look at the others.
+    can_stream: ClassVar[bool] = False
     train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
 
-    def __init__(self, training: TrainingConfig):
-        self.training = training
+    def __init__(self, training: TrainingConfig, trust_remote_code: bool = False):
+        self.training, self.trust_remote_code = training, trust_remote_code
 
     def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
         """Load the rows to train on and to validate with.
@@ -78,14 +85,15 @@ class Task(ABC):
             dataset: Rows already loaded, in place of the corpus.
 
         Returns:
-            The splits `train` and `validation`, with the task's columns.
+            The splits `train` and `validation`, with the task's columns. Where the corpus is streamed, `train` is an
+            `IterableDataset`; what is validated on is read whole.
 
         Raises:
-            InputError: If a split or column is missing, or a split is empty.
+            InputError: If a split or column is missing, a split is empty, or what is streamed has to be counted.
         """
         training = self.training
-        if dataset is None and training.dataset_kwargs.get("streaming"):
-            raise InputError("`dataset_kwargs`: a training goes over its rows many times; leave `streaming` out")
+        if training.dataset_kwargs.get("streaming"):
+            self._check_streamable()
         if dataset is None:
             dataset = load_dataset(
                 training.dataset,
@@ -99,15 +107,48 @@ class Task(ABC):
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
         name = self.training.dataset
         if split not in dataset:
-            raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}")
+            streamed = any(isinstance(rows, IterableDataset) for rows in dataset.values())
+            advice = "; what is streamed is not split: give it files, or leave `streaming` out" if streamed else ""
+            raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}{advice}")
+        if isinstance(dataset[split], IterableDataset):
+            self._check_streamable()
+            return self._select_streamed(dataset[split], split, limit)
         columns = self.columns_of(dataset[split])
-        for column in columns:
-            if column not in dataset[split].column_names:
-                raise InputError(f"split {split} of dataset {name} lacks the column {column}")
+        self._check_columns(dataset[split].column_names, columns, split)
         rows = dataset[split].select_columns(list(columns))
         if not len(rows):
             raise InputError(f"split {split} of dataset {name} is empty")
         return rows if limit is None else rows.select(range(min(limit, len(rows))))
+
+    def _select_streamed(self, rows: IterableDataset, split: str, limit: int | None) -> Dataset | IterableDataset:
+        self._check_columns(rows.column_names or list(next(iter(rows), {})), self.columns, split)
+        rows = rows.select_columns(list(self.columns))
+        rows = rows if limit is None else rows.take(limit)
+        if split == "train":
+            return rows
+        rows = Dataset.from_list(list(rows))
+        if not len(rows):
+            raise InputError(f"split {split} of dataset {self.training.dataset} is empty")
+        return rows
+
+    def _check_columns(self, there: Sequence[str], columns: Iterable[str], split: str) -> None:
+        for column in columns:
+            if column not in there:
+                raise InputError(f"split {split} of dataset {self.training.dataset} lacks the column {column}")
+
+    def _check_streamable(self) -> None:
+        """Refuse what cannot be trained on a stream: nobody knows its length before its end."""
+        training, unknown = self.training, "a streamed corpus has no length before its end"
+        if not self.can_stream:
+            raise InputError(
+                f"`dataset_kwargs`: `task: {training.task}` needs all rows at hand; leave `streaming` out"
+            )
+        if training.max_steps < 1:
+            raise InputError(f"`num_train_epochs`: {unknown}; say how long to train by `max_steps`")
+        if training.eval_strategy == "epoch":
+            raise InputError(f"`eval_strategy: epoch`: {unknown}; set `eval_strategy: steps` and `eval_steps`")
+        if training.lr_scheduler_type == "step_halving":
+            raise InputError(f"`lr_scheduler_type: step_halving`: {unknown}, by which its epochs are counted")
 
     def columns_of(self, rows: Dataset) -> tuple[str, ...]:
         """The columns of a split that the task reads."""
@@ -128,9 +169,20 @@ class Task(ABC):
             kind = {"model": self.training.tokenizer_model, "lowercase": self.training.lowercase}
             tokenizer = self.train_tokenizer(self.texts(rows), vocab_size, **kind)
         else:
-            tokenizer = load_tokenizer(name)
+            tokenizer = self.load_tokenizer(name)
         tokenizer.model_max_length = self.training.max_source_length
         return tokenizer
+
+    def load_tokenizer(self, name: str) -> PreTrainedTokenizerBase:
+        """Load a pretrained tokenizer that the recipe names.
+
+        Raises:
+            InputError: If there is none.
+        """
+        try:
+            return load_tokenizer(name, self.trust_remote_code)
+        except (OSError, ValueError) as error:
+            raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         """Make the model to train, newly initialised or with the weights of `pretrained`.
@@ -145,14 +197,18 @@ class Task(ABC):
         if self.training.pretrained is not None:
             return self._load_pretrained(self.training.pretrained, config)
         try:
-            return self.auto_class.from_config(config)
+            return make_model(self.auto_class, config, self.trust_remote_code)
         except ValueError as error:
             raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
 
     def _load_pretrained(self, name: str, config: PreTrainedConfig) -> PreTrainedModel:
         try:
-            return self.auto_class.from_pretrained(
-                name, config=config, ignore_mismatched_sizes=self.training.ignore_mismatched_sizes
+            return load_model(
+                self.auto_class,
+                name,
+                self.trust_remote_code,
+                config=config,
+                ignore_mismatched_sizes=self.training.ignore_mismatched_sizes,
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
@@ -169,7 +225,7 @@ class Task(ABC):
         """Tokenise all splits once, for all epochs; rows that cannot be used are dropped, with a warning.
 
         Raises:
-            InputError: If no row is left.
+            NoRowsLeft: If that are all of a split.
         """
 
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
@@ -317,15 +373,3 @@ class Seq2SeqTask(Task):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         # Validation reports the likelihood alone.
         return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)
-
-
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Load a pretrained tokenizer that a recipe names.
-
-    Raises:
-        InputError: If there is none.
-    """
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise InputError(f"`tokenizer`: {name} cannot be loaded: {error}") from error

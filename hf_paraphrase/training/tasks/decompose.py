@@ -77,6 +77,7 @@ class DecomposeTask(ParaphraseTask):
     """
 
     config_class = DecomposeConfig
+    can_stream = False  # words are aligned over the whole split
     training: DecomposeConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:

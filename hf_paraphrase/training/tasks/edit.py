@@ -50,6 +50,10 @@ class EditConfig(ParaphraseConfig):
         default="jaccard",
         metadata={"help": "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`."},
     )
+    retriever_index: str = field(
+        default="auto",
+        metadata={"help": "How vectors are searched: `auto`, `ivf_pq` for tens of millions, or as faiss names it."},
+    )
     num_neighbors: int = field(
         default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
     )
@@ -67,6 +71,8 @@ class EditConfig(ParaphraseConfig):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.retriever_encoder == "jaccard" and self.retriever_index != "auto":
+            raise InputError("`retriever_index` is for vectors: name what makes them in `retriever_encoder`")
         if self.num_neighbors < 1:
             raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
         if not 0 <= self.self_pair_share < 1:
@@ -90,6 +96,7 @@ class EditTask(ParaphraseTask):
     """
 
     config_class = EditConfig
+    can_stream = False  # neighbours are those of the whole split
     training: EditConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
@@ -107,7 +114,12 @@ class EditTask(ParaphraseTask):
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> EditData:
         rows = DatasetDict({split: _with_text(pairs) for split, pairs in rows.items()})
-        retriever = ParaphraseRetriever.from_pairs(rows["train"], encoder=self.training.retriever_encoder)
+        retriever = ParaphraseRetriever.from_pairs(
+            rows["train"],
+            encoder=self.training.retriever_encoder,
+            index=self.training.retriever_index,
+            trust_remote_code=self.trust_remote_code,
+        )
         limits = self.training.max_source_length, self.training.max_target_length
         nested = {
             "retrieved_source_ids": ("retrieved_sources", limits[0]),

@@ -21,7 +21,7 @@ from ...models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, share_batches
 from ..shuffling import ShuffledDocuments
-from .base import Seq2SeqTask, TaskData, load_tokenizer
+from .base import Seq2SeqTask, TaskData
 
 __all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
 
@@ -98,7 +98,7 @@ class LanguageModelTask(Seq2SeqTask):
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
         if self.training.tokenizer is not None or self.training.pretrained is not None:
-            tokenizer = load_tokenizer(self.training.tokenizer or self.training.pretrained)
+            tokenizer = self.load_tokenizer(self.training.tokenizer or self.training.pretrained)
         else:
             tokenizer = HierarchicalLmTokenizer.from_texts(self.texts(rows), vocab_size)
         if not isinstance(tokenizer, HierarchicalLmTokenizer):

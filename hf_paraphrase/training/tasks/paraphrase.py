@@ -15,14 +15,13 @@ from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ...errors import InputError
 from ...models.encoded_inputs import keep_prefix
 from ...models.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..rewards import load_reward
 from ..self_critical import SelfCritical
 from ..validation import mean_loss
-from .base import Seq2SeqTask, TaskData
+from .base import NoRowsLeft, Seq2SeqTask, TaskData
 
 __all__ = ["ParaphraseTask", "encode_pairs"]
 
@@ -38,12 +37,13 @@ class ParaphraseTask(Seq2SeqTask):
 
     config_class = ParaphraseConfig
     columns = ("source", "target")
+    can_stream = True
     training: ParaphraseConfig
 
-    def __init__(self, training: ParaphraseConfig):
-        super().__init__(training)
+    def __init__(self, training: ParaphraseConfig, trust_remote_code: bool = False):
+        super().__init__(training, trust_remote_code)
         # Loaded now: a wrong name should not show after the data are encoded.
-        self.reward = load_reward(training.reward) if training.objective == "rbm" else None
+        self.reward = load_reward(training.reward, trust_remote_code) if training.objective == "rbm" else None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
         return (text for column in self.columns for text in rows[column])
@@ -124,7 +124,7 @@ def encode_pairs(
         Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists.
 
     Raises:
-        InputError: If no pair is left.
+        NoRowsLeft: If no pair is left.
     """
     encoded = pairs.map(
         _encode,
@@ -141,7 +141,7 @@ def encode_pairs(
     )
     dropped = len(pairs) - len(encoded)
     if not len(encoded):
-        raise InputError(f"none of the {dropped} pairs has words on both sides")
+        raise NoRowsLeft(f"none of the {dropped} pairs has words on both sides")
     if dropped:
         logger.warning("left out %d of %d pairs: one side has no words", dropped, len(pairs))
     return encoded

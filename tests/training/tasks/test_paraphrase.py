@@ -118,7 +118,7 @@ def brevity_reward(monkeypatch):
     def reward(sources, targets, outputs):
         return [1 - len(output.split()) / 8 for output in outputs]
 
-    monkeypatch.setattr("hf_paraphrase.training.tasks.paraphrase.load_reward", lambda name: reward)
+    monkeypatch.setattr("hf_paraphrase.training.tasks.paraphrase.load_reward", lambda *_: reward)
 
 
 def rbm_recipe(pretrained, **fields):
@@ -133,7 +133,7 @@ def test_fine_tuning_by_a_reward_keeps_the_best(pretrained, tmp_path, monkeypatc
     def reward(sources, targets, outputs):
         return [next(calls) * 3 % 7 / 7] * len(outputs)
 
-    monkeypatch.setattr("hf_paraphrase.training.tasks.paraphrase.load_reward", lambda name: reward)
+    monkeypatch.setattr("hf_paraphrase.training.tasks.paraphrase.load_reward", lambda *_: reward)
     summary = train(rbm_recipe(pretrained, num_train_epochs=2), tmp_path, dataset=make_pairs())
     rewards = [entry["eval_reward"] for entry in summary["evaluations"]]
     assert summary["best"]["eval_reward"] == max(rewards) == -summary["best_cost"]

@@ -1,0 +1,102 @@
+"""What a model reads at a time: texts no longer than it can take, batches no larger than fit into memory."""
+
+from __future__ import annotations
+
+import logging
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TypeVar
+
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.encoded_inputs import source_limit
+
+__all__ = ["SourceCutter", "halve_once"]
+
+logger = logging.getLogger(__name__)
+
+# No more of a text is looked at than so many characters for each token that it may have.
+MOST_CHARACTERS = 100
+
+Result = TypeVar("Result")
+
+
+class SourceCutter:
+    """Cuts texts to what a model reads of them, and counts those that it cuts.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
+        prefix: What the model reads before every text.
+        quiet: Whoever made it tells what it has cut.
+
+    Attributes:
+        read: Texts so far.
+        cut: Those of them that were cut.
+
+    Raises:
+        InputError: `max_source_length` is no number of tokens.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        max_source_length: int | None = None,
+        prefix: str = "",
+        quiet: bool = False,
+    ):
+        if max_source_length is not None and (type(max_source_length) is not int or max_source_length < 1):
+            raise InputError(f"`max_source_length` must be a whole number of at least 1, not {max_source_length!r}")
+        self.limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+        self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
+        self.read = self.cut = 0
+
+    def __call__(self, text: str) -> str:
+        """The start of a text that fits, in whole words where it has any."""
+        self.read += 1
+        start = text[: MOST_CHARACTERS * self.limit]
+        # A character has at most four bytes, and no token is shorter than one: short texts need not be looked at.
+        if len(start) == len(text) and (len(text) < self.limit // 8 or self._count(text) <= self.limit):
+            return text
+        self.cut += 1
+        fitting = bisect_right(range(1, len(start) + 1), self.limit, key=lambda length: self._count(start[:length]))
+        words = re.match(r".*\S(?=\s)", start[: fitting + 1], re.DOTALL)
+        return words[0] if words else start[:fitting]
+
+    def describe(self) -> str:
+        """What was cut, for whoever reads the results; empty where nothing was."""
+        if not self.cut:
+            return ""
+        return (
+            f"{self.cut:,} of {self.read:,} texts have more than {self.limit:,} tokens and are read up to there "
+            "(`max_source_length`)"
+        )
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer(self.prefix + text, verbose=False)["input_ids"])
+
+
+def halve_once(run: Callable[[int], Result], batch_size: int) -> Result:
+    """Run something in batches; where these do not fit into memory once more, in batches of half the size.
+
+    Unlike accelerate's `find_executable_batch_size`, whose judgement of errors it takes, it then lets the error go on.
+
+    Args:
+        run: Takes a batch size.
+        batch_size: The first one to try.
+    """
+    try:
+        return run(batch_size)
+    except RuntimeError as error:
+        if batch_size < 2 or not should_reduce_batch_size(error):
+            raise
+    # Outside of the handler, where nothing holds on to what filled the memory.
+    clear_device_cache(garbage_collection=True)
+    half = (batch_size + 1) // 2
+    logger.warning("%d texts at once do not fit into memory; %d are tried", batch_size, half)
+    return run(half)

@@ -1,0 +1,146 @@
+"""Decodings as repositories of the Hub, which `generate(custom_generate=…)` loads for anybody's model."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+
+from huggingface_hub import ModelCardData
+
+from ..errors import InputError
+from ..models.dips import dips
+from ..models.diverse_beam_search import diverse_beam_search
+from .portable_code import REQUIREMENTS, find_modules
+
+__all__ = ["check_decoding", "is_of_decoding", "make_decoding", "make_decoding_card"]
+
+FOLDER = "custom_generate/"
+SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
+PAPERS = {
+    "diverse_beam": "Vijayakumar et al. 2016, *Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence "
+    "Models*, https://arxiv.org/abs/1610.02424",
+    "dips": "Kumar et al. 2019, *Submodular Optimization-based Diverse Paraphrasing and its Effectiveness in Data "
+    "Augmentation*, https://aclanthology.org/N19-1363",
+}
+GENERATE = '''"""What `model.generate(custom_generate=…)` calls, with the arguments that it was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .{module} import {function}
+
+# Said to find this code on the Hub, of which the model knows nothing.
+OF_LOADING = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "token")
+
+
+def generate(model: Any, **arguments: Any) -> Any:
+    """Generate as `model.generate()` does, by `{function}`."""
+    for name in OF_LOADING:
+        arguments.pop(name, None)
+    # The class's own: a model that was loaded beside this code may have it in place of its `generate`.
+    return type(model).generate(model, custom_generate={function}, **arguments)
+'''
+CARD = """---
+{metadata}
+---
+
+# {title}
+
+{summary}
+
+It works with T5, BART, Marian and every other model that transformers decodes by beam search, the recurrent ones of
+hf_paraphrase among them. It needs torch and transformers; the code here is downloaded and run, so read it first.
+
+```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+model = AutoModelForSeq2SeqLM.from_pretrained("google-t5/t5-small")
+tokenizer = AutoTokenizer.from_pretrained("google-t5/t5-small")
+
+inputs = tokenizer("translate English to German: How can I learn Spanish quickly?", return_tensors="pt")
+outputs = model.generate(
+    **inputs, custom_generate="{repo_id}", trust_remote_code=True, num_beams=6, num_return_sequences=3
+)
+print(tokenizer.batch_decode(outputs, skip_special_tokens=True))
+```
+
+Arguments, beside those of beam search:
+
+| argument | default | |
+|---|---|---|
+{arguments}
+
+{details}
+
+The tokens are those of `model.generate(..., custom_generate={function})`, with `{function}` out of
+`hf_paraphrase.generation`, where that package is installed.
+
+## Citation
+
+{paper}
+"""
+
+
+def check_decoding(name: str) -> None:
+    """Raise InputError for a decoding that cannot be shared."""
+    if name not in SHARED:
+        raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
+
+
+def is_of_decoding(path: str) -> bool:
+    """Whether a file of a repository is one that a push of a decoding replaces or removes."""
+    return path.startswith(FOLDER)
+
+
+def make_decoding(name: str) -> dict[str, bytes]:
+    """The files of a decoding's repository, but for its card, by their paths.
+
+    Args:
+        name: "diverse_beam" or "dips".
+    """
+    function = SHARED[name]
+    module = function.__module__.rpartition(".")[2]
+    files = {path: file.read_bytes() for path, file in find_modules(module).items()}
+    files |= {
+        "generate.py": GENERATE.format(module=module, function=function.__name__).encode(),
+        "requirements.txt": REQUIREMENTS.encode(),
+    }
+    return {FOLDER + path: content for path, content in files.items()}
+
+
+def make_decoding_card(name: str, repo_id: str) -> str:
+    """The card of a decoding's repository; what it says of the decoding is what the function's docstring says."""
+    function = SHARED[name]
+    summary, details, described = _read_docstring(function)
+    defaults = {
+        argument: parameter.default
+        for argument, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    rows = [f"| `{argument}` | `{default}` | {described[argument]} |" for argument, default in defaults.items()]
+    metadata = ModelCardData(
+        library_name="transformers",
+        license="apache-2.0",
+        tags=["custom_generate", "paraphrase", "hf_paraphrase", name],
+    )
+    return CARD.format(
+        metadata=metadata.to_yaml(),
+        title=repo_id.rpartition("/")[2],
+        summary=summary.partition(": `generate(")[0] + ".",
+        repo_id=repo_id,
+        arguments="\n".join(rows),
+        details=details,
+        function=function.__name__,
+        paper=PAPERS[name],
+    )
+
+
+def _read_docstring(function: Callable) -> tuple[str, str, dict[str, str]]:
+    """The first sentence of a docstring, what follows it, and what it says of each argument."""
+    text, _, rest = inspect.getdoc(function).partition("\n\nArgs:\n")
+    summary, _, details = text.partition("\n\n")
+    arguments = rest.partition("\n\n")[0]
+    described = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", arguments, re.MULTILINE)
+    return summary, details, {name: " ".join(words.split()) for name, words in described}

@@ -1,0 +1,72 @@
+"""Arguments of generation by kind, so that one of another kind is named and not met by whatever it breaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from transformers import GenerationConfig
+
+__all__ = ["check_arguments"]
+
+COUNTS = {"num_beams", "num_return_sequences", "max_new_tokens", "max_length", "num_beam_groups"}
+COUNTS |= {"num_candidates", "num_neighbors", "candidates_per_beam", "batch_size"}
+# Whole numbers, of which 0 asks for nothing.
+SWITCHED_COUNTS = {"top_k", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_new_tokens", "min_length"}
+NUMBERS = {"top_p", "diversity_penalty", "fidelity"}
+# Of which transformers takes no whole number.
+PENALTIES = {"repetition_penalty", "encoder_repetition_penalty"}
+# Which some decodings draw themselves, where it is a word.
+DRAWN = {"temperature", "noise"}
+TRUTHS = {"do_sample", "replace_unknown", "restore_surface", "return_tensors", "return_text", "return_retrieved"}
+TEXTS = {"stop_sequence"}
+TOKENS = {"eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id"}
+
+
+def check_arguments(arguments: Mapping[str, Any]) -> None:
+    """Refuse what is of another kind than its name says; None, and names that are not known here, may be anything.
+
+    Args:
+        arguments: Of a pipeline, or of `generate()`.
+
+    Raises:
+        ValueError: With the argument's name.
+    """
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name in COUNTS | SWITCHED_COUNTS:
+            least = int(name in COUNTS)
+            _check(name, value, _is_whole(value), "must be a whole number")
+            _check(name, value, value >= least, f"must be at least {least}")
+        elif name in PENALTIES:
+            _check(name, value, isinstance(value, float) and value > 0, "must be a float above 0")
+        elif name == "length_penalty":
+            # Lengths to the power of more than that are no floats.
+            _check(name, value, _is_number(value) and abs(value) <= 100, "must be a number from -100 to 100")
+        elif name in NUMBERS or (name in DRAWN and not isinstance(value, str)):
+            _check(name, value, _is_number(value), "must be a number")
+        elif name in TRUTHS:
+            _check(name, value, isinstance(value, bool), "must be True or False")
+        elif name in TEXTS:
+            _check(name, value, isinstance(value, str), "must be a text")
+        elif name in TOKENS:
+            ids = value if isinstance(value, list) and value else [value]
+            _check(name, value, all(map(_is_whole, ids)), "must be the number of a token, or several")
+        elif name == "generation_config":
+            _check(name, value, isinstance(value, GenerationConfig), "must be a GenerationConfig")
+
+
+def _check(name: str, value: Any, is_right: bool, expected: str) -> None:
+    if not is_right:
+        raise ValueError(f"`{name}` {expected}, not {value!r:.100}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,308 @@
+"""The application: paraphrases, labels of pairs and embeddings over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import secrets
+from asyncio import Future
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Depends, FastAPI, HTTPException, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from .. import __version__
+from ..generation.paraphrase_choice import Paraphrase
+from .batching import Batcher, QueueFullError
+from .schemas import (
+    EmbeddingRequest,
+    EmbeddingResponse,
+    Failure,
+    Health,
+    MatchRequest,
+    MatchResponse,
+    ParaphraseRequest,
+    ParaphraseResponse,
+    ScoredParaphrase,
+)
+from .served_model import Embedding, ServedModel
+from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
+
+__all__ = ["Limits", "make_app"]
+
+logger = logging.getLogger(__name__)
+
+FAILURES: dict[int | str, dict[str, Any]] = {
+    401: {"model": Failure, "description": "The API key is missing or wrong."},
+    413: {"model": Failure, "description": "A text or the request is too long."},
+    429: {"model": Failure, "description": "Too many texts wait; try again later."},
+}
+# What JSON may make of a character, and what stands around the texts.
+BYTES_A_CHARACTER, OTHER_BYTES = 12, 65536
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the server takes.
+
+    Args:
+        max_batch: Texts that are computed at a time.
+        max_wait_ms: Milliseconds that a text waits for others while its batch has room.
+        max_queue: Texts that may wait; more than that are refused.
+        max_text_length: Characters of a text.
+    """
+
+    max_batch: int = 32
+    max_wait_ms: float = 5.0
+    max_queue: int = 1024
+    max_text_length: int = 1000
+
+    @property
+    def max_bytes(self) -> int:
+        """Of a request."""
+        return OTHER_BYTES + BYTES_A_CHARACTER * self.max_text_length * self.max_queue
+
+    def check(self, field: str, *columns: Sequence[str]) -> None:
+        """Refuse a request that could never be taken, with 413.
+
+        Args:
+            field: Where its texts stand.
+            columns: The texts; of pairs the first ones and the second ones.
+        """
+        if len(columns[0]) > self.max_queue:
+            raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {self.max_queue:,} are taken")
+        for texts in columns:
+            for number, text in enumerate(texts):
+                if len(text) > self.max_text_length:
+                    reason = f"{len(text):,} characters; at most {self.max_text_length:,} are taken"
+                    raise HTTPException(413, f"`{field}`, number {number} from 0, has a text of {reason}")
+
+
+class Service:
+    """A model with a queue for each thing that it can do.
+
+    Args:
+        served: The model.
+        limits: What is taken.
+    """
+
+    def __init__(self, served: ServedModel, limits: Limits):
+        self.served, self.limits = served, limits
+        self.queues: dict[str, Batcher] = {}
+        self.metrics = ServerMetrics(self.count_waiting)
+
+    @asynccontextmanager
+    async def run(self, app: FastAPI) -> AsyncIterator[None]:
+        """Compute what is asked; in the end all that still waits."""
+        limits = self.limits
+        async with AsyncExitStack() as stack:
+            thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="model"))
+            for task in self.served.tasks:
+                batcher = Batcher(
+                    getattr(self.served, task),
+                    thread,
+                    max_batch=limits.max_batch,
+                    max_wait=limits.max_wait_ms / 1000,
+                    max_queue=limits.max_queue,
+                    size=count_characters,
+                    observe=self.metrics.batches.labels(task).observe,
+                )
+                self.queues[task] = await stack.enter_async_context(batcher)
+            yield
+
+    def count_waiting(self) -> int:
+        """How many texts wait for their turn."""
+        return sum(queue.num_waiting for queue in self.queues.values())
+
+    async def health(self) -> Health:
+        """Tell that the server runs, and what it serves."""
+        return Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
+
+    async def read_metrics(self) -> Response:
+        """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
+        return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def paraphrase(self, asked: ParaphraseRequest) -> Any:
+        """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
+
+        With `stream` the answer is a stream of server-sent events: `paraphrases` for each text as soon as it is done,
+        with its `index`, or `error` with the reason; and in the end `done`.
+        """
+        texts, options = as_list(asked.texts), asked.options()
+        self.limits.check("texts", texts)
+        refuse_mistakes(self.served.paraphrase, options)
+        futures = self.queues["paraphrase"].submit(texts, options)
+        if asked.stream:
+            return StreamingResponse(stream_events(texts, futures), media_type="text/event-stream")
+        results = await gather(futures)
+        found = [describe(*both) for both in zip(texts, results, strict=True)]
+        return {"model": self.served.name, "results": found}
+
+    async def match(self, asked: MatchRequest) -> Any:
+        """Label or score pairs of sentences, as `pipeline("text-classification", top_k=None)` does."""
+        pairs = [(pair.text, pair.text_pair) for pair in asked.pairs]
+        self.limits.check("pairs", *zip(*pairs, strict=True))
+        return {"model": self.served.name, "results": await gather(self.queues["match"].submit(pairs))}
+
+    async def embed(self, asked: EmbeddingRequest) -> Any:
+        """Embed texts, in the shape of OpenAI's API, whose clients take `http://HOST:PORT/v1` as the base address."""
+        name, texts = self.served.name, as_list(asked.input)
+        if asked.model not in (None, name):
+            raise HTTPException(404, f"`model`: {asked.model} is not served here, {name} is")
+        self.limits.check("input", texts)
+        return show_embeddings(name, await gather(self.queues["embed"].submit(texts)), asked.encoding_format)
+
+
+def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | None = None) -> FastAPI:
+    """Make the application.
+
+    Args:
+        served: The model.
+        limits: What is taken.
+        api_key: What `Authorization: Bearer …` must hold for all but `/health` and the documentation; None for any.
+    """
+    service = Service(served, limits or Limits())
+    app = FastAPI(
+        title=f"hf_paraphrase: {served.name}",
+        version=__version__,
+        summary="Requests that arrive together are computed together; each gets what it would get alone.",
+        lifespan=service.run,
+    )
+    app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
+    app.add_middleware(MeasuredApp, metrics=service.metrics)
+    app.add_exception_handler(QueueFullError, refuse_for_now)
+    app.add_exception_handler(RequestValidationError, refuse_request)
+    guarded = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
+    app.get("/health")(service.health)
+    app.get("/metrics", response_class=Response, **guarded)(service.read_metrics)
+    for path, task, answer, response_model in (
+        ("/paraphrase", "paraphrase", service.paraphrase, ParaphraseResponse),
+        ("/match", "match", service.match, MatchResponse),
+        ("/v1/embeddings", "embed", service.embed, EmbeddingResponse),
+    ):
+        if task in served.tasks:
+            app.post(path, response_model=response_model, responses=FAILURES, **guarded)(answer)
+        else:
+            refusal = f"{served.name} cannot {task}, but it can {' and '.join(served.tasks)}"
+            app.post(path, include_in_schema=False, **guarded)(make_refusal(refusal))
+    return app
+
+
+def make_guard(api_key: str) -> Callable:
+    """Make the dependency that lets nobody pass without the key."""
+
+    async def check_key(
+        given: Annotated[HTTPAuthorizationCredentials | None, Security(HTTPBearer(auto_error=False))],
+    ) -> None:
+        if given is None or not secrets.compare_digest(given.credentials.encode(), api_key.encode()):
+            reason = "the API key is missing or wrong: send `Authorization: Bearer KEY`"
+            raise HTTPException(401, reason, {"WWW-Authenticate": "Bearer"})
+
+    return check_key
+
+
+def make_refusal(reason: str) -> Callable:
+    """Make what answers in the place of a task that the model cannot do."""
+
+    async def refuse() -> None:
+        raise HTTPException(404, reason)
+
+    return refuse
+
+
+async def refuse_for_now(request: Request, error: Exception) -> JSONResponse:
+    """Answer that the queue is full."""
+    return JSONResponse({"detail": str(error)}, 429, {"Retry-After": "1"})
+
+
+async def refuse_request(request: Request, error: RequestValidationError) -> Response:
+    """Answer what is wrong with a request, in FastAPI's form, but for the input itself, which JSON may not hold."""
+    mistakes = [{name: mistake[name] for name in ("type", "loc", "msg")} for mistake in error.errors()]
+    return Response(json.dumps({"detail": mistakes}), 422, media_type="application/json")
+
+
+def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[tuple[str, Any], ...]) -> None:
+    """Refuse, before any text waits, what the model cannot be asked, with 422."""
+    try:
+        paraphrase([], options)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from error
+
+
+async def gather(futures: Sequence[Future]) -> list[Any]:
+    """Await all results."""
+    try:
+        return await asyncio.gather(*futures)
+    except Exception as error:
+        raise as_answer(error) from error
+
+
+def as_answer(error: BaseException) -> HTTPException:
+    """What a failed computation is answered with: 422 for what models refuse, by a ValueError as they do; else 500."""
+    if isinstance(error, ValueError):
+        return HTTPException(422, str(error))
+    logger.error("the model failed", exc_info=error)
+    return HTTPException(500, "the model failed; the server's log says how")
+
+
+async def stream_events(texts: Sequence[str], futures: Sequence[Future]) -> AsyncIterator[str]:
+    """Server-sent events: every text as soon as it is done. Who hangs up has what still waits not computed."""
+    places = {future: place for place, future in enumerate(futures)}
+    try:
+        while places:
+            done, _ = await asyncio.wait(places, return_when=asyncio.FIRST_COMPLETED)
+            for future in sorted(done, key=places.__getitem__):
+                place = places.pop(future)
+                if (error := future.exception()) is None:
+                    yield write_event("paraphrases", {"index": place, **describe(texts[place], future.result())})
+                else:
+                    yield write_event("error", {"index": place, "detail": as_answer(error).detail})
+        yield write_event("done", {"texts": len(texts)})
+    finally:
+        for future in places:
+            future.cancel()
+
+
+def write_event(name: str, data: dict[str, Any]) -> str:
+    """A server-sent event; JSON has no line breaks."""
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def describe(source: str, found: Sequence[Paraphrase]) -> dict[str, Any]:
+    """A text and its paraphrases, as the answer shows them."""
+    shown = [{name: getattr(one, name) for name in ScoredParaphrase.model_fields} for one in found]
+    return {"source": source, "paraphrases": shown}
+
+
+def show_embeddings(model: str, embeddings: Sequence[Embedding], encoding: str) -> dict[str, Any]:
+    """Vectors in the shape of OpenAI's API."""
+
+    def encode(vector: list[float]) -> list[float] | str:
+        return vector if encoding == "float" else base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+
+    tokens = sum(one.num_tokens for one in embeddings)
+    return {
+        "data": [{"index": place, "embedding": encode(one.vector)} for place, one in enumerate(embeddings)],
+        "model": model,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def as_list(texts: str | list[str]) -> list[str]:
+    """One text as a list of it."""
+    return [texts] if isinstance(texts, str) else texts
+
+
+def count_characters(value: str | tuple[str, str]) -> int:
+    """The length of a text, or of both texts of a pair."""
+    return len(value) if isinstance(value, str) else sum(map(len, value))

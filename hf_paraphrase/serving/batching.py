@@ -1,0 +1,167 @@
+"""Dynamic batching: what is asked by many at the same time is computed together."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+__all__ = ["Batcher", "QueueFullError"]
+
+
+class QueueFullError(Exception):
+    """There is no room for so many values beside those that wait; the message says how many."""
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A value that waits to be computed.
+
+    Args:
+        number: In the order of arrival.
+        arrived: By the event loop's clock, in seconds.
+        value: What is asked.
+        size: Such as its length; values of like size are computed together.
+        future: Gets the result.
+    """
+
+    number: int
+    arrived: float
+    value: Any
+    size: int
+    future: Future = field(repr=False)
+
+
+class Batcher:
+    """Computes values that arrive one by one, many at a time, in another thread.
+
+    A batch holds values of the same options. It begins with the one that waits longest of all, so that none waits for
+    ever; where more wait than fit, it takes those of the size most like that one's, which leaves little padding. Of
+    values that fail together each is computed alone, so that one cannot spoil the others.
+
+    Args:
+        compute: From values and their options to as many results, in their order.
+        thread: Where it does so; batchers of one thread take turns.
+        max_batch: Values at a time.
+        max_wait: Seconds that a value waits for others while its batch has room.
+        max_queue: Values that may wait.
+        size: Of a value.
+        observe: Is told the number of values of every batch.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[list[Any], Any], Sequence[Any]],
+        thread: Executor,
+        *,
+        max_batch: int,
+        max_wait: float,
+        max_queue: int,
+        size: Callable[[Any], int] = len,
+        observe: Callable[[int], None] = lambda number: None,
+    ):
+        self.compute, self.thread, self.size, self.observe = compute, thread, size, observe
+        self.max_batch, self.max_wait, self.max_queue = max_batch, max_wait, max_queue
+        self.groups: dict[Hashable, list[Waiting]] = {}
+        self.numbers = count()
+        self.arrival = asyncio.Event()
+        self.is_closing = False
+
+    async def __aenter__(self) -> Batcher:
+        self.task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Compute what still waits, and stop."""
+        self.is_closing = True
+        self.arrival.set()
+        await self.task
+
+    @property
+    def num_waiting(self) -> int:
+        """How many values wait."""
+        return sum(map(len, self.groups.values()))
+
+    def submit(self, values: Sequence[Any], options: Hashable = None) -> list[Future]:
+        """Let values wait for their turn: all of them or none.
+
+        Args:
+            values: What is asked.
+            options: How; values of the same options may be computed together.
+
+        Returns:
+            For each value what its result, or its error, will be set on. A cancelled one is not computed.
+
+        Raises:
+            QueueFullError: There is no room for them.
+        """
+        if self.num_waiting + len(values) > self.max_queue:
+            room = self.max_queue - self.num_waiting
+            raise QueueFullError(f"the queue has room for {room} of {self.max_queue}, not for {len(values)} more")
+        loop = asyncio.get_running_loop()
+        waiting = [
+            Waiting(next(self.numbers), loop.time(), value, self.size(value), loop.create_future()) for value in values
+        ]
+        if waiting:
+            self.groups.setdefault(options, []).extend(waiting)
+            self.arrival.set()
+        return [one.future for one in waiting]
+
+    async def _run(self) -> None:
+        while self.groups or not self.is_closing:
+            self.arrival.clear()
+            if not self.groups:
+                await self.arrival.wait()
+                continue
+            options = min(self.groups, key=lambda key: self.groups[key][0].number)
+            await self._wait_for_others(self.groups[options])
+            batch = self._take(options)
+            if batch:
+                self.observe(len(batch))
+                await self._compute(batch, options)
+
+    async def _wait_for_others(self, group: list[Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        until = group[0].arrived + self.max_wait
+        while len(group) < self.max_batch and not self.is_closing and (left := until - loop.time()) > 0:
+            self.arrival.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.arrival.wait(), left)
+
+    def _take(self, options: Hashable) -> list[Waiting]:
+        """Take the next batch out of those that wait."""
+        group = [one for one in self.groups.pop(options) if not one.future.cancelled()]
+        nearest = sorted(group[1:], key=lambda one: abs(one.size - group[0].size))
+        left = {one.number for one in nearest[self.max_batch - 1 :]}
+        if left:
+            self.groups[options] = [one for one in group if one.number in left]
+        return [one for one in group if one.number not in left]
+
+    async def _compute(self, batch: list[Waiting], options: Any) -> None:
+        values = [one.value for one in batch]
+        loop = asyncio.get_running_loop()
+        outcomes = await loop.run_in_executor(self.thread, self._find_outcomes, values, options)
+        for one, outcome in zip(batch, outcomes, strict=True):
+            if one.future.cancelled():
+                continue
+            if isinstance(outcome, Exception):
+                one.future.set_exception(outcome)
+            else:
+                one.future.set_result(outcome)
+
+    def _find_outcomes(self, values: list[Any], options: Any) -> list[Any]:
+        """The results of values, or their errors."""
+        try:
+            results = list(self.compute(values, options))
+            if len(results) != len(values):
+                raise RuntimeError(f"{len(results)} results of {len(values)} values")
+            return results
+        except Exception as error:
+            if len(values) == 1:
+                return [error]
+            return [self._find_outcomes([value], options)[0] for value in values]

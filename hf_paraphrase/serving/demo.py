@@ -1,0 +1,158 @@
+"""An app in which people try a model out: the one that runs here, and that a Space runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from ..errors import InputError
+from ..generation.engine import load_pair_model
+from ..generation.keep import KEPT
+from ..generation.paraphraser import Paraphraser
+from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
+from ..pretrained import load_config
+from .demo_pages import format_edits, format_match, format_paraphrases
+
+__all__ = ["launch_demo", "make_demo"]
+
+STYLE = Path(__file__).with_name("demo.css")
+LONGEST_TEXT = 1000  # characters
+TEXTS = [
+    ["How can I learn Spanish quickly?"],
+    ["Where can I buy a cheap keyboard in Stockholm?"],
+    ["A man is riding a wave on a surfboard."],
+]
+PAIRS = [
+    ["Rain is on the way", "It is going to rain"],
+    ["How can I learn Spanish quickly?", "What does it cost to learn Spanish?"],
+]
+
+
+def launch_demo(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> gr.Blocks:
+    """Load a model and serve its app until the process is stopped; it asks nobody else for anything.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        trust_remote_code: Let code beside it run, and read weights that are a pickle.
+        kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
+
+    Returns:
+        The app, where `prevent_thread_lock` lets it run beside the caller.
+
+    Raises:
+        InputError: The folder holds no model or no tokenizer.
+        FileNotFoundError: There is no such checkpoint.
+        OSError: The port is taken.
+    """
+    demo = make_demo(path, trust_remote_code)
+    demo.launch(theme=make_theme(), css_paths=STYLE, footer_links=["api", "settings"], run_history=False, **kwargs)
+    return demo
+
+
+def make_theme() -> gr.Theme:
+    """Gradio's own, with a font that lies within Gradio: no page asks for one elsewhere."""
+    # Of its semibold font Gradio has a few letters only.
+    font = (gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "system-ui", "sans-serif")
+    return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
+
+
+def make_demo(path: str | os.PathLike, trust_remote_code: bool = False) -> gr.Blocks:
+    """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
+
+    Args:
+        path: A checkpoint folder or Hub repository, of any encoder-decoder or any classifier of sentence pairs.
+        trust_remote_code: As `launch_demo` takes it.
+
+    Raises:
+        InputError: The folder holds no model or no tokenizer.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    name = Path(path).resolve().name if Path(path).is_dir() else str(path)
+    build = _match_app if _labels_pairs(path, trust_remote_code) else _paraphrase_app
+    with gr.Blocks(title=name, analytics_enabled=False) as demo:
+        gr.Markdown(f"# {name}")
+        build(path, trust_remote_code)
+    return demo
+
+
+def _labels_pairs(path: str | os.PathLike, trust_remote_code: bool) -> bool:
+    """Whether a checkpoint is a classifier; what cannot be read is left to what loads it, which says why."""
+    try:
+        classes = load_config(path, trust_remote_code).architectures or []
+    except (OSError, ValueError):
+        return False
+    return any(name.endswith("ForSequenceClassification") for name in classes)
+
+
+def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
+    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
+
+    def paraphrase(text: str, n: int, diversity: float, *thresholds_and_keep: Any) -> tuple[str, str]:
+        *thresholds, keep = thresholds_and_keep
+        least = dict(zip(("min_adequacy", "min_fluency", "min_novelty"), thresholds, strict=True))
+        found = paraphraser(text, int(n), diversity=diversity, keep=keep, return_rejected=True, **least)
+        return format_paraphrases(text, found), format_edits(paraphraser, text)
+
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=TEXTS[0][0])
+            n = gr.Slider(1, 10, 3, step=1, label="Paraphrases, at most")
+            diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="What likeness to each other costs")
+            with gr.Accordion("What must pass", open=False):
+                thresholds = [
+                    gr.Slider(0, 1, 0, step=0.05, label=f"Least {score}")
+                    for score in ("adequacy", "fluency", "novelty")
+                ]
+                keep = gr.CheckboxGroup(list(KEPT), value=["names", "numbers"], label="Kept as they are")
+            button = gr.Button("Paraphrase", variant="primary")
+            gr.Examples(TEXTS, [text], label="For example")
+        with gr.Column(scale=3, min_width=300):
+            found, edits = (gr.HTML(apply_default_css=False, elem_classes="answer") for _ in range(2))
+    _answer(paraphrase, button, [text], [n, diversity, *thresholds, keep], [found, edits])
+
+
+def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
+    model, tokenizer = load_pair_model(path, trust_remote_code=trust_remote_code)
+
+    def match(text: str, text_pair: str, unit: int) -> str:
+        return format_match(model.eval(), tokenizer, text, text_pair, None if unit < 0 else unit)
+
+    is_coupled = isinstance(model, CoupledLstmForSequenceClassification)
+    units = [("the one with the widest range", -1)]
+    units += [(str(unit), unit) for unit in range(model.config.grid_size if is_coupled else 0)]
+    with gr.Row():
+        with gr.Column(scale=2, min_width=300):
+            labels = ("First sentence", "Second sentence")
+            texts = [gr.Textbox(label=label, lines=2, max_length=LONGEST_TEXT) for label in labels]
+            unit = gr.Dropdown(units, value=-1, label="Unit to look at", visible=is_coupled)
+            button = gr.Button("Match", variant="primary")
+            gr.Examples(PAIRS, texts, label="For example")
+        with gr.Column(scale=3, min_width=300):
+            answer = gr.HTML(apply_default_css=False, elem_classes="answer")
+    _answer(match, button, texts, [unit], [answer])
+
+
+def _answer(
+    ask: Callable[..., Any], button: gr.Button, texts: list[gr.Textbox], options: list[Any], outputs: list[gr.HTML]
+) -> None:
+    """Have a question asked by the button and by the return key; what the user can mend is said in a box."""
+
+    def ask_politely(*values: Any) -> Any:
+        if not all(value.strip() for value in values[: len(texts)]):
+            raise gr.Error("There is no text yet.", print_exception=False)
+        try:
+            return ask(*values)
+        except InputError as error:
+            raise gr.Error(str(error), print_exception=False) from error
+
+    gr.on(
+        [button.click, *(text.submit for text in texts)],
+        ask_politely,
+        [*texts, *options],
+        outputs,
+        api_name=ask.__name__,
+    )

@@ -1,0 +1,143 @@
+"""What a model can be asked: to paraphrase, to match pairs, to embed; a batch at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, pipeline
+
+from ..analysis.document_vectors import embed_documents
+from ..generation.engine import load_pair_model
+from ..generation.paraphrase_choice import Paraphrase
+from ..generation.paraphraser import Paraphraser
+from ..models.embedding_paraphraser import embeds_sentences
+from ..models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
+from ..retrieval.encoders import AutoModelEncoder, load_encoder
+
+__all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
+
+Options = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The vector of a text.
+
+    Args:
+        vector: Its numbers.
+        num_tokens: How many tokens the text has for the model.
+    """
+
+    vector: list[float]
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A loaded model by what it can do; None for what it cannot. Each takes a batch, and gives a result for each.
+
+    Args:
+        name: Folder or Hub repository.
+        paraphrase: From texts and options of `Paraphraser`, as a tuple of pairs, to the paraphrases of each.
+        match: From pairs of texts to the label and score of each, as `pipeline("text-classification", top_k=None)`.
+        embed: From texts to embeddings.
+    """
+
+    name: str
+    paraphrase: Callable[[Sequence[str], Options], list[list[Paraphrase]]] | None = None
+    match: Callable[[Sequence[tuple[str, str]], None], list[list[dict[str, Any]]]] | None = None
+    embed: Callable[[Sequence[str], None], list[Embedding]] | None = None
+
+    @property
+    def tasks(self) -> list[str]:
+        """What it can do."""
+        return [task for task in ("paraphrase", "match", "embed") if getattr(self, task) is not None]
+
+
+def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False) -> ServedModel:
+    """Load a model to be served.
+
+    Sequence-to-sequence models paraphrase, classifiers match, and whatever else loads embeds; so do those
+    sequence-to-sequence models that have vectors of sentences or documents.
+
+    Args:
+        path: A checkpoint folder or Hub repository.
+        max_batch: Texts that it will be asked for at a time.
+        trust_remote_code: Let code beside it run, and read weights that are a pickle.
+
+    Raises:
+        InputError: The folder holds no model that can be loaded.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    name = os.fspath(path)
+    config = _read_config(path)
+    kinds = config.get("architectures") or [""]
+    if any("ForSequenceClassification" in kind for kind in kinds):
+        return ServedModel(
+            name, match=_make_matcher(*load_pair_model(path, trust_remote_code=trust_remote_code), max_batch)
+        )
+    if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
+        encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
+        tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
+        return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
+    return serve_paraphraser(name, Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code), max_batch)
+
+
+def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:
+    """What a paraphraser can be asked.
+
+    Args:
+        name: Of the model.
+        paraphraser: It, loaded.
+        max_batch: Texts that it will be asked for at a time.
+    """
+
+    def paraphrase(texts: Sequence[str], options: Options) -> list[list[Paraphrase]]:
+        return paraphraser(list(texts), batch_size=max_batch, **dict(options))
+
+    return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
+
+
+def _read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
+    try:
+        return PreTrainedConfig.get_config_dict(path)[0]
+    except (OSError, ValueError):
+        return {}
+
+
+def _make_matcher(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int
+) -> Callable[[Sequence[tuple[str, str]], None], list]:
+    pipe = pipeline(
+        "text-classification", model=model, tokenizer=tokenizer, batch_size=max_batch, trust_remote_code=False
+    )
+
+    def match(pairs: Sequence[tuple[str, str]], options: None = None) -> list[list[dict[str, Any]]]:
+        return pipe([{"text": text, "text_pair": pair} for text, pair in pairs], top_k=None, truncation=True)
+
+    return match
+
+
+def _find_embedder(paraphraser: Paraphraser, max_batch: int) -> Callable[[Sequence[str], None], list] | None:
+    """What embeds texts by a paraphraser's model; None where it has no vectors of texts."""
+    model, tokenizer = paraphraser.model, paraphraser.tokenizer
+    if embeds_sentences(model):
+        return _make_embedder(lambda texts: model.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
+    if isinstance(model, HierarchicalAutoencoderForConditionalGeneration):
+        return _make_embedder(lambda texts: embed_documents(model, tokenizer, texts, max_batch), tokenizer)
+    return None
+
+
+def _make_embedder(
+    encode: Callable[[list[str]], Any], tokenizer: PreTrainedTokenizerBase
+) -> Callable[[Sequence[str], None], list]:
+    def embed(texts: Sequence[str], options: None = None) -> list[Embedding]:
+        vectors = encode(list(texts)).tolist()
+        lengths = map(len, tokenizer(list(texts), verbose=False)["input_ids"])
+        return [Embedding(*both) for both in zip(vectors, lengths, strict=True)]
+
+    return embed

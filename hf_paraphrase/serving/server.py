@@ -1,0 +1,71 @@
+"""Running the application until it is told to stop, and then until it has answered what it took."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from contextlib import suppress
+
+import uvicorn
+from fastapi import FastAPI
+
+from ..errors import InputError
+
+__all__ = ["listen", "read_api_key", "run_server"]
+
+BACKLOG = 2048
+# A connection that is closed while its client sends the next request loses that: by uvicorn's 5 seconds, often.
+SECONDS_BETWEEN_REQUESTS = 75
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port.
+
+    Args:
+        host: The address to listen on.
+        port: Its port; 0 for any that is free.
+
+    Raises:
+        InputError: It cannot be taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise InputError(f"--host {host} --port {port} cannot be listened on: {error.strerror}") from error
+
+
+def read_api_key(variable: str) -> str:
+    """The key that a variable of the environment holds.
+
+    Raises:
+        InputError: It holds none.
+    """
+    if not os.environ.get(variable):
+        raise InputError(f"--api-key-env: there is no {variable} in the environment, or it is empty")
+    return os.environ[variable]
+
+
+def run_server(app: FastAPI, listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM; no request is taken after that, and those that were taken are answered.
+
+    A second SIGINT ends it at once.
+
+    Args:
+        app: The application.
+        listener: Where requests come in; closed in the end.
+    """
+    # Of every shape of input oneDNN keeps its kernels with their memory, 1,024 by default: hardly two batches are of
+    # one shape, so that they came to 100 MB, and less of them are not slower.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    server = uvicorn.Server(
+        uvicorn.Config(app, access_log=False, backlog=BACKLOG, timeout_keep_alive=SECONDS_BETWEEN_REQUESTS)
+    )
+    # Having shut down, uvicorn raises the signal anew, by which the process would seem to have failed.
+    usual = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+    finally:
+        signal.signal(signal.SIGTERM, usual)

@@ -1,0 +1,65 @@
+"""A Space of the Hub that runs the demo of a model: its files, and how they get there."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+from .. import __version__
+from ..files import copy_file, write_text
+from ..hub.checkpoint import read_checkpoint
+from ..hub.files import find_files
+from ..hub.push import push_space
+
+__all__ = ["push_space", "write_space"]
+
+# Where a model lies in the Space that was a folder here.
+FOLDER = "model"
+APP = """from hf_paraphrase.serving.demo import launch_demo
+
+launch_demo({model!r})
+"""
+
+
+def write_space(model: str | os.PathLike, folder: Path, package: str | None = None) -> None:
+    """Write the files of a Space.
+
+    Args:
+        model: A Hub repository, which the Space loads when it starts, or a checkpoint folder, which it then holds.
+        folder: Where to write; files of the same names are replaced.
+        package: What pip installs in the Space; None for this version of the package, with what the demo needs.
+
+    Raises:
+        InputError: The folder holds no whole checkpoint.
+        FileNotFoundError: There is no such folder or repository.
+    """
+    checkpoint = read_checkpoint(model)
+    is_here = Path(model).is_dir()
+    files = find_files(Path(model)) if is_here else {}
+    for name, source in files.items():
+        target = folder / FOLDER / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy_file(source, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "app.py", APP.format(model=FOLDER if is_here else str(model)))
+    write_text(folder / "requirements.txt", f"{package or f'hf-paraphrase[demo]=={__version__}'}\n")
+    write_text(folder / "README.md", _make_card(checkpoint.name, None if is_here else str(model)))
+
+
+def _make_card(name: str, repo_id: str | None) -> str:
+    metadata = {
+        "title": name.rpartition("/")[2],
+        "emoji": "✍️",
+        "colorFrom": "blue",
+        "colorTo": "green",
+        "sdk": "gradio",
+        "sdk_version": version("gradio"),
+        "app_file": "app.py",
+        **({"models": [repo_id]} if repo_id else {}),
+        "tags": ["paraphrase"],
+    }
+    front = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
+    return f"---\n{front}---\n\nPeople try the model `{name}` out here. Made by `hf-paraphrase space`.\n"

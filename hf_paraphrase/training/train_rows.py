@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from datasets import Dataset, DatasetDict, IterableDataset
+from transformers import PreTrainedTokenizerBase
+
+from ..datasets.loading import no_progress_bars
+from ..errors import InputError
+from .tasks import Task
+from .tasks.base import NoRowsLeft
+
+__all__ = ["Portion", "StoredRows", "StreamedRows", "read_windows"]
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Encoded rows in memory, and the optimizer steps to take over them.
+
+    Args:
+        rows: Rows of token ids.
+        counts: How much each counts in the loss, shape (rows,).
+        number: How many portions came before; with the seed it decides whatever is drawn for its rows.
+        steps: The row numbers of each batch of each step.
+    """
+
+    rows: Dataset
+    counts: np.ndarray
+    number: int
+    steps: list[list[np.ndarray]]
+
+
+class StoredRows:
+    """A train split that is stored whole: a portion is an epoch.
+
+    Args:
+        task: Makes the batches.
+        encoded: The split.
+    """
+
+    place = None
+
+    def __init__(self, task: Task, encoded: Dataset):
+        self._rows, self._counts, self._batches = encoded, task.counts(encoded), task.make_batches(encoded)
+        self._portion: Portion | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._batches.steps_per_epoch
+
+    def epochs(self, step: int) -> float:
+        """Passes over the rows after so many steps."""
+        return step / self.steps_per_epoch
+
+    def at(self, step: int) -> tuple[Portion, list[np.ndarray]]:
+        """The portion of a step, and its batches."""
+        epoch, position = divmod(step, self.steps_per_epoch)
+        if self._portion is None or self._portion.number != epoch:
+            self._portion = Portion(self._rows, self._counts, epoch, self._batches.epoch(epoch))
+        return self._portion, self._portion.steps[position]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is in a stream: what its checkpoint keeps.
+
+    Args:
+        epoch: Passes before this one.
+        position: Where the window begins in this pass, as `IterableDataset.state_dict` says it; None at the start.
+        number: Windows before it, of all passes.
+        first_step: Optimizer steps before it.
+        pairs: Rows of the first pass before it.
+    """
+
+    epoch: int = 0
+    position: dict[str, Any] | None = None
+    number: int = 0
+    first_step: int = 0
+    pairs: int = 0
+
+
+class StreamedRows:
+    """A train split that is read while it is trained on: a portion is a window of `shuffle_buffer_size` rows.
+
+    Only the window is in memory. Its rows are encoded, put into batches of like lengths and shuffled like those of a
+    small corpus, as seed and number of the window decide; from the second pass on `datasets` shuffles the files, too.
+    A checkpoint keeps where the window begins, so that a resumed run reads it again and goes on with the batch where
+    it stood. Every process reads all rows and takes its share of each batch.
+
+    Args:
+        task: Encodes windows and makes their batches.
+        tokenizer: What encodes them.
+        stream: The split.
+        place: That of the checkpoint to resume from.
+    """
+
+    steps_per_epoch = None
+
+    def __init__(
+        self,
+        task: Task,
+        tokenizer: PreTrainedTokenizerBase,
+        stream: IterableDataset,
+        place: dict[str, Any] | None = None,
+    ):
+        self._task, self._tokenizer = task, tokenizer
+        self._place = Place(**place or {})
+        size = task.training.shuffle_buffer_size
+        self._windows = read_windows(stream, size, self._place.epoch, self._place.position)
+        self._portion: Portion | None = None
+
+    def __len__(self) -> int:
+        """Rows of the first pass that the run has come to so far."""
+        is_first_pass = self._portion is not None and self._place.epoch == 0
+        return self._place.pairs + (len(self._portion.rows) if is_first_pass else 0)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a resumed run is made with."""
+        return asdict(self._place)
+
+    def epochs(self, step: int) -> float:
+        """Whole passes before the one that the run is in."""
+        return float(self._place.epoch)
+
+    def at(self, step: int) -> tuple[Portion, list[np.ndarray]]:
+        """The portion of a step, and its batches; steps have to be asked for in their order."""
+        if self._portion is None:
+            self._read(self._place.number, self._place.first_step, self._place.pairs)
+        while step >= (following := self._place.first_step + len(self._portion.steps)):
+            self._read(self._place.number + 1, following, len(self))
+        return self._portion, self._portion.steps[step - self._place.first_step]
+
+    def _read(self, number: int, first_step: int, pairs: int) -> None:
+        """Read on to the next window with a row that can be used; the first one had some."""
+        for epoch, position, window in self._windows:
+            try:
+                with no_progress_bars():  # there is that of the training
+                    rows = self._task.encode(DatasetDict(train=window), self._tokenizer).splits["train"]
+            except NoRowsLeft:
+                continue
+            steps = self._task.make_batches(rows).epoch(number)
+            self._portion = Portion(rows, self._task.counts(rows), number, steps)
+            self._place = Place(epoch, position, number, first_step, pairs)
+            return
+
+
+def read_windows(
+    stream: IterableDataset, size: int, epoch: int = 0, position: dict[str, Any] | None = None
+) -> Iterator[tuple[int, dict[str, Any] | None, Dataset]]:
+    """Read the rows of a stream so many at a time, pass after pass, without end.
+
+    Args:
+        stream: Rows, not shuffled: a shuffled stream does not find its place again.
+        size: Rows of a window; the last one of a pass may have fewer.
+        epoch: The pass to begin with.
+        position: Where in it, as yielded before.
+
+    Yields:
+        The pass, where in it the window begins, and the rows.
+
+    Raises:
+        InputError: A pass has no rows.
+    """
+    stream = stream.with_format("arrow")
+    while True:
+        stream.set_epoch(epoch)
+        stream.load_state_dict(position)
+        is_empty = position is None
+        for table in stream.iter(size):
+            is_empty = False
+            yield epoch, position, Dataset(table)
+            position = stream.state_dict()
+        if is_empty:
+            raise InputError("split train is empty")
+        epoch, position = epoch + 1, None

@@ -1,0 +1,28 @@
+"""All attacks, by the option that says how many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .calls import call_from_threads, call_hostile
+from .checkpoints import open_hostile_checkpoints
+from .corpora import fuzz_corpora
+from .disk import fill_disk
+from .kills import kill_pairs, kill_single
+from .others import run_twice_in_one_folder
+from .pushes import push_through_faults
+from .trials import Trials
+
+__all__ = ["ATTACKS"]
+
+ATTACKS: dict[str, Callable[[int, int], Trials]] = {
+    "files": fuzz_corpora,
+    "calls": call_hostile,
+    "threads": call_from_threads,
+    "kills": kill_single,
+    "pair-kills": kill_pairs,
+    "pushes": push_through_faults,
+    "disks": fill_disk,
+    "checkpoints": open_hostile_checkpoints,
+    "locks": run_twice_in_one_folder,
+}

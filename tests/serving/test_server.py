@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import importlib.util
+import socket
+
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.serving.server import listen, read_api_key
+from tests.cli.runner import run
+
+
+def test_a_taken_port_is_told(capsys: pytest.CaptureFixture):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run("serve", "none", "--port", port) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: --host 127.0.0.1 --port {port} cannot be listened on") and error.count("\n") == 1
+
+
+def test_an_address_of_another_machine_is_told():
+    with pytest.raises(InputError, match="--host 192.0.2.1 --port 0 cannot be listened on"):
+        listen("192.0.2.1", 0)
+
+
+def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.setenv("KEY", "sesame")
+    for name in ("NO_SUCH_KEY", "EMPTY"):
+        with pytest.raises(InputError, match=f"--api-key-env: there is no {name}"):
+            read_api_key(name)
+    assert read_api_key("KEY") == "sesame"
+
+
+def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name))
+    assert run("serve", "none") == 2
+    assert capsys.readouterr().err == (
+        "error: serving needs uvicorn; install it with: pip install 'hf-paraphrase[serve]'\n"
+    )
