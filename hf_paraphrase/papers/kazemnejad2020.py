@@ -102,7 +102,12 @@ def _make_table(dataset_name: str, title: str, measurements: tuple[Measurement, 
     corpus = {"dataset_name": dataset_name}
     # No pretrained encoder is needed to find pairs by the words they share (Table 5 has the cost).
     short = corpus | SHORT
-    recipes = {"FSET": "fset-quora", "Transformer": "transformer-quora", "residual LSTM": "residual-lstm-quora"}
+    recipes = {
+        "FSET": "fset-quora",
+        "Transformer": "transformer-quora",
+        "residual LSTM": "residual-lstm-quora",
+        "DNPG": "dnpg-quora",
+    }
     return Table(
         name=f"kazemnejad-quora-{dataset_name}",
         title=f"{NAME}, Table 2, Quora, {title}",
@@ -124,9 +129,8 @@ def _make_table(dataset_name: str, title: str, measurements: tuple[Measurement, 
 
 def _measure(name: str, **options: Any) -> Measurement:
     """The likeliest five, of which the one most like the source is kept (section 4.3)."""
-    claims = tuple(
-        Claim("FSET", other, metric) for metric in ("bleu_4", "rouge2") for other in ("Transformer", "residual LSTM")
-    )
+    others = ("Transformer", "residual LSTM", "DNPG")
+    claims = tuple(Claim("FSET", other, metric) for metric in ("bleu_4", "rouge2") for other in others)
     chosen = {"num_beams": 5, "num_candidates": 5, "select": "jaccard"}
     return Measurement(name, claims, {**chosen, **options})
 
