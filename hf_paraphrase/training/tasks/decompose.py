@@ -45,7 +45,7 @@ class DecomposeConfig(ParaphraseConfig):
         metadata={"help": "A word that more sentences than this share have is labelled as the template's."},
     )
     min_link_strength: float = field(
-        default=0.1,
+        default=0.05,
         metadata={"help": "Least product of both directions' probabilities of two words that answer to each other."},
     )
     copy_unknown_words: bool = field(
@@ -71,9 +71,9 @@ class DecomposeTask(ParaphraseTask):
 
     From nothing, separator and aggregator do not find levels. So both also learn weak labels by cross-entropy, with a
     weight that falls in a line to 0: a word is a phrase's where alignment links it, one to one, to a word of the other
-    side, the same or another. That much a summary of the paper gives. Our reading adds that the link must be sure, and
-    the word not frequent: templates are general and phrases diverse, as the paper has it, but alignment also links the
-    "to" of one template to that of another.
+    side, or where it stands there too. That much a summary of the paper gives. Our reading adds that a link must be
+    sure, and the word not frequent: templates are general and phrases diverse, as the paper has it, but alignment also
+    links the "to" of one template to that of another.
     """
 
     config_class = DecomposeConfig
@@ -167,7 +167,7 @@ def label_levels(
     max_frequency: float,
     min_strength: float,
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Label the words of pairs: phrase where they are linked surely to one word and not frequent, sentence elsewhere.
+    """Label the words of pairs: phrase where they are linked surely, or copied, and not frequent; sentence elsewhere.
 
     Args:
         sources: Token ids.
@@ -185,17 +185,20 @@ def label_levels(
     counts = Counter(word for side in words for row in side for word in set(row))
     limit = max_frequency * (len(sources) + len(targets))
     labels = []
-    for side, strengths, special in (
-        (sources, alignment.source_strengths, -100),
-        (targets, alignment.target_strengths, SENTENCE),
+    for side, others, strengths, special in (
+        (sources, targets, alignment.source_strengths, -100),
+        (targets, sources, alignment.target_strengths, SENTENCE),
     ):
         labels.append([])
-        for row, row_strengths in zip(side, strengths, strict=True):
-            sure = iter((row_strengths >= min_strength).tolist())
+        for row, other, row_strengths in zip(side, others, strengths, strict=True):
+            is_sure, copied = iter((row_strengths >= min_strength).tolist()), set(other)
+            is_phrase = [
+                id not in special_ids and (next(is_sure) or id in copied) and counts[id] <= limit for id in row
+            ]
             labels[-1].append(
                 [
-                    special if id in special_ids else PHRASE if next(sure) and counts[id] <= limit else SENTENCE
-                    for id in row
+                    special if id in special_ids else PHRASE if is_own else SENTENCE
+                    for id, is_own in zip(row, is_phrase, strict=True)
                 ]
             )
     return labels[0], labels[1]

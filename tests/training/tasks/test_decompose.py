@@ -58,11 +58,11 @@ def test_weak_labels_tell_what_is_asked_from_the_question():
 
 @pytest.mark.parametrize(
     ("max_frequency", "min_strength", "expected"),
-    [(1.0, 0.01, [0, 0]), (0.5, 0.01, [1, 0]), (1.0, 0.99, [1, 1])],
+    [(1.0, 0.01, [0, 0]), (0.5, 0.01, [1, 0]), (1.0, 0.999, [0, 1])],
 )
-def test_a_label_needs_a_sure_link_of_words_that_are_not_frequent(max_frequency, min_strength, expected):
-    sources = [[5, 6], [5, 8], [5, 10]]
-    (first, *_), (target, *_) = label_levels(sources, sources, {2}, max_frequency, min_strength)
+def test_a_label_needs_a_sure_link_or_a_copy_of_words_that_are_not_frequent(max_frequency, min_strength, expected):
+    sources, targets = [[5, 6], [5, 8], [5, 10]], [[5, 7], [5, 9], [5, 11]]
+    (first, *_), (target, *_) = label_levels(sources, targets, {2}, max_frequency, min_strength)
     assert first == target == expected
 
 
