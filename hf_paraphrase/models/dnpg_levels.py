@@ -19,11 +19,11 @@ __all__ = [
     "SENTENCE",
     "Control",
     "DnpgCache",
+    "KeptPhrases",
     "KeptTemplate",
     "Separator",
     "count_template_positions",
     "draw_levels",
-    "keep_phrases",
     "read_levels",
 ]
 
@@ -123,13 +123,16 @@ class Control(NamedTuple):
 
     Args:
         levels: Which levels may write, `(batch, target_length, 2)`.
-        words: Which words each of them may write, `(batch, target_length or 1, 2, vocab_size)`.
-        copies_only: Whether the phrase level may write no word but by copying it.
+        words: Which words each of them may generate, `(batch, target_length or 1, 2, vocab_size)`.
+        allowed: Which words may be written after all, `(batch, target_length, vocab_size)`.
+        copied: Which words of the source the phrase level may copy, `(batch, target_length, source_length)`, and then
+            it generates none; None to copy and generate what it likes.
     """
 
     levels: torch.BoolTensor
     words: torch.BoolTensor
-    copies_only: bool
+    allowed: torch.BoolTensor
+    copied: torch.BoolTensor | None = None
 
 
 class Progress(NamedTuple):
@@ -205,7 +208,8 @@ class KeptTemplate(NamedTuple):
             template = nn.functional.one_hot(following.clamp(max=vocab_size - 1), vocab_size).bool()
             end = nn.functional.one_hot(self.words[:, -1], vocab_size).bool()
             words.append(torch.stack((~(end | template), template), dim=1))
-        return Control(torch.stack(levels, 1), torch.stack(words, 1), False), Progress(written, in_phrase)
+        levels, words = torch.stack(levels, 1), torch.stack(words, 1)
+        return Control(levels, words, (words & levels.unsqueeze(-1)).any(2)), Progress(written, in_phrase)
 
     def _next(self, written: torch.LongTensor) -> torch.LongTensor:
         return self.words.gather(1, written[:, None]).squeeze(1)
@@ -215,25 +219,65 @@ class KeptTemplate(NamedTuple):
         return in_phrase | ~self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
 
 
-def keep_phrases(ids: torch.LongTensor, levels: torch.Tensor, vocab_size: int, copies: bool) -> Control:
-    """Let the phrase level write words alone that are phrase words of the source; without any, nothing.
+class Missing(NamedTuple):
+    """Which words of the source are still to be written, `(batch, source_length)`."""
+
+    words: torch.BoolTensor
+
+
+class KeptPhrases(NamedTuple):
+    """The words of each source's phrases, each of which is to be written, in any order, before the end.
 
     Args:
-        ids: `(batch, source_length)`.
-        levels: What each word is, `(batch, source_length, 2)`.
-        vocab_size: Words that can be written.
-        copies: Whether the model copies them; else, it generates these words alone.
+        ids: The source, `(batch, source_length)`.
+        is_phrase: Which of its words are a phrase's.
+        ends: The end marks, `(ends,)`.
+        copies: Whether the model copies; else it generates these words alone.
     """
-    is_phrase = levels[..., PHRASE] > 0
-    words = torch.zeros(len(ids), vocab_size + 1, dtype=torch.bool, device=ids.device)
-    words.scatter_(1, ids.where(is_phrase & (ids < vocab_size), vocab_size), True)
-    words = torch.stack((words[:, :-1], torch.ones_like(words[:, :-1])), dim=1).unsqueeze(1)
-    may_write = torch.stack((is_phrase.any(1), torch.ones_like(is_phrase[:, 0])), dim=-1).unsqueeze(1)
-    return Control(may_write, torch.ones_like(words) if copies else words, copies)
+
+    ids: torch.LongTensor
+    is_phrase: torch.BoolTensor
+    ends: torch.LongTensor
+    copies: bool
+
+    def start(self) -> Missing:
+        """Nothing is written yet."""
+        return Missing(self.is_phrase)
+
+    def follow(
+        self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Missing, vocab_size: int
+    ) -> tuple[Control, Missing]:
+        """Say what may be written behind each word of the target; arguments as those of `KeptTemplate.follow`.
+
+        The phrase level writes words that are missing, and nothing once none is; the sentence level what it likes, but
+        no end before that. What it gives to the end goes to all other words in proportion, so that missing words
+        follow where a sentence would end.
+        """
+        missing, (words,) = [], progress
+        for step in range(inputs.shape[1]):
+            is_same = words & (self.ids == inputs[:, step : step + 1]) & is_word[:, step : step + 1]
+            # A word that stands several times is to be written as often.
+            words = words & ~(is_same & (is_same.cumsum(1) == 1))
+            missing.append(words)
+        missing = torch.stack(missing, 1)
+        may_write = missing.any(2)
+        free = missing.new_ones(*may_write.shape, vocab_size)
+        allowed = free.clone()
+        allowed[..., self.ends] = ~may_write.unsqueeze(2)
+        own = free if self.copies else self._mark(missing, vocab_size)
+        levels = torch.stack((may_write, torch.ones_like(may_write)), dim=-1)
+        copied = missing if self.copies else None
+        return Control(levels, torch.stack((own, free), dim=2), allowed, copied), Missing(words)
+
+    def _mark(self, missing: torch.BoolTensor, vocab_size: int) -> torch.BoolTensor:
+        """The missing words among those of the vocabulary, `(batch, target_length, vocab_size)`."""
+        known = missing & (self.ids < vocab_size).unsqueeze(1)
+        columns = self.ids.unsqueeze(1).where(known, vocab_size)
+        return missing.new_zeros(*missing.shape[:2], vocab_size + 1).scatter(2, columns, True)[..., :-1]
 
 
 class DnpgCache(DynamicCache):
-    """Keys and values of both decoders, with the aggregator's state and, where a template is kept, how far it is.
+    """Keys and values of both decoders, with the aggregator's state and, where a level is kept, how far that is.
 
     The sentence level's layers come first, then those of the phrase level.
     """
@@ -241,7 +285,7 @@ class DnpgCache(DynamicCache):
     def __init__(self):
         super().__init__()
         self.state: LstmState | None = None
-        self.progress: Progress | None = None
+        self.progress: Progress | Missing | None = None
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
         """Keep, for every beam, what belongs to the hypothesis `beam_idx` that it continues."""
@@ -264,4 +308,4 @@ class DnpgCache(DynamicCache):
         if self.state is not None:
             self.state = tuple(part.index_select(1, rows) for part in self.state)
         if self.progress is not None:
-            self.progress = Progress(*(part.index_select(0, rows) for part in self.progress))
+            self.progress = self.progress._make(part.index_select(0, rows) for part in self.progress)

@@ -19,11 +19,11 @@ from .dnpg_levels import (
     SENTENCE,
     Control,
     DnpgCache,
+    KeptPhrases,
     KeptTemplate,
     Separator,
     count_template_positions,
     draw_levels,
-    keep_phrases,
     read_levels,
 )
 from .dnpg_outputs import DnpgDecoderOutput, DnpgEncoderOutput, DnpgModelOutput, DnpgSeq2SeqLMOutput
@@ -268,11 +268,12 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     both decoders' states, and `P(y_t) = Σ_z P(z_t) P_z(y_t)`; that levels can be set by hand; that separator and
     aggregator also learn from weak labels at first.
 
-    What is our reading: the separator reads in both directions; the window counts the word itself, and in the decoder
-    lies before it; a decoder's queries see the whole target (the phrase level: the window of it), its attention to the
-    source the words of its level alone; the phrase level's encoder reads every word with an embedding of its level; a
-    run of phrase words is one place of the template; the end mark is the template's, and a word outside the vocabulary
-    a phrase's; one table of embeddings serves all; levels have one width and differ in depth.
+    What is our reading: where one level alone may rewrite (`levels`), all words of the other are kept, without
+    exception; the separator reads in both directions; the window counts the word itself, and in the decoder lies before
+    it; a decoder's queries see the whole target (the phrase level: the window of it), its attention to the source the
+    words of its level alone; the phrase level's encoder reads every word with an embedding of its level; a run of
+    phrase words is one place of the template; the end mark is the template's, and a word outside the vocabulary a
+    phrase's; one table of embeddings serves all; levels have one width and differ in depth.
 
     A model with `copy` takes words outside its vocabulary, in `input_ids` numbered from `vocab_size` on in each row
     anew; the pipeline does so by itself.
@@ -311,7 +312,8 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
                 source_length)`; else the separator's.
             levels: Which level may rewrite; both by default. With "phrase" the words of the template are written as
                 they stand, and where phrases stand in the source the phrase level writes what it likes. With
-                "sentence" the phrase level writes words alone that it finds in the source.
+                "sentence" all words of phrases are written as they stand, in any order, and the phrase level writes
+                nothing else; around them the sentence level writes what it likes.
             decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
                 a target word.
@@ -369,20 +371,22 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         past_key_values: EncoderDecoderCache | None,
     ) -> Control | None:
         """What may be written; both levels rewrite where there is None."""
-        size, cache = self.config.vocab_size, None if past_key_values is None else past_key_values.self_attention_cache
-        if levels == "sentence":
-            return keep_phrases(encoder.source_ids, encoder.levels, size, self.config.copy)
-        if levels != "phrase":
+        if levels not in LEVELS:
             return None
-        ends = self.config.eos_token_id
-        template = KeptTemplate.of(encoder.source_ids, encoder.levels, ends[0] if isinstance(ends, list) else ends)
+        size, cache = self.config.vocab_size, None if past_key_values is None else past_key_values.self_attention_cache
+        ids, ends = encoder.source_ids, self.config.eos_token_id
+        ends = torch.tensor(ends if isinstance(ends, list) else [ends], device=ids.device)
+        if levels == "phrase":
+            kept = KeptTemplate.of(ids, encoder.levels, ends[0])
+        else:
+            kept = KeptPhrases(ids, encoder.levels[..., PHRASE] > 0, ends, self.config.copy)
         past = 0 if cache is None else cache.get_seq_length()
         if mask is None:
             mask = torch.ones_like(inputs) if not past else inputs.new_ones(len(inputs), past + inputs.shape[1])
         # The first word of each row is the start token.
         is_word = (mask.bool() & (mask.long().cumsum(1) > 1))[:, past:]
-        progress = template.start() if cache is None or cache.progress is None else cache.progress
-        control, progress = template.follow(inputs, is_word, progress, size)
+        progress = kept.start() if cache is None or cache.progress is None else cache.progress
+        control, progress = kept.follow(inputs, is_word, progress, size)
         if cache is not None:
             cache.progress = progress
         return control
@@ -434,7 +438,8 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
             return {"loss": language_model_loss(logits, labels), "logits": logits.to(self.dtype)}
         share = self._log_levels(outputs)[..., PHRASE : PHRASE + 1].exp()
         weights = copying.weights
-        if outputs.control is not None and outputs.control.copies_only:
+        if outputs.control is not None and outputs.control.copied is not None:
+            weights = weights * outputs.control.copied
             weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
         joined = copying._replace(log_generated=mixed.logsumexp(dim=-1, keepdim=True), weights=weights * share)
         is_loss_enough = self.training and labels is not None
@@ -457,7 +462,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
             words = words.masked_fill(~control.words, lowest)
         if outputs.copying is not None:
             generated = outputs.copying.log_generated.squeeze(-1)
-            if control is not None and control.copies_only:
+            if control is not None and control.copied is not None:
                 generated = torch.full_like(generated, lowest / 4)
             log_levels = log_levels + torch.stack((generated, torch.zeros_like(generated)), dim=-1)
         return (words.log_softmax(dim=-1) + log_levels.unsqueeze(-1)).logsumexp(dim=2)
@@ -474,7 +479,6 @@ def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
     """Leave no chance to a word that no level may write, however many beams look for one."""
     if control is None:
         return logits
-    allowed = (control.words & control.levels.unsqueeze(-1)).any(dim=2)
     # Words outside the vocabulary stand behind the others, and are written by the phrase level alone.
-    outside = control.levels[..., PHRASE : PHRASE + 1].expand(-1, -1, logits.shape[-1] - allowed.shape[-1])
-    return logits.masked_fill(~torch.cat((allowed, outside), dim=-1), -torch.inf)
+    outside = control.levels[..., PHRASE : PHRASE + 1].expand(-1, -1, logits.shape[-1] - control.allowed.shape[-1])
+    return logits.masked_fill(~torch.cat((control.allowed, outside), dim=-1), -torch.inf).log_softmax(dim=-1)

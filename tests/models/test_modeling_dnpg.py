@@ -154,24 +154,44 @@ class TestDnpg(Seq2SeqMixin):
             torch.testing.assert_close(logits[place, word].item(), 0.0, rtol=0, atol=1e-5)
         assert 8 not in logits[1].isfinite().nonzero() and 8 in logits[2].isfinite().nonzero()
 
-    def test_kept_phrases_are_the_only_words_of_their_level(self, variant):
-        model, levels = self.small_model(variant), torch.tensor([[1, 0, 0, 1, 1, 1]])
-        outputs = model(
-            torch.tensor([SOURCES[0]]),
-            source_levels=levels,
-            levels="sentence",
-            decoder_input_ids=torch.tensor([[1, 5, 4]]),
-            output_levels=True,
-        )
-        torch.testing.assert_close(outputs.logits.exp().sum(-1), torch.ones(1, 3))
-        states = model.model(
-            torch.tensor([SOURCES[0]]), source_levels=levels, decoder_input_ids=torch.tensor([[1, 5, 4]])
-        ).last_hidden_state
-        p_sentence = outputs.target_level_logits.softmax(-1)[..., 1:]
-        rest = outputs.logits.exp() - p_sentence * model.lm_head(states[..., 8:]).softmax(-1)
-        others = [word for word in range(10) if word not in (6, 7)]
-        torch.testing.assert_close(rest[..., others], torch.zeros_like(rest[..., others]), rtol=0, atol=1e-6)
-        assert (rest[..., 6:8] > 1e-4).all()
+    def test_kept_phrases_are_written_each_once_and_before_the_end(self, variant):
+        """6 and 7 by the phrase level, which has no other words; what the end would have got goes to all others."""
+        model, ids, levels = self.small_model(variant), torch.tensor([SOURCES[0]]), torch.tensor([[1, 0, 0, 1, 1, 1]])
+        inputs = torch.tensor([[1, 6, 4, 7, 5]])
+        outputs = model(ids, source_levels=levels, levels="sentence", decoder_input_ids=inputs, output_levels=True)
+        states = model.model(ids, source_levels=levels, decoder_input_ids=inputs).last_hidden_state[0]
+        sentence = model.lm_head(states[:, 8:]).softmax(-1)
+        p_phrase, p_sentence = outputs.target_level_logits[0].softmax(-1).unbind(-1)
+        for place, missing in enumerate(([6, 7], [7], [7], [], [])):
+            found = outputs.logits[0, place].exp()
+            if not missing:
+                torch.testing.assert_close(found, sentence[place])
+                continue
+            rest = 1 - p_sentence[place] * sentence[place, 2]
+            template = p_sentence[place] * sentence[place] / rest
+            template[2] = 0
+            own = found - template
+            others = [word for word in range(10) if word not in missing]
+            torch.testing.assert_close(own[others], torch.zeros(len(others)), rtol=0, atol=1e-6)
+            torch.testing.assert_close(own[missing].sum(), p_phrase[place] / rest)
+            assert (own[missing] > 1e-4).all() and found[2] == 0
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"num_beams": 3, "num_return_sequences": 3}, {"do_sample": True}], ids=str
+    )
+    def test_kept_phrases_survive_every_search(self, variant, options):
+        """Also a word that stands twice, and one outside the vocabulary."""
+        model = self.small_model(variant)
+        ids = [5, 6, 6, 8, 10 if model.config.copy else 7, 9, 2]
+        inputs = {"source_levels": [[1, 0, 0, 1, 0, 1, 1]], "levels": "sentence", "max_new_tokens": 60}
+        torch.manual_seed(0)
+        for use_cache in (True, False):
+            for search in {None, beam_search if "num_beams" in options else None}:
+                found = model.generate(
+                    torch.tensor([ids]), **inputs, **options, use_cache=use_cache, custom_generate=search
+                )
+                for words in words_of(found):
+                    assert words.count(6) >= 2 and ids[4] in words
 
     def test_levels_by_hand_are_names_or_numbers(self):
         model, ids = self.small_model(), torch.tensor([SOURCES[0], SOURCES[0]])
