@@ -270,10 +270,10 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
 
     What is our reading: where one level alone may rewrite (`levels`), all words of the other are kept, without
     exception; the separator reads in both directions; the window counts the word itself, and in the decoder lies
-    before it; a decoder's queries see the whole target (the phrase level: the window of it), its attention to the source the
-    words of its level alone; the phrase level's encoder reads every word with an embedding of its level; a run of
-    phrase words is one place of the template; the end mark is the template's, and a word outside the vocabulary a
-    phrase's; one table of embeddings serves all; levels have one width and differ in depth.
+    before it; a decoder's queries see the whole target (the phrase level: the window of it), its attention to the
+    source the words of its level alone; the phrase level's encoder reads every word with an embedding of its level; a
+    run of phrase words is one place of the template; the end mark is the template's, and a word outside the vocabulary
+    a phrase's; one table of embeddings serves all; levels have one width and differ in depth.
 
     A model with `copy` takes words outside its vocabulary, in `input_ids` numbered from `vocab_size` on in each row
     anew; the pipeline does so by itself.
