@@ -56,7 +56,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
         assert {trained.recipe for trained in settings.systems.values()} <= list_recipes().keys()
         runs = list_runs(settings, Path("runs"), settings.seeds)
         assert len({run.folder for run in runs}) == len(settings.systems) * len(settings.seeds)
-        assert len({run.recipe.training.task in ("paraphrase", "edit", "decompose") for run in runs}) == 1
+        assert len({run.recipe.training.task in ("paraphrase", "edit", "decompose", "adapt") for run in runs}) == 1
         for measurement in table.measurements:
             for claim in measurement.claims:
                 assert {claim.better, claim.worse} <= settings.systems.keys()

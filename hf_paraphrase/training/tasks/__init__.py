@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .adapt import AdaptTask
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
 from .decompose import DecomposeTask
@@ -12,6 +13,7 @@ from .paraphrase import ParaphraseTask
 
 __all__ = [
     "TASKS",
+    "AdaptTask",
     "AutoencodeTask",
     "DecomposeTask",
     "EditTask",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 TASKS: dict[str, type[Task]] = {
+    "adapt": AdaptTask,
     "autoencode": AutoencodeTask,
     "decompose": DecomposeTask,
     "edit": EditTask,

@@ -88,18 +88,22 @@ class DecomposeTask(ParaphraseTask):
         return super().make_model(config, data)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+        splits = self._encode_splits(rows, tokenizer)
+        splits["train"] = self._add_labels(splits["train"], tokenizer)
+        return TaskData(splits, tokenizer)
+
+    def _encode_splits(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
         training = self.training
         lengths = training.max_source_length, training.max_target_length
         reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
-        splits = {split: encode_pairs(pairs, reader, *lengths) for split, pairs in rows.items()}
-        splits["train"] = self._add_labels(splits["train"], tokenizer)
-        return TaskData(DatasetDict(splits), tokenizer)
+        return DatasetDict({split: encode_pairs(pairs, reader, *lengths) for split, pairs in rows.items()})
 
     def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         labels = label_levels(
             encoded["input_ids"],
             encoded["labels"],
             set(tokenizer.all_special_ids) - {tokenizer.unk_token_id},
+            len(tokenizer),
             self.training.max_phrase_frequency,
             self.training.min_link_strength,
         )
@@ -164,6 +168,7 @@ def label_levels(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     special_ids: Collection[int],
+    vocab_size: int,
     max_frequency: float,
     min_strength: float,
 ) -> tuple[list[list[int]], list[list[int]]]:
@@ -174,6 +179,8 @@ def label_levels(
         targets: The same for the other sides.
         special_ids: Tokens that are no words: sentence in targets, where the aggregator has to choose a level for
             them, and no label (-100) in sources.
+        vocab_size: Words from there on are outside the vocabulary, and phrases' however frequent, since they can only
+            be copied.
         max_frequency: Largest share of the sentences of both sides that have a word of a phrase.
         min_strength: Least strength of a link.
 
@@ -184,6 +191,7 @@ def label_levels(
     alignment = align_words(*words)
     counts = Counter(word for side in words for row in side for word in set(row))
     limit = max_frequency * (len(sources) + len(targets))
+    rare = {id for id, count in counts.items() if count <= limit or id >= vocab_size}
     labels = []
     for side, others, strengths, special in (
         (sources, targets, alignment.source_strengths, -100),
@@ -192,9 +200,7 @@ def label_levels(
         labels.append([])
         for row, other, row_strengths in zip(side, others, strengths, strict=True):
             is_sure, copied = iter((row_strengths >= min_strength).tolist()), set(other)
-            is_phrase = [
-                id not in special_ids and (next(is_sure) or id in copied) and counts[id] <= limit for id in row
-            ]
+            is_phrase = [id not in special_ids and (next(is_sure) or id in copied) and id in rare for id in row]
             labels[-1].append(
                 [
                     special if id in special_ids else PHRASE if is_own else SENTENCE

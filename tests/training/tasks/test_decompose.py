@@ -62,7 +62,7 @@ def test_weak_labels_tell_what_is_asked_from_the_question():
 )
 def test_a_label_needs_a_sure_link_or_a_copy_of_words_that_are_not_frequent(max_frequency, min_strength, expected):
     sources, targets = [[5, 6], [5, 8], [5, 10]], [[5, 7], [5, 9], [5, 11]]
-    (first, *_), (target, *_) = label_levels(sources, targets, {2}, max_frequency, min_strength)
+    (first, *_), (target, *_) = label_levels(sources, targets, {2}, 20, max_frequency, min_strength)
     assert first == target == expected
 
 
