@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset, DatasetDict
 from torch import nn
@@ -41,7 +43,7 @@ class DecomposeConfig(ParaphraseConfig):
         default=0.5, metadata={"help": "Part of all steps in which that weight falls to 0, in a line; at most 1."}
     )
     max_phrase_frequency: float = field(
-        default=0.02,
+        default=0.01,
         metadata={"help": "A word that more sentences than this share have is labelled as the template's."},
     )
     min_link_strength: float = field(
@@ -72,8 +74,9 @@ class DecomposeTask(ParaphraseTask):
     From nothing, separator and aggregator do not find levels. So both also learn weak labels by cross-entropy, with a
     weight that falls in a line to 0: a word is a phrase's where alignment links it, one to one, to a word of the other
     side, or where it stands there too. That much a summary of the paper gives. Our reading adds that a link must be
-    sure, and the word not frequent: templates are general and phrases diverse, as the paper has it, but alignment also
-    links the "to" of one template to that of another.
+    sure, and the word one of phrases: templates are general and phrases diverse, as the paper has it, but alignment
+    also links the "to" of one template to that of another. So it must be infrequent, and linked or copied in at least
+    half of the places where it stands.
     """
 
     config_class = DecomposeConfig
@@ -172,7 +175,9 @@ def label_levels(
     max_frequency: float,
     min_strength: float,
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Label the words of pairs: phrase where they are linked surely, or copied, and not frequent; sentence elsewhere.
+    """Label the words of pairs: phrase where they are linked surely, or copied, and are words of phrases.
+
+    Those are infrequent, and so linked or copied in at least half of the places where they stand.
 
     Args:
         sources: Token ids.
@@ -187,24 +192,42 @@ def label_levels(
     Returns:
         A level, or -100, for every token of each source and of each target.
     """
-    words = [[[id for id in row if id not in special_ids] for row in side] for side in (sources, targets)]
+    sides = (sources, targets)
+    words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
     alignment = align_words(*words)
-    counts = Counter(word for side in words for row in side for word in set(row))
+    linked = [
+        [_find_linked(*row, special_ids, min_strength) for row in zip(side, others, strengths, strict=True)]
+        for side, others, strengths in (
+            (sources, targets, alignment.source_strengths),
+            (targets, sources, alignment.target_strengths),
+        )
+    ]
+    sentences = Counter(word for side in words for row in side for word in set(row))
+    places = Counter(word for side in words for row in side for word in row)
+    found = Counter(
+        id for side, marks in zip(sides, linked, strict=True) for row in map(compress, side, marks) for id in row
+    )
     limit = max_frequency * (len(sources) + len(targets))
-    rare = {id for id, count in counts.items() if count <= limit or id >= vocab_size}
-    labels = []
-    for side, others, strengths, special in (
-        (sources, targets, alignment.source_strengths, -100),
-        (targets, sources, alignment.target_strengths, SENTENCE),
-    ):
-        labels.append([])
-        for row, other, row_strengths in zip(side, others, strengths, strict=True):
-            is_sure, copied = iter((row_strengths >= min_strength).tolist()), set(other)
-            is_phrase = [id not in special_ids and (next(is_sure) or id in copied) and id in rare for id in row]
-            labels[-1].append(
-                [
-                    special if id in special_ids else PHRASE if is_own else SENTENCE
-                    for id, is_own in zip(row, is_phrase, strict=True)
-                ]
-            )
-    return labels[0], labels[1]
+    own = {id for id in found if id >= vocab_size or (sentences[id] <= limit and 2 * found[id] >= places[id])}
+    return tuple(
+        [
+            [
+                special if id in special_ids else PHRASE if is_linked and id in own else SENTENCE
+                for id, is_linked in zip(row, marks, strict=True)
+            ]
+            for row, marks in zip(side, of_side, strict=True)
+        ]
+        for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
+    )
+
+
+def _find_linked(
+    row: Sequence[int],
+    other: Sequence[int],
+    strengths: np.ndarray,
+    special_ids: Collection[int],
+    min_strength: float,
+) -> list[bool]:
+    """Which tokens of a row are words that are linked surely, or stand in the other row too."""
+    is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
+    return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
