@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from hf_paraphrase.training.word_alignment import align_words
+from hf_paraphrase.training.word_alignment import align_words, choose_words
 
 
 def lists(columns):
@@ -75,6 +75,27 @@ def test_equals_the_naive_model_in_both_directions(iterations):
                 assert found.targets[row][target] == place
                 assert found.source_strengths[row][place] == found.target_strengths[row][target]
     assert linked == sum((links >= 0).sum() for links in found.sources) > 40
+
+
+def test_equals_the_model_of_nltk():
+    translate = pytest.importorskip("nltk.translate")
+    random = np.random.default_rng(1)
+    # No word twice in a sentence: there, nltk divides by the sum of both.
+    sources, targets = ([random.permutation(9)[: random.integers(1, 6)].tolist() for _ in range(40)] for _ in range(2))
+    pairs = [translate.AlignedSent(target, source) for source, target in zip(sources, targets, strict=True)]
+    expected = translate.IBMModel1(pairs, 5).translation_table
+    places, strengths = choose_words(sources, targets, iterations=5)
+    linked = 0
+    for source, target, *chosen in zip(sources, targets, places, strengths, strict=True):
+        for word, place, strength in zip(target, *chosen, strict=True):
+            found = expected[word]
+            assert max(found[e] for e in (None, *source)) == pytest.approx(
+                found[None if place < 0 else source[place]], rel=1e-6
+            )
+            if place >= 0:
+                assert strength == pytest.approx(found[source[place]], rel=1e-6)
+                linked += 1
+    assert linked > 40
 
 
 def test_a_side_without_words_has_no_links():
