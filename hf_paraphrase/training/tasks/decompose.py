@@ -43,7 +43,7 @@ class DecomposeConfig(ParaphraseConfig):
         default=0.5, metadata={"help": "Part of all steps in which that weight falls to 0, in a line; at most 1."}
     )
     max_phrase_frequency: float = field(
-        default=0.01,
+        default=0.02,
         metadata={"help": "A word that more sentences than this share have is labelled as the template's."},
     )
     min_link_strength: float = field(
