@@ -250,8 +250,7 @@ class KeptPhrases(NamedTuple):
         """Say what may be written behind each word of the target; arguments as those of `KeptTemplate.follow`.
 
         The phrase level writes words that are missing, and nothing once none is; the sentence level what it likes, but
-        no end before that. What it gives to the end goes to all other words in proportion, so that missing words
-        follow where a sentence would end.
+        no end before that.
         """
         missing, (words,) = [], progress
         for step in range(inputs.shape[1]):

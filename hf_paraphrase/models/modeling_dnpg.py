@@ -432,47 +432,49 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
 
         In training, a model that copies leaves the logits of labels out.
         """
-        mixed, copying = self.project(outputs), outputs.copying
+        words, log_levels = self.score_levels(outputs)
+        copying, control = outputs.copying, outputs.control
         if copying is None:
-            logits = _forbid(mixed, outputs.control)
+            logits = _forbid((words + log_levels.unsqueeze(-1)).logsumexp(dim=2), control)
             return {"loss": language_model_loss(logits, labels), "logits": logits.to(self.dtype)}
-        share = self._log_levels(outputs)[..., PHRASE : PHRASE + 1].exp()
-        weights = copying.weights
-        if outputs.control is not None and outputs.control.copied is not None:
-            weights = weights * outputs.control.copied
+        generated, weights = copying.log_generated.squeeze(-1), copying.weights
+        if control is not None and control.copied is not None:
+            generated = torch.full_like(generated, torch.finfo(generated.dtype).min / 4)
+            weights = weights * control.copied
             weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
-        joined = copying._replace(log_generated=mixed.logsumexp(dim=-1, keepdim=True), weights=weights * share)
+        # What is missing to 1 is copied.
+        shares = log_levels + torch.stack((generated, torch.zeros_like(generated)), dim=-1)
+        mixed = (words + shares.unsqueeze(-1)).logsumexp(dim=2)
+        joined = copying._replace(
+            log_generated=mixed.logsumexp(dim=-1, keepdim=True),
+            weights=weights * log_levels[..., PHRASE : PHRASE + 1].exp(),
+        )
         is_loss_enough = self.training and labels is not None
-        logits = None if is_loss_enough else _forbid(add_copied_words(mixed, joined), outputs.control).to(self.dtype)
+        logits = None if is_loss_enough else _forbid(add_copied_words(mixed, joined), control).to(self.dtype)
         return {
             "loss": None if labels is None else copying_loss(mixed, joined, labels),
             "logits": logits,
             "copy_weights": weights,
         }
 
-    def project(self, outputs: DnpgModelOutput) -> torch.FloatTensor:
-        """The logarithm of the probability of generating each word, `(batch, target_length, vocab_size)`.
+    def score_levels(self, outputs: DnpgModelOutput) -> tuple[torch.Tensor, torch.Tensor]:
+        """What each level would write, and how likely it is to write, as logarithms of probabilities.
 
-        With `copy`, what is missing to 1 is copied.
+        Where one level is kept, only what each may write has a chance; and what the sentence level gives to an end
+        that is too early, the phrase level gets, of whose words some are missing.
+
+        Returns:
+            `(batch, target_length, 2, vocab_size)` and `(batch, target_length, 2)`.
         """
-        states = outputs.last_hidden_state.unflatten(-1, (len(LEVELS), -1))
-        words, log_levels = at_least_single(self.lm_head(states)), self._log_levels(outputs)
-        lowest, control = torch.finfo(words.dtype).min, outputs.control
-        if control is not None:
-            words = words.masked_fill(~control.words, lowest)
-        if outputs.copying is not None:
-            generated = outputs.copying.log_generated.squeeze(-1)
-            if control is not None and control.copied is not None:
-                generated = torch.full_like(generated, lowest / 4)
-            log_levels = log_levels + torch.stack((generated, torch.zeros_like(generated)), dim=-1)
-        return (words.log_softmax(dim=-1) + log_levels.unsqueeze(-1)).logsumexp(dim=2)
-
-    def _log_levels(self, outputs: DnpgModelOutput) -> torch.Tensor:
-        """`log P(z_t)`, `(batch, target_length, 2)`, of the levels that may write."""
-        logits = at_least_single(outputs.aggregated_logits)
-        if outputs.control is not None:
-            logits = logits.masked_fill(~outputs.control.levels, torch.finfo(logits.dtype).min / 4)
-        return logits.log_softmax(dim=-1)
+        words = at_least_single(self.lm_head(outputs.last_hidden_state.unflatten(-1, (len(LEVELS), -1))))
+        log_levels, control = at_least_single(outputs.aggregated_logits), outputs.control
+        if control is None:
+            return words.log_softmax(dim=-1), log_levels.log_softmax(dim=-1)
+        lowest = torch.finfo(words.dtype).min
+        words = words.masked_fill(~control.words, lowest).log_softmax(dim=-1)
+        phrase, sentence = log_levels.masked_fill(~control.levels, lowest / 4).log_softmax(dim=-1).unbind(-1)
+        early = sentence + words[..., SENTENCE, :].masked_fill(control.allowed, lowest / 4).logsumexp(dim=-1)
+        return words, torch.stack((torch.logaddexp(phrase, early), sentence), dim=-1)
 
 
 def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
@@ -481,4 +483,4 @@ def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
         return logits
     # Words outside the vocabulary stand behind the others, and are written by the phrase level alone.
     outside = control.levels[..., PHRASE : PHRASE + 1].expand(-1, -1, logits.shape[-1] - control.allowed.shape[-1])
-    return logits.masked_fill(~torch.cat((control.allowed, outside), dim=-1), -torch.inf).log_softmax(dim=-1)
+    return logits.masked_fill(~torch.cat((control.allowed, outside), dim=-1), -torch.inf)

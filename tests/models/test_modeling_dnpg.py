@@ -155,25 +155,25 @@ class TestDnpg(Seq2SeqMixin):
         assert 8 not in logits[1].isfinite().nonzero() and 8 in logits[2].isfinite().nonzero()
 
     def test_kept_phrases_are_written_each_once_and_before_the_end(self, variant):
-        """6 and 7 by the phrase level, which has no other words; what the end would have got goes to all others."""
+        """6 and 7 by the phrase level, which has no other words; what the end would have got goes to them."""
         model, ids, levels = self.small_model(variant), torch.tensor([SOURCES[0]]), torch.tensor([[1, 0, 0, 1, 1, 1]])
         inputs = torch.tensor([[1, 6, 4, 7, 5]])
         outputs = model(ids, source_levels=levels, levels="sentence", decoder_input_ids=inputs, output_levels=True)
         states = model.model(ids, source_levels=levels, decoder_input_ids=inputs).last_hidden_state[0]
         sentence = model.lm_head(states[:, 8:]).softmax(-1)
         p_phrase, p_sentence = outputs.target_level_logits[0].softmax(-1).unbind(-1)
+        torch.testing.assert_close(outputs.logits.exp().sum(-1), torch.ones(1, 5))
         for place, missing in enumerate(([6, 7], [7], [7], [], [])):
             found = outputs.logits[0, place].exp()
             if not missing:
                 torch.testing.assert_close(found, sentence[place])
                 continue
-            rest = 1 - p_sentence[place] * sentence[place, 2]
-            template = p_sentence[place] * sentence[place] / rest
-            template[2] = 0
+            template = p_sentence[place] * sentence[place]
+            end, template[2] = template[2].clone(), 0.0
             own = found - template
             others = [word for word in range(10) if word not in missing]
             torch.testing.assert_close(own[others], torch.zeros(len(others)), rtol=0, atol=1e-6)
-            torch.testing.assert_close(own[missing].sum(), p_phrase[place] / rest)
+            torch.testing.assert_close(own[missing].sum(), p_phrase[place] + end)
             assert (own[missing] > 1e-4).all() and found[2] == 0
 
     @pytest.mark.parametrize(
