@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from transformers import pipeline
 
 from hf_paraphrase import Paraphraser
@@ -27,6 +28,25 @@ def test_the_pipeline_keeps_what_it_is_told_to(model):
     for options in ({}, {"num_beams": 1}, {"decoding": "diverse_beam", "num_return_sequences": 3}):
         texts = pipe(TEXT, max_new_tokens=9, levels="phrase", source_levels=KEPT, **options)
         assert all(record["generated_text"].split()[0] == "the" for record in texts)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_beams": 1},
+        {"num_beams": 1, "do_sample": True},
+        {"decoding": "diverse_beam", "num_return_sequences": 3},
+        {"decoding": "dips", "num_return_sequences": 3},
+    ],
+    ids=str,
+)
+def test_phrases_survive_every_decoding(model, options):
+    torch.manual_seed(0)
+    pipe = pipeline("text2text-generation", model=model, tokenizer=word_tokenizer())
+    kept = ["sentence", "phrase", "sentence", "phrase"]
+    records = pipe("the cat sat Zulu", max_new_tokens=40, levels="sentence", source_levels=kept, **options)
+    assert records and all({"cat", "Zulu"} <= set(record["generated_text"].split()) for record in records)
 
 
 def test_the_paraphraser_keeps_what_it_is_told_to(model):
