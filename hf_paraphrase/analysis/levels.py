@@ -14,7 +14,7 @@ from ..models.encoded_inputs import encode_inputs
 from ..models.outside_words import decode_with_words
 from ..registration import architecture_of
 
-__all__ = ["LevelExplanation", "explain_levels", "format_html"]
+__all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
 """.strip()
 
 
-def format_html(explanation: LevelExplanation) -> str:
+def format_levels(explanation: LevelExplanation) -> str:
     """A page of its own, without scripts: source and paraphrase, each word in the colour of its level."""
     sentences = {"source": explanation.source, "paraphrase": explanation.output}
     terms = "\n".join(f"<dt>{name}</dt><dd>{_colour(words)}</dd>" for name, words in sentences.items())

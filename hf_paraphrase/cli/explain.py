@@ -61,7 +61,7 @@ def edit(
         if retrieved is not None:
             raise InputError(f"--retrieved: {model} edits by no retrieved pair")
         levelled = levels.explain_levels(editor.eval(), tokenizer, text)
-        write_text(output, levels.format_html(levelled))
+        write_text(output, levels.format_levels(levelled))
         typer.echo(levelled.paraphrase)
         return
     if retrieved is None:

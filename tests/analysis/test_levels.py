@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.analysis.levels import explain_levels, format_html
+from hf_paraphrase.analysis.levels import explain_levels, format_levels
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.configuration_dnpg import DnpgConfig
 from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration
@@ -24,7 +24,7 @@ def test_every_word_has_its_level(model):
     assert {level for _, level in found.output} <= {"phrase", "sentence"} and len(found.output) == 5
     # A word outside the vocabulary stands for itself.
     assert ("b", "phrase") in found.source
-    page = format_html(found)
+    page = format_levels(found)
     assert '<span class="phrase" title="phrase">cat</span>' in page and "<b>" not in page
 
 
