@@ -37,8 +37,9 @@ class Architecture:
         models: The model class that each of transformers' Auto classes loads.
         tokenizer: Its tokenizer class; None where any tokenizer will do.
         reads_pairs: Whether it edits its input by a retrieved pair.
-        copy_field: The field of its configuration that makes it copy words of that pair, those outside its
-            vocabulary too; None where it never does.
+        copy_field: The field of its configuration that makes it copy words of that pair, or where it reads none of
+            its source, those outside its vocabulary too; None where it never does.
+        has_levels: Whether it tells words of phrases from those of the template, and can keep either.
         embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
     """
 
@@ -48,6 +49,7 @@ class Architecture:
     tokenizer: str | None = None
     reads_pairs: bool = False
     copy_field: str | None = None
+    has_levels: bool = False
     embeds_sentences: bool = False
 
     @property
@@ -56,7 +58,7 @@ class Architecture:
         return "AutoModelForSequenceClassification" in self.models
 
     def copies_words(self, config: PreTrainedConfig) -> bool:
-        """Tell whether a model of this architecture copies words of the retrieved pair.
+        """Tell whether a model of this architecture copies words of the retrieved pair, or of its source.
 
         Args:
             config: The model's.
@@ -112,6 +114,13 @@ ARCHITECTURES = (
         config="FsetConfig",
         models={"AutoModel": "FsetModel", "AutoModelForSeq2SeqLM": "FsetForConditionalGeneration"},
         reads_pairs=True,
+    ),
+    Architecture(
+        model_type="dnpg",
+        config="DnpgConfig",
+        models={"AutoModel": "DnpgModel", "AutoModelForSeq2SeqLM": "DnpgForConditionalGeneration"},
+        copy_field="copy",
+        has_levels=True,
     ),
     Architecture(
         model_type="edit_lstm",

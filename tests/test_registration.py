@@ -30,6 +30,9 @@ PUBLIC_NAMES = [
     "CoupledLstmConfig",
     "CoupledLstmForSequenceClassification",
     "CoupledLstmModel",
+    "DnpgConfig",
+    "DnpgForConditionalGeneration",
+    "DnpgModel",
     "EditLstmConfig",
     "EditLstmForConditionalGeneration",
     "EditLstmModel",
@@ -82,6 +85,7 @@ def test_every_row_tells_what_its_models_do(row):
     assert reads_pairs(model) == row.reads_pairs
     assert embeds_sentences(model) == row.embeds_sentences
     assert isinstance(model, SentencePairPreTrainedModel) == row.labels_pairs
+    assert ("source_levels" in inspect.signature(model.forward).parameters) == row.has_levels
     assert ("copy" in model.config.to_dict()) == (row.copy_field is not None)
     for copies in (False, True):
         if row.copy_field is not None:

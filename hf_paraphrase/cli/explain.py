@@ -39,23 +39,36 @@ def edit(
 ) -> None:
     """Show how a model edited a sentence: the retrieved pair, and what of it each token of the output attended to.
 
+    Of a model that knows levels: which words it took for phrases and which for the template, in colours.
+
     \b
     hf-paraphrase explain edit runs/fset-quora "How can I learn faster?" --output edit.html
     hf-paraphrase explain edit runs/fset-quora "How can I learn faster?" --output edit.html \\
         --retrieved "How can I run faster?" "What makes me run faster?"
     """
-    from ..analysis.edits import explain_edit, format_html
+    from ..analysis import edits, levels
     from ..files import write_text
     from ..generation.engine import load_paraphraser
     from ..models.retrieved_pairs import load_retriever
+    from ..registration import architecture_of
 
-    check_ability(model, "reads_pairs", trust_remote_code=trust_remote_code)
+    try:
+        check_ability(model, "has_levels", trust_remote_code=trust_remote_code)
+    except InputError:  # then it has to be one of the others, and is told of them
+        check_ability(model, "reads_pairs", trust_remote_code=trust_remote_code)
     editor, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
+    if architecture_of(editor.config).has_levels:
+        if retrieved is not None:
+            raise InputError(f"--retrieved: {model} edits by no retrieved pair")
+        levelled = levels.explain_levels(editor.eval(), tokenizer, text)
+        write_text(output, levels.format_levels(levelled))
+        typer.echo(levelled.paraphrase)
+        return
     if retrieved is None:
         nearest = load_retriever(editor, trust_remote_code).retrieve([text], neighbor)[0][-1]
         retrieved = (nearest.source, nearest.target)
-    explanation = explain_edit(editor.eval(), tokenizer, text, retrieved)
-    write_text(output, format_html(explanation))
+    explanation = edits.explain_edit(editor.eval(), tokenizer, text, retrieved)
+    write_text(output, edits.format_html(explanation))
     typer.echo(explanation.paraphrase)
 
 

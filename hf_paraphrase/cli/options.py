@@ -48,6 +48,7 @@ __all__ = [
 # What the fields of an architecture's row in `registration` mean.
 ABILITIES = {
     "embeds_sentences": "embed words and sentences",
+    "has_levels": "tell phrases from the template",
     "labels_pairs": "label or score pairs of sentences",
     "reads_pairs": "edit by a retrieved pair",
 }

@@ -23,6 +23,8 @@ app = typer.Typer()
 TASK_RECIPES = {
     "paraphrase": "residual-lstm-synthetic",
     "edit": "fset-synthetic",
+    "decompose": "dnpg-synthetic",
+    "adapt": "dnpg-quora-to-twitter-url",
     "match": "coupled-lstm-twitter-small",
     "autoencode": "hierarchical-autoencoder-hotel-reviews-small",
     "language_model": "sarah-lm-gutenberg-small",

@@ -7,9 +7,10 @@ from torch import nn
 
 from .attention import AdditiveAttention
 from .configuration_edit_lstm import EditLstmConfig
+from .copying import Copying
 from .precision import at_least_single
 
-__all__ = ["CopyMechanism", "CopyMemory", "Copying", "add_copied_words", "copying_loss"]
+__all__ = ["CopyMechanism", "CopyMemory"]
 
 
 class CopyMemory(NamedTuple):
@@ -27,25 +28,6 @@ class CopyMemory(NamedTuple):
     masks: tuple[torch.Tensor, torch.Tensor]
     keys: tuple[torch.Tensor, torch.Tensor]
     ids: torch.LongTensor
-    num_outside_words: int
-
-
-class Copying(NamedTuple):
-    """How much the decoder copies from where.
-
-    Args:
-        log_generated: Logarithm of the probability of generating, `(batch, target_length, 1)`.
-        weights: Probability of copying each word of p, then of q, `(batch, target_length, lengths of both)`; with that
-            of generating they add up to 1.
-        ids: These words, as `CopyMemory` has them.
-        mask: `(batch, lengths of both)`, 0 at padding.
-        num_outside_words: As `CopyMemory` has it.
-    """
-
-    log_generated: torch.Tensor
-    weights: torch.Tensor
-    ids: torch.LongTensor
-    mask: torch.Tensor
     num_outside_words: int
 
 
@@ -91,53 +73,3 @@ class CopyMechanism(nn.Module):
         mask = torch.cat(memory.masks, dim=1)
         copying = Copying(log_gates[..., :1], copied, memory.ids, mask, memory.num_outside_words)
         return torch.tanh(self.combine(joined)), copying
-
-
-def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.LongTensor) -> torch.Tensor:
-    """The mean cross-entropy of the mixture that `add_copied_words` makes, in nats over the labels that are not -100.
-
-    The labels' probabilities alone are mixed: nothing as large as the scores is made but their softmax.
-
-    Args:
-        scores: Of every word of the vocabulary, before the softmax, `(batch, target_length, vocab_size)`.
-        copying: What is copied.
-        labels: `(batch, target_length)`.
-    """
-    in_vocabulary = (labels >= 0) & (labels < scores.shape[-1])
-    costs = nn.functional.cross_entropy(
-        at_least_single(scores.flatten(0, 1)), labels.where(in_vocabulary, -100).flatten(), reduction="none"
-    )
-    generated = copying.log_generated.squeeze(-1) - costs.view_as(labels)
-    is_copy = copying.ids.unsqueeze(1) == labels.unsqueeze(2)
-    limits = torch.finfo(costs.dtype)
-    copied = (copying.weights * is_copy).sum(-1).clamp_min(limits.tiny).log()
-    mixed = torch.logaddexp(generated.where(in_vocabulary, limits.min), copied)
-    return -mixed[labels != -100].mean()
-
-
-def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
-    """Mix what is generated with what is copied: `log(g_0 softmax(scores)_w + Σ_{i: w_i = w} weights_i)`.
-
-    Only the words of the pair need the mixture; for all others it is `log g_0` plus the logarithm of the softmax.
-
-    Args:
-        scores: Of every word of the vocabulary, before the softmax, `(batch, target_length, vocab_size)`.
-        copying: What is copied.
-
-    Returns:
-        Log-probabilities `(batch, target_length, vocab_size + num_outside_words)`, in single precision at least.
-    """
-    log_generated, weights, ids, mask, num_outside_words = copying
-    same = (ids.unsqueeze(2) == ids.unsqueeze(1)) & mask.bool().unsqueeze(1)
-    # A word that stands several times is written once, at its first place, with its whole probability. The others
-    # go to a column behind the last, which is cut off.
-    is_first = mask.bool() & ~same.tril(-1).any(-1)
-    columns = ids.where(is_first, scores.shape[-1] + num_outside_words)
-    columns = columns.unsqueeze(1).expand_as(weights)
-    scores = at_least_single(scores)
-    generated = scores + (log_generated - scores.logsumexp(dim=-1, keepdim=True))
-    lowest = torch.finfo(generated.dtype)
-    generated = nn.functional.pad(generated, (0, num_outside_words + 1), value=lowest.min)
-    copied = (weights @ same.transpose(1, 2).to(weights.dtype)).clamp_min(lowest.tiny).log()
-    mixed = torch.logaddexp(generated.gather(-1, columns), copied)
-    return generated.scatter(-1, columns, mixed)[..., :-1]

@@ -53,8 +53,8 @@ def encode_inputs(
         tokenizer: Their tokenizer.
         texts: The texts.
         pairs: For each text the pair to edit it by.
-        model: What writes. If it copies words, those of a pair that are outside the vocabulary get ids of their own;
-            None to take all of them for unknown words.
+        model: What writes. If it copies words, those of a pair, or without pairs of a text, that are outside the
+            vocabulary get ids of their own; None to take all of them for unknown words.
         truncation: Of texts and pairs, as the tokenizer takes it.
         max_length: Most tokens of a text that is cut; None for `tokenizer.model_max_length`.
 
@@ -66,15 +66,27 @@ def encode_inputs(
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
     inputs.pop("token_type_ids", None)
-    if pairs is None:
-        return inputs, [{} for _ in texts]
     copies = model is not None and copies_words(model)
+    if pairs is None:
+        return inputs, number_words(tokenizer, texts, inputs, model) if copies else [{} for _ in texts]
     tokenizers = [OpenTokenizer(tokenizer, model.config.vocab_size) if copies else tokenizer for _ in texts]
     encoded = [encode(list(pair), **options)["input_ids"] for encode, pair in zip(tokenizers, pairs, strict=True)]
     for name, ids in zip(("retrieved_source", "retrieved_target"), zip(*encoded, strict=True), strict=True):
         side = tokenizer.pad({"input_ids": list(ids)}, return_attention_mask=True, return_tensors="pt", verbose=False)
         inputs |= {f"{name}_ids": side["input_ids"], f"{name}_mask": side["attention_mask"]}
     return inputs, [encode.words if copies else {} for encode in tokenizers]
+
+
+def number_words(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], inputs: BatchEncoding, model: PreTrainedModel
+) -> list[dict[int, str]]:
+    """Give the words outside the vocabulary ids of their own, in place; the words of each text by these ids."""
+    found = []
+    for row, text, encoding in zip(inputs["input_ids"], texts, inputs.encodings or (), strict=inputs.is_fast):
+        opened = OpenTokenizer(tokenizer, model.config.vocab_size)
+        row.copy_(torch.tensor(opened.number(text, row.tolist(), encoding.offsets)))
+        found.append(opened.words)
+    return found or [{} for _ in texts]
 
 
 def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -7,7 +7,7 @@ from torch import nn
 
 from .configuration_fset import FsetConfig
 from .dropout import Dropout
-from .fset_transformer import FsetLayer, Memory, additive_mask, position_states, zero_padding
+from .transformer import Memory, PostNormLayer, additive_mask, position_states, zero_padding
 
 __all__ = ["EditProvider", "Edits", "Tokens"]
 
@@ -49,8 +49,8 @@ class EditProvider(nn.Module):
         super().__init__()
         size, heads = config.hidden_size, config.provider_heads
         layers = range(config.provider_layers)
-        self.target_encoder = nn.ModuleList(FsetLayer(config, heads) for _ in layers)
-        self.edit_encoder = nn.ModuleList(FsetLayer(config, heads, [(size, size)]) for _ in layers)
+        self.target_encoder = nn.ModuleList(PostNormLayer(config, heads) for _ in layers)
+        self.edit_encoder = nn.ModuleList(PostNormLayer(config, heads, [(size, size)]) for _ in layers)
         self.micro_edit = nn.Linear(size, config.micro_edit_size)
         self.dropout = Dropout(config.dropout)
         self.aggregate = self.combine = None

@@ -16,7 +16,8 @@ from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .configuration_edit_lstm import EditLstmConfig
-from .edit_lstm_copy_mechanism import Copying, CopyMechanism, CopyMemory, add_copied_words, copying_loss
+from .copying import Copying, add_copied_words, copying_loss, count_outside_words
+from .edit_lstm_copy_mechanism import CopyMechanism, CopyMemory
 from .edit_lstm_edit_vector import EditVector, EmbeddedSentences
 from .language_model_head import scored
 from .modeling_residual_lstm import (
@@ -28,7 +29,6 @@ from .modeling_residual_lstm import (
     ResidualLstmPreTrainedModel,
 )
 from .recurrent import RecurrentCache
-from .scan import is_traced
 from .token_ids import embed
 
 __all__ = ["EditLstmForConditionalGeneration", "EditLstmModel", "EditLstmPreTrainedModel"]
@@ -158,22 +158,13 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
         rows = p.ids.shape[0]
         source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
         ids = torch.cat((p.ids, q.ids), dim=1)
-        # As many as there can be, where `torch.export` wants nothing to depend on values.
-        num_outside_words = ids.shape[1]
-        if not is_traced():
-            num_outside_words = max(0, int(ids.max()) + 1 - self.config.vocab_size)
-        if num_outside_words > ids.shape[1]:
-            raise ValueError(
-                f"the retrieved pair holds the id {int(ids.max())}; words outside the vocabulary of "
-                f"{self.config.vocab_size} are numbered from there on, in each pair anew"
-            )
         return {
             "source_states": source_states[:, : p.ids.shape[1]],
             "source_mask": p.mask,
             "target_states": target_states[:, : q.ids.shape[1]],
             "target_mask": q.mask,
             "copy_ids": ids,
-            "num_outside_words": num_outside_words,
+            "num_outside_words": count_outside_words(ids, self.config.vocab_size, "the retrieved pair"),
         }
 
 

@@ -21,17 +21,17 @@ from .configuration_fset import FsetConfig
 from .dropout import Dropout
 from .encoder_decoder import EncoderDecoder
 from .fset_edit_provider import EditProvider, Tokens
-from .fset_transformer import (
-    FsetLayer,
+from .language_model_head import LanguageModelHeadMixin, scored
+from .token_ids import embed
+from .transformer import (
     Memory,
     MultiHeadAttention,
+    PostNormLayer,
     additive_mask,
     causal_mask,
     position_states,
     zero_padding,
 )
-from .language_model_head import LanguageModelHeadMixin, scored
-from .token_ids import embed
 from .vocabulary import VocabularyProjection
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
@@ -87,7 +87,7 @@ class FsetPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["past_key_values"]
-    _no_split_modules = ["FsetLayer"]
+    _no_split_modules = ["PostNormLayer"]
     _supports_sdpa = True
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -111,14 +111,14 @@ class FsetEncoder(FsetPreTrainedModel):
 
     # Not of the Edit Provider, which is made of such layers too.
     _can_record_outputs = {
-        "hidden_states": OutputRecorder(FsetLayer, layer_name="layers"),
+        "hidden_states": OutputRecorder(PostNormLayer, layer_name="layers"),
         "attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="layers"),
     }
 
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(FsetLayer(config, config.num_heads) for _ in range(config.num_layers))
+        self.layers = nn.ModuleList(PostNormLayer(config, config.num_heads) for _ in range(config.num_layers))
         self.edit_provider = EditProvider(config)
         self.dropout = Dropout(config.dropout)
         self.post_init()
@@ -173,7 +173,7 @@ class FsetDecoder(FsetPreTrainedModel):
 
     # `cross_attentions` has both of a layer, one behind the other.
     _can_record_outputs = {
-        "hidden_states": FsetLayer,
+        "hidden_states": PostNormLayer,
         "attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="self_attention"),
         "cross_attentions": OutputRecorder(MultiHeadAttention, index=1, layer_name="memory_attentions"),
     }
@@ -183,7 +183,7 @@ class FsetDecoder(FsetPreTrainedModel):
         size = config.hidden_size
         memory_sizes = [(size, size)] + ([(size, config.micro_edit_size)] if config.use_micro_edits else [])
         self.layers = nn.ModuleList(
-            FsetLayer(config, config.num_heads, memory_sizes, index) for index in range(config.num_layers)
+            PostNormLayer(config, config.num_heads, memory_sizes, index) for index in range(config.num_layers)
         )
         self.join = None
         if config.use_edit_vector:

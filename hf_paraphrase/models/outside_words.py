@@ -11,7 +11,7 @@ __all__ = ["OpenTokenizer", "copies_words", "decode_with_words"]
 
 
 def copies_words(model: PreTrainedModel) -> bool:
-    """Tell whether a model copies words of the retrieved pair, those outside its vocabulary too."""
+    """Tell whether a model copies words of the retrieved pair, or of its source, those outside its vocabulary too."""
     return bool(model.config.to_dict().get("copy"))
 
 
@@ -49,13 +49,14 @@ class OpenTokenizer:
         if encoded.encodings is None or self.tokenizer.unk_token_id is None:
             return {"input_ids": encoded["input_ids"]}
         rows = zip(texts, encoded["input_ids"], encoded.encodings, strict=True)
-        return {"input_ids": [self._number(text, ids, encoding.offsets) for text, ids, encoding in rows]}
+        return {"input_ids": [self.number(text, ids, encoding.offsets) for text, ids, encoding in rows]}
 
     def num_special_tokens_to_add(self) -> int:
         """As the tokenizer's own."""
         return self.tokenizer.num_special_tokens_to_add()
 
-    def _number(self, text: str, ids: list[int], offsets: list[tuple[int, int]]) -> list[int]:
+    def number(self, text: str, ids: list[int], offsets: list[tuple[int, int]]) -> list[int]:
+        """Replace the unknown word's id among those of a text, whose tokens stand at `offsets`."""
         unknown = self.tokenizer.unk_token_id
         if unknown not in ids:
             return ids
@@ -78,7 +79,7 @@ def decode_with_words(
     Args:
         tokenizer: Knows the others.
         ids: What a model generated.
-        words: `OpenTokenizer.words` of the pair that it copied from.
+        words: `OpenTokenizer.words` of what it copied from.
         kwargs: Of the tokenizer's `decode`.
     """
     if words.keys().isdisjoint(ids):

@@ -190,12 +190,15 @@ def common_subsequences(sequences: torch.LongTensor) -> torch.DoubleTensor:
 
 
 def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: torch.BoolTensor) -> torch.FloatTensor:
-    """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`."""
+    """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`.
+
+    Words of a source that are outside the vocabulary have no embedding, and are near none.
+    """
     vectors = nn.functional.normalize(at_least_single(embeddings), dim=1)
     closeness = vectors.new_zeros(len(ids), len(vectors))
-    for row, words, real in zip(closeness, ids, mask, strict=True):
-        if real.any():
-            cosines = (vectors @ vectors[words[real]].T).amax(dim=1)
+    for row, words, has_vector in zip(closeness, ids, mask & (ids < len(vectors)), strict=True):
+        if has_vector.any():
+            cosines = (vectors @ vectors[words[has_vector]].T).amax(dim=1)
             row.copy_(torch.exp(2 * cosines - 2))
-            row[words[real]] = 1  # exactly, so that copied words are equals
+            row[words[has_vector]] = 1  # exactly, so that copied words are equals
     return closeness

@@ -276,6 +276,8 @@ Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
 EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
     "paraphrase": (_evaluate_paraphraser, _read_paraphrases),
     "edit": (_evaluate_paraphraser, _read_paraphrases),
+    "decompose": (_evaluate_paraphraser, _read_paraphrases),
+    "adapt": (_evaluate_paraphraser, _read_paraphrases),
     "match": (_evaluate_matcher, lambda table, run, file: read_match_statistics(file)),
     "autoencode": (_evaluate_autoencoder, _read_documents),
     "language_model": (_evaluate_language_model, lambda table, run, file: read_language_model_statistics(file)),

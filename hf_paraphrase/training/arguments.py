@@ -24,7 +24,8 @@ class TrainingConfig:
     """
 
     task: str = _option(
-        "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `match`, `autoencode` or `language_model`.",
+        "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `decompose` (by levels), `adapt` (their "
+        "phrases), `match`, `autoencode` or `language_model`.",
         "paraphrase",
     )
     dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them.")

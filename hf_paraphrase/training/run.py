@@ -200,6 +200,7 @@ class TrainingRun:
         shares = self._share(portion.rows, batches, portion.number)
         for number, (batch, rows) in enumerate(shares, 1):
             is_last = number == len(batches)
+            batch = self.task.prepare_batch(batch, self.state.step, self.total_steps)
             with nullcontext() if is_last else self.accelerator.no_sync(self.wrapped):
                 loss, nll = self.task.loss_sums(self.wrapped, batch, self.data)
                 # The processes' gradients are averaged: times their number, that is the sum it should be.

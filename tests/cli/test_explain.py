@@ -7,6 +7,8 @@ import pytest
 from hf_paraphrase import (
     CoupledLstmConfig,
     CoupledLstmForSequenceClassification,
+    DnpgConfig,
+    DnpgForConditionalGeneration,
     HierarchicalAutoencoderConfig,
     HierarchicalAutoencoderForConditionalGeneration,
     ParaphraseRetriever,
@@ -15,7 +17,7 @@ from hf_paraphrase.datasets.sentences import split_by_rules
 from hf_paraphrase.tokenization import train_document_tokenizer, train_word_tokenizer
 from tests.datasets.corpora import msrp, write
 from tests.models.test_pipeline_pairs import PAIRS, tiny_fset
-from tests.models.tiny import save, tiny_matcher
+from tests.models.tiny import save, tiny_matcher, tiny_model
 
 from .runner import run
 
@@ -52,6 +54,15 @@ def test_edit(editor, tmp_path, capsys):
     pair = ["--retrieved", "a dog", "the dog <b>"]
     assert run("explain", "edit", editor, "the cat sat on", *pair, "--output", page) == 0
     assert "<dd>a dog</dd>" in page.read_text() and "<dd>the dog &lt;b&gt;</dd>" in page.read_text()
+
+
+def test_levels_in_colours(tmp_path, capsys):
+    model, page = save(tiny_model(DnpgConfig, DnpgForConditionalGeneration), tmp_path / "levels"), tmp_path / "l.html"
+    assert run("explain", "edit", model, "the cat sat on", "--output", page) == 0
+    assert capsys.readouterr().out.strip()
+    assert '<span class="sentence" title="sentence">&lt;/s&gt;</span>' in page.read_text()
+    assert run("explain", "edit", model, "the cat", "--retrieved", "a", "b", "--output", page) == 2
+    assert "error: --retrieved: " in capsys.readouterr().err
 
 
 def test_what_edits_by_no_pair_is_refused(checkpoint, tmp_path, capsys):

@@ -11,7 +11,7 @@ import pytest
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.synthetic_forms import FORMS
 from hf_paraphrase.datasets.synthetic_grammar import FRAMES, SYMMETRIC
-from hf_paraphrase.datasets.synthetic_questions import CHOICE, FIELD
+from hf_paraphrase.datasets.synthetic_questions import CHOICE, FIELD, word_with_slots
 from hf_paraphrase.datasets.synthetic_words import PHRASES, SLOTS
 
 
@@ -164,3 +164,14 @@ def test_streaming_gives_the_same_rows():
     builder = make_builder("synthetic_questions", test_size=10)
     rows = [{key: row[key] for key in ("source", "references")} for row in builder.as_streaming_dataset(split="test")]
     assert rows == load_dataset("synthetic_questions", split="test", train_size=10, test_size=10).to_list()
+
+
+def test_slots_stand_where_the_grammar_put_their_words():
+    meaning = ("programming_choice", {"program": "game", "programming1": "Java", "programming2": "SQL"})
+    text, slots = word_with_slots(
+        meaning, "between {programming1} and {programming2}, what for {program:a}?", lambda words: words[0]
+    )
+    assert text == "Between Java and SQL, what for a game?"
+    assert [text[slice(*slot)] for slot in slots] == ["Java", "SQL", "a game"]
+    text, slots = word_with_slots(("x", {"animal": "goose"}), "{animal:s} [fly|swim]", lambda words: words[-1])
+    assert (text, slots) == ("Geese swim", [(0, 5)])

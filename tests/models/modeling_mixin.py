@@ -20,7 +20,7 @@ def check_double_precision(model: torch.nn.Module, batch: dict[str, torch.Tensor
     """Compare the gradient of the loss, in a random direction, to the loss on both sides."""
     torch.manual_seed(0)
     model = model.double()
-    weights = list(model.parameters())
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     direction = [torch.randn_like(weight) for weight in weights]
     loss = model(**batch).loss
     assert loss.dtype == torch.float64

@@ -16,9 +16,11 @@ from transformers.cache_utils import DynamicLayer
 
 from hf_paraphrase.models.beam_cache import BeamLayer
 from hf_paraphrase.models.beam_search import beam_search
+from hf_paraphrase.models.configuration_dnpg import DnpgConfig
 from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.found_sentences import DEAD
+from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration
 from hf_paraphrase.models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.sequence_scores import generate_with_scores
@@ -51,6 +53,7 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "residual LSTM": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration),
     "autoencoder": lambda: tiny_model(HierarchicalAutoencoderConfig, HierarchicalAutoencoderForConditionalGeneration),
     "FSET": tiny_fset,
+    "DNPG": lambda: tiny_model(DnpgConfig, DnpgForConditionalGeneration),
 }
 
 
@@ -123,6 +126,14 @@ OPTIONS = st.fixed_dictionaries(
 def test_it_finds_what_generate_finds(name: str, options: dict[str, Any], side: str) -> None:
     model = model_of(name)
     compare(model, inputs_of(model, side), **options)
+
+
+@pytest.mark.parametrize("levels", ["phrase", "sentence"])
+def test_levels_that_are_kept_are_kept_by_both(levels: str) -> None:
+    model = model_of("DNPG")
+    by_hand = pad([[0, 1, 0, 0, 1], [1, 0, 1], [0], [0, 0, 1, 0]], "right", 1)
+    for options in ({}, {"num_return_sequences": 3, "max_new_tokens": 12}, {"use_cache": False}):
+        compare(model, {**inputs_of(model), "source_levels": by_hand, "levels": levels}, **options)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -18,6 +18,7 @@ from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
 from hf_paraphrase.reproduction.tables import EVALUATORS, MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
+from hf_paraphrase.training.tasks import TASKS
 
 TABLES = [table for paper in PAPERS for table in paper.tables]
 TINY = {"hidden_size": 8, "embedding_size": 8, "vocab_size": 60, "num_layers": 1, "residual_interval": 0}
@@ -48,7 +49,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
         assert {trained.recipe for trained in settings.systems.values()} <= list_recipes().keys()
         runs = list_runs(settings, Path("runs"), settings.seeds)
         assert len({run.folder for run in runs}) == len(settings.systems) * len(settings.seeds)
-        assert len({run.recipe.training.task in ("paraphrase", "edit") for run in runs}) == 1
+        assert len({run.recipe.training.task in ("paraphrase", "edit", "decompose", "adapt") for run in runs}) == 1
         for measurement in table.measurements:
             for claim in measurement.claims:
                 assert {claim.better, claim.worse} <= settings.systems.keys()
@@ -57,6 +58,10 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
         starts = {trained.start for trained in settings.systems.values()}
         assert starts <= {None, *settings.systems}
     assert not table.cards or (Path(__file__).parents[2] / "model_cards" / table.cards).is_dir()
+
+
+def test_what_every_task_trains_can_be_evaluated() -> None:
+    assert EVALUATORS.keys() == TASKS.keys()
 
 
 def test_names_of_tables_differ() -> None:

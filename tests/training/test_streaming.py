@@ -232,6 +232,7 @@ def test_streams_given_in_python_train_alike(whole, tmp_path, corpus):
         ({"lr_scheduler_type": "step_halving"}, "`lr_scheduler_type: step_halving`"),
         ({"shuffle_buffer_size": 0}, "`shuffle_buffer_size` must be at least 1"),
         ({"dataset": "synthetic_questions", "task": "edit"}, "`task: edit` needs all rows"),
+        ({"dataset": "synthetic_questions", "task": "decompose"}, "`task: decompose` needs all rows"),
     ],
 )
 def test_what_needs_a_length_is_refused(corpus, tmp_path, fields, message):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from .adapt import AdaptTask
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
+from .decompose import DecomposeTask
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask
@@ -11,7 +13,9 @@ from .paraphrase import ParaphraseTask
 
 __all__ = [
     "TASKS",
+    "AdaptTask",
     "AutoencodeTask",
+    "DecomposeTask",
     "EditTask",
     "LanguageModelTask",
     "MatchTask",
@@ -21,7 +25,9 @@ __all__ = [
 ]
 
 TASKS: dict[str, type[Task]] = {
+    "adapt": AdaptTask,
     "autoencode": AutoencodeTask,
+    "decompose": DecomposeTask,
     "edit": EditTask,
     "language_model": LanguageModelTask,
     "match": MatchTask,

@@ -228,6 +228,19 @@ class Task(ABC):
             NoRowsLeft: If that are all of a split.
         """
 
+    def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
+        """Add to a batch of the train split what changes in the course of a training, such as the weight of a loss.
+
+        Args:
+            batch: What the collator made.
+            step: Steps taken.
+            total_steps: Steps of the whole training.
+
+        Returns:
+            What `loss_sums` gets.
+        """
+        return batch
+
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
         """Write into the run's folder what its model needs beside weights and tokenizer."""
 

@@ -15,12 +15,14 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from .dropout import Dropout
 
 __all__ = [
-    "FsetLayer",
     "Memory",
     "MultiHeadAttention",
+    "PostNormLayer",
     "additive_mask",
     "causal_mask",
     "position_states",
+    "sinusoids",
+    "to_additive",
     "zero_padding",
 ]
 
@@ -117,7 +119,7 @@ def eager_attention(
     return (weights @ value).transpose(1, 2), weights
 
 
-class FsetLayer(GradientCheckpointingLayer):
+class PostNormLayer(GradientCheckpointingLayer):
     """Self-attention, attention to each of some memories, and a feed-forward block.
 
     Each ends in dropout, the residual connection and layer normalisation: `LayerNorm(x + Dropout(Sublayer(x)))`
@@ -206,7 +208,7 @@ def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> to
     """Turn a mask `(batch, length)` of ones and zeros into one to add to scores, `(batch, 1, 1, length)`."""
     if attention_mask is None:
         return None
-    return _add_lowest(attention_mask.bool()[:, None, None, :], dtype)
+    return to_additive(attention_mask.bool()[:, None, None, :], dtype)
 
 
 def zero_padding(states: torch.Tensor, attention_mask: torch.Tensor | None) -> torch.Tensor:
@@ -230,10 +232,11 @@ def causal_mask(attention_mask: torch.Tensor | None, length: int, past: int, sta
     allowed = (positions <= positions[past:, None])[None, None]
     if attention_mask is not None:
         allowed = allowed & attention_mask.bool()[:, None, None, :]
-    return _add_lowest(allowed, states.dtype)
+    return to_additive(allowed, states.dtype)
 
 
-def _add_lowest(allowed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def to_additive(allowed: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Turn True where a query may see a key, of any shape, into a mask to add to scores."""
     # Not minus infinity: a row in which nothing is allowed would become NaN.
     mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
     return mask.masked_fill(~allowed, torch.finfo(dtype).min)
@@ -255,6 +258,11 @@ def position_states(attention_mask: torch.Tensor | None, states: torch.Tensor, p
         positions = torch.arange(past, past + length, device=states.device)[None]
     else:
         positions = (attention_mask.long().cumsum(dim=1) - 1).clamp(min=0)[:, past:]
-    rates = torch.exp(torch.arange(0, size, 2, device=states.device) * (-math.log(10000.0) / size))
+    return sinusoids(positions, size).to(states.dtype)
+
+
+def sinusoids(positions: torch.Tensor, size: int) -> torch.Tensor:
+    """Sines and cosines of positions `(…)`, by turns: `(…, size)` in single precision."""
+    rates = torch.exp(torch.arange(0, size, 2, device=positions.device) * (-math.log(10000.0) / size))
     angles = positions.unsqueeze(-1) * rates
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(states.dtype)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)

@@ -1,0 +1,92 @@
+"""Which words a model that knows levels took for phrases, and which for the sentence's template."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.dnpg_levels import LEVELS, read_levels
+from ..models.encoded_inputs import encode_inputs
+from ..models.outside_words import decode_with_words
+from ..registration import architecture_of
+
+__all__ = ["LevelExplanation", "explain_levels", "format_levels"]
+
+
+@dataclass(frozen=True)
+class LevelExplanation:
+    """A source and its paraphrase by levels.
+
+    Attributes:
+        paraphrase: What the model wrote.
+        source: The words of the source, each with its level, "phrase" or "sentence".
+        output: The same of the paraphrase; the level is the likelier one before the word was written.
+    """
+
+    paraphrase: str
+    source: list[tuple[str, str]]
+    output: list[tuple[str, str]]
+
+
+@torch.inference_mode()
+def explain_levels(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str, **generate_kwargs
+) -> LevelExplanation:
+    """Paraphrase a sentence, and read off the levels of its words and of those written.
+
+    Args:
+        model: One that knows levels, in evaluation.
+        tokenizer: Its tokenizer.
+        text: The sentence.
+        generate_kwargs: Handed to `model.generate`, such as `levels`, and `source_levels` as names or numbers.
+
+    Raises:
+        InputError: The model knows no levels, or the text has no words.
+    """
+    if not architecture_of(model.config).has_levels:
+        raise InputError(f"a {type(model).__name__} knows no levels: there is nothing to explain")
+    if not text.strip():
+        raise InputError("the text is blank")
+    inputs, (outside,) = encode_inputs(tokenizer, [text], model=model)
+    inputs = inputs.to(model.device)
+    if generate_kwargs.get("source_levels") is not None:
+        inputs["source_levels"] = read_levels(generate_kwargs.pop("source_levels"), inputs["input_ids"])
+    generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
+    outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_levels=True)
+
+    def words(ids: torch.Tensor, levels: torch.Tensor) -> list[tuple[str, str]]:
+        tokens = [outside.get(word) or tokenizer.convert_ids_to_tokens(word) for word in ids[0].tolist()]
+        return [(token, LEVELS[level]) for token, level in zip(tokens, levels[0].tolist(), strict=True)]
+
+    return LevelExplanation(
+        paraphrase=decode_with_words(tokenizer, generated[0].tolist(), outside, skip_special_tokens=True),
+        source=words(inputs["input_ids"], outputs.source_levels),
+        output=words(generated[:, 1:], outputs.target_levels),
+    )
+
+
+STYLE = """
+body { font: 15px/1.9 sans-serif; margin: 2em; color: #222 }
+dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
+.phrase, .sentence { padding: .15em .35em; border-radius: .25em }
+.phrase { background: #f6c7a6 } .sentence { background: #cfe0ef }
+""".strip()
+
+
+def format_levels(explanation: LevelExplanation) -> str:
+    """A page of its own, without scripts: source and paraphrase, each word in the colour of its level."""
+    sentences = {"source": explanation.source, "paraphrase": explanation.output}
+    terms = "\n".join(f"<dt>{name}</dt><dd>{_colour(words)}</dd>" for name, words in sentences.items())
+    legend = _colour([("phrase", "phrase"), ("template", "sentence")])
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Levels</title>\n'
+        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n<p>{legend}</p>\n</body>\n</html>\n"
+    )
+
+
+def _colour(words: list[tuple[str, str]]) -> str:
+    return " ".join(f'<span class="{level}" title="{level}">{html.escape(word)}</span>' for word, level in words)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...errors import InputError
+from ...models.dnpg_levels import PHRASE, SENTENCE
+from ...models.outside_words import OpenTokenizer
+from ...models.precision import at_least_single
+from ...registration import architecture_of
+from ..arguments import ParaphraseConfig
+from ..batching import PairCollator, pad_rows
+from ..word_alignment import align_words
+from .base import TaskData
+from .paraphrase import ParaphraseTask, encode_pairs
+
+__all__ = ["DecomposeConfig", "DecomposeTask", "label_levels"]
+
+LEVEL_LABELS = ("source_level_labels", "target_level_labels")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecomposeConfig(ParaphraseConfig):
+    """As `ParaphraseConfig`, with the weak labels of the words' levels."""
+
+    task: str = field(
+        default="decompose",
+        metadata={"help": "What is learnt: `decompose`, to write by levels of phrase and sentence."},
+    )
+    weak_label_weight: float = field(
+        default=1.0, metadata={"help": "Weight at the start of the weak labels' loss, for separator and aggregator."}
+    )
+    weak_label_share: float = field(
+        default=0.5, metadata={"help": "Part of all steps in which that weight falls to 0, in a line; at most 1."}
+    )
+    max_phrase_frequency: float = field(
+        default=0.02,
+        metadata={"help": "A word that more sentences than this share have is labelled as the template's."},
+    )
+    min_link_strength: float = field(
+        default=0.05,
+        metadata={"help": "Least product of both directions' probabilities of two words that answer to each other."},
+    )
+    copy_unknown_words: bool = field(
+        default=False,
+        metadata={"help": "Number the words outside the vocabulary, for a model that copies them from its source."},
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.weak_label_weight >= 0:
+            raise InputError(f"`weak_label_weight` must not be negative, as {self.weak_label_weight} is")
+        for name in ("weak_label_share", "max_phrase_frequency", "min_link_strength"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"`{name}` must be in (0, 1], not {getattr(self, name)}")
+        if self.objective == "rbm":
+            raise InputError("`objective: rbm` is for `task: paraphrase`, not `decompose`")
+        if self.label_smoothing_factor:
+            raise InputError("`label_smoothing_factor` must be 0 for a model that mixes levels and copies")
+
+
+class DecomposeTask(ParaphraseTask):
+    """Write a target from its source by two levels, phrases and sentence (Li et al. 2019, section 2.5).
+
+    From nothing, separator and aggregator do not find levels. So both also learn weak labels by cross-entropy, with a
+    weight that falls in a line to 0: a word is a phrase's where alignment links it, one to one, to a word of the other
+    side, or where it stands there too. That much a summary of the paper gives. Our reading adds that a link must be
+    sure, and the word one of phrases: templates are general and phrases diverse, as the paper has it, but alignment
+    also links the "to" of one template to that of another. So it must be infrequent, and linked or copied in at least
+    half of the places where it stands.
+    """
+
+    config_class = DecomposeConfig
+    can_stream = False  # words are aligned over the whole split
+    training: DecomposeConfig
+
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        if not architecture_of(config).has_levels:
+            raise InputError(f"`model_type: {config.model_type}` knows no levels; set `task: paraphrase`")
+        if self.training.copy_unknown_words and not config.copy:
+            raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
+        return super().make_model(config, data)
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+        splits = self._encode_splits(rows, tokenizer)
+        splits["train"] = self._add_labels(splits["train"], tokenizer)
+        return TaskData(splits, tokenizer)
+
+    def _encode_splits(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+        training = self.training
+        lengths = training.max_source_length, training.max_target_length
+        reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
+        return DatasetDict({split: encode_pairs(pairs, reader, *lengths) for split, pairs in rows.items()})
+
+    def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        labels = label_levels(
+            encoded["input_ids"],
+            encoded["labels"],
+            set(tokenizer.all_special_ids) - {tokenizer.unk_token_id},
+            len(tokenizer),
+            self.training.max_phrase_frequency,
+            self.training.min_link_strength,
+        )
+        for name, column in zip(LEVEL_LABELS, labels, strict=True):
+            encoded = encoded.add_column(name, column)
+        return encoded
+
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> LevelCollator:
+        return LevelCollator(tokenizer)
+
+    def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
+        falls = 1 - step / (self.training.weak_label_share * total_steps)
+        return batch | {"weak_label_weight": self.training.weak_label_weight * max(0.0, falls)}
+
+    def loss_sums(self, model: nn.Module, batch: dict[str, Any], data: TaskData) -> tuple[torch.Tensor, torch.Tensor]:
+        weight = batch.get("weak_label_weight")
+        weak = [batch[name] for name in LEVEL_LABELS if name in batch]
+        batch = {name: value for name, value in batch.items() if name not in (*LEVEL_LABELS, "weak_label_weight")}
+        if not weight:
+            return super().loss_sums(model, batch, data)
+        outputs = model(**batch, output_levels=True)
+        likelihood = outputs.loss * (batch["labels"] != -100).sum()
+        logits = outputs.source_level_logits, outputs.target_level_logits
+        cost = sum(
+            nn.functional.cross_entropy(at_least_single(scores.flatten(0, 1)), labels.flatten(), reduction="sum")
+            for scores, labels in zip(logits, weak, strict=True)
+        )
+        return likelihood + weight * cost, likelihood.detach()
+
+
+class LevelCollator(PairCollator):
+    """As `PairCollator`, with weak labels where rows have them; words outside the vocabulary get numbers by row.
+
+    The first such word of a source gets the id `vocab_size`, the second the next, and so on; of the labels those that
+    the source has. All others are unknown words.
+
+    Args:
+        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+        super().__init__(tokenizer.pad_token_id)
+        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        batch = super().__call__([self._renumber(feature) for feature in features])
+        for name in LEVEL_LABELS:
+            if name in features[0]:
+                batch[name] = pad_rows([feature[name] for feature in features], -100)
+        return batch
+
+    def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
+        outside = dict.fromkeys(word for word in feature["input_ids"] if word >= self.vocab_size)
+        numbers = {word: self.vocab_size + number for number, word in enumerate(outside)}
+        return {
+            name: [word if word < self.vocab_size else numbers.get(word, self.unk_token_id) for word in feature[name]]
+            for name in ("input_ids", "labels")
+        }
+
+
+def label_levels(
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    special_ids: Collection[int],
+    vocab_size: int,
+    max_frequency: float,
+    min_strength: float,
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Label the words of pairs: phrase where they are linked surely, or copied, and are words of phrases.
+
+    Those are infrequent, and so linked or copied in at least half of the places where they stand.
+
+    Args:
+        sources: Token ids.
+        targets: The same for the other sides.
+        special_ids: Tokens that are no words: sentence in targets, where the aggregator has to choose a level for
+            them, and no label (-100) in sources.
+        vocab_size: Words from there on are outside the vocabulary, and phrases' however frequent, since they can only
+            be copied.
+        max_frequency: Largest share of the sentences of both sides that have a word of a phrase.
+        min_strength: Least strength of a link.
+
+    Returns:
+        A level, or -100, for every token of each source and of each target.
+    """
+    sides = (sources, targets)
+    words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
+    alignment = align_words(*words)
+    linked = [
+        [_find_linked(*row, special_ids, min_strength) for row in zip(side, others, strengths, strict=True)]
+        for side, others, strengths in (
+            (sources, targets, alignment.source_strengths),
+            (targets, sources, alignment.target_strengths),
+        )
+    ]
+    sentences = Counter(word for side in words for row in side for word in set(row))
+    places = Counter(word for side in words for row in side for word in row)
+    found = Counter(
+        id for side, marks in zip(sides, linked, strict=True) for row in map(compress, side, marks) for id in row
+    )
+    limit = max_frequency * (len(sources) + len(targets))
+    own = {id for id in found if id >= vocab_size or (sentences[id] <= limit and 2 * found[id] >= places[id])}
+    return tuple(
+        [
+            [
+                special if id in special_ids else PHRASE if is_linked and id in own else SENTENCE
+                for id, is_linked in zip(row, marks, strict=True)
+            ]
+            for row, marks in zip(side, of_side, strict=True)
+        ]
+        for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
+    )
+
+
+def _find_linked(
+    row: Sequence[int],
+    other: Sequence[int],
+    strengths: np.ndarray,
+    special_ids: Collection[int],
+    min_strength: float,
+) -> list[bool]:
+    """Which tokens of a row are words that are linked surely, or stand in the other row too."""
+    is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
+    return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
