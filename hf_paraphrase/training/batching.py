@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-__all__ = ["LengthBatches", "PairCollator", "pad_rows", "share_batches"]
+__all__ = ["LengthBatches", "PairCollator", "number_outside_words", "pad_rows", "share_batches"]
 
 
 class LengthBatches:
@@ -112,6 +112,27 @@ class PairCollator:
             "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
             "labels": pad_rows([feature["labels"] for feature in features], -100),
         }
+
+
+def number_outside_words(
+    feature: dict[str, list[int]], owners: Sequence[str], vocab_size: int, unk_token_id: int
+) -> Callable[[list[int]], list[int]]:
+    """Number the words of a row that are outside the vocabulary, for a model that copies them.
+
+    The first such word gets the id `vocab_size`, the second the next, and so on.
+
+    Args:
+        feature: The row; its ids from `vocab_size` on are words outside the vocabulary.
+        owners: Those of its fields whose words can be copied.
+        vocab_size: Words of the vocabulary.
+        unk_token_id: What all others of these words are.
+
+    Returns:
+        What reads a field's ids by these numbers.
+    """
+    outside = dict.fromkeys(word for name in owners for word in feature[name] if word >= vocab_size)
+    numbers = {word: vocab_size + number for number, word in enumerate(outside)}
+    return lambda ids: [word if word < vocab_size else numbers.get(word, unk_token_id) for word in ids]
 
 
 def pad_rows(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:

@@ -61,7 +61,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
 
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
-    assert EVALUATORS.keys() == TASKS.keys()
+    assert EVALUATORS.keys() >= TASKS.keys()
 
 
 def test_names_of_tables_differ() -> None:

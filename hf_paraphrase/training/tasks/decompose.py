@@ -18,7 +18,7 @@ from ...models.outside_words import OpenTokenizer
 from ...models.precision import at_least_single
 from ...registration import architecture_of
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator, pad_rows
+from ..batching import PairCollator, number_outside_words, pad_rows
 from ..word_alignment import align_words
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
@@ -140,9 +140,6 @@ class DecomposeTask(ParaphraseTask):
 class LevelCollator(PairCollator):
     """As `PairCollator`, with weak labels where rows have them; words outside the vocabulary get numbers by row.
 
-    The first such word of a source gets the id `vocab_size`, the second the next, and so on; of the labels those that
-    the source has. All others are unknown words.
-
     Args:
         tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
     """
@@ -159,12 +156,8 @@ class LevelCollator(PairCollator):
         return batch
 
     def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
-        outside = dict.fromkeys(word for word in feature["input_ids"] if word >= self.vocab_size)
-        numbers = {word: self.vocab_size + number for number, word in enumerate(outside)}
-        return {
-            name: [word if word < self.vocab_size else numbers.get(word, self.unk_token_id) for word in feature[name]]
-            for name in ("input_ids", "labels")
-        }
+        number = number_outside_words(feature, ("input_ids",), self.vocab_size, self.unk_token_id)
+        return {name: number(feature[name]) for name in ("input_ids", "labels")}
 
 
 def label_levels(

@@ -19,7 +19,7 @@ from ...models.outside_words import OpenTokenizer
 from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator, pad_rows, share_batches
+from ..batching import PairCollator, number_outside_words, pad_rows, share_batches
 from ..validation import mean_loss
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
@@ -221,10 +221,7 @@ class EditCollator(PairCollator):
 
 
 class CopyCollator(EditCollator):
-    """As `EditCollator`, for a model that copies: words outside the vocabulary get new numbers in each row.
-
-    In the pair the first such word gets the id `vocab_size`, the second the next, and so on; of the labels those that
-    the pair has. All others are unknown words.
+    """As `EditCollator`, for a model that copies: words outside the vocabulary that a row's pair has get numbers.
 
     Args:
         tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
@@ -238,17 +235,12 @@ class CopyCollator(EditCollator):
         return super().__call__([self._renumber(feature) for feature in features])
 
     def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
-        pair = [*feature["retrieved_source_ids"], *feature["retrieved_target_ids"]]
-        outside = dict.fromkeys(word for word in pair if word >= self.vocab_size)
-        numbers = {word: self.vocab_size + number for number, word in enumerate(outside)}
-        known = {"input_ids": {}}  # words of x are read, and not copied
-        return {
-            name: [self._number(word, known.get(name, numbers)) for word in feature[name]]
-            for name in ("input_ids", "labels", "retrieved_source_ids", "retrieved_target_ids")
-        }
-
-    def _number(self, word: int, numbers: dict[int, int]) -> int:
-        return word if word < self.vocab_size else numbers.get(word, self.unk_token_id)
+        pair = ("retrieved_source_ids", "retrieved_target_ids")
+        number, read = (
+            number_outside_words(feature, owners, self.vocab_size, self.unk_token_id) for owners in (pair, ())
+        )
+        # Words of x are read, and not copied.
+        return {"input_ids": read(feature["input_ids"])} | {name: number(feature[name]) for name in ("labels", *pair)}
 
 
 def _with_text(pairs: Dataset) -> Dataset:
