@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from transformers.pipelines.base import Pipeline
 
-from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase import (
+    DnpgConfig,
+    DnpgForConditionalGeneration,
+    ParaphraseRetriever,
+    ResidualLstmConfig,
+    ResidualLstmForConditionalGeneration,
+)
 from tests.cli.runner import find_commands
 from tests.generation.paraphrasers import (
     character_tokenizer,
@@ -17,7 +23,7 @@ from tests.generation.paraphrasers import (
     tiny_hierarchical_lm,
 )
 from tests.models.test_pipeline_pairs import PAIRS, tiny_fset, tiny_matcher
-from tests.models.tiny import SPECIAL_IDS, WORDS, save
+from tests.models.tiny import SPECIAL_IDS, WORDS, save, tiny_model
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = find_commands()
@@ -48,6 +54,7 @@ def make_models(folder: Path) -> None:
         "residual-lstm-mscoco-small": (ResidualLstmForConditionalGeneration(config), None),
         "runs/fset-synthetic": (tiny_fset(), None),
         "fset-quora-small": (tiny_fset(), None),
+        "dnpg-synthetic": (tiny_model(DnpgConfig, DnpgForConditionalGeneration), None),
         "hierarchical-autoencoder-hotel-reviews-small": (tiny_autoencoder(), None),
         "sarah-lm-paraphrase-small": (tiny_hierarchical_lm(), character_tokenizer()),
     }
