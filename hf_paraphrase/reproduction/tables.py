@@ -23,7 +23,7 @@ from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import IGNORING_CASE, Scoring
 from ..generation.engine import load_pair_model, load_paraphraser
-from ..metrics.score_files import read_scored_texts
+from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
@@ -36,6 +36,8 @@ __all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "reproduce"]
 SPLIT = "test"
 SAMPLE_SEED = 1
 SEED = 12345
+# Without WordNet, which is a download of its own: a table is to be the same on every machine.
+METRIC_OPTIONS = IGNORING_CASE | {"meteor": {"stages": ("exact", "stem")}}
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,18 @@ def reproduce(
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
     check_device(device)
+    if runs[0].recipe.training.task in TEXT_TASKS:
+        _check_scores(table)
     train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device)
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
     return [_measure(table, measurement, runs, corpus, scoring, device) for measurement in table.measurements]
+
+
+def _check_scores(table: Table) -> None:
+    """Score one row, so that a library that is not there shows before hours of training."""
+    Scoring(table.metrics, METRIC_OPTIONS).collect(ScoredTexts([["some text"]], [["a text"]], ["one text"]))
 
 
 def _measure(
@@ -225,12 +234,13 @@ def _take(rows: Dataset, limit: int | None) -> Dataset:
 def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
     options["num_beams"] = [options.get("num_beams", 5)]
     rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, metrics=table.metrics, **options)
+    options |= {"metrics": table.metrics, "metric_options": METRIC_OPTIONS}
+    return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, **options)
 
 
 def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
     """Of the outputs, and how alike those of a row are, where it has several."""
-    found = Scoring(table.metrics, IGNORING_CASE).collect(read_scored_texts([file]))
+    found = Scoring(table.metrics, METRIC_OPTIONS).collect(read_scored_texts([file]))
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     if "predictions" in rows[0]:
         found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
@@ -269,15 +279,14 @@ def _evaluate_rewriting(table: Table, run: Run, corpus: DatasetDict, device: str
     return evaluate_rewriting(model, tokenizer, corpus[SPLIT], max_samples=table.max_samples, seed=SEED, **options)
 
 
+# Their models write texts, which a table's metrics score.
+TEXT_TASKS = ("paraphrase", "edit", "decompose", "adapt")
 Evaluate = Callable[..., Results]
 Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
 # How the systems of a task are evaluated, or in another way that a measurement names, and the statistics of their
 # scores read from the outputs.
 EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
-    "paraphrase": (_evaluate_paraphraser, _read_paraphrases),
-    "edit": (_evaluate_paraphraser, _read_paraphrases),
-    "decompose": (_evaluate_paraphraser, _read_paraphrases),
-    "adapt": (_evaluate_paraphraser, _read_paraphrases),
+    **dict.fromkeys(TEXT_TASKS, (_evaluate_paraphraser, _read_paraphrases)),
     "match": (_evaluate_matcher, lambda table, run, file: read_match_statistics(file)),
     "autoencode": (_evaluate_autoencoder, _read_documents),
     "language_model": (_evaluate_language_model, lambda table, run, file: read_language_model_statistics(file)),

@@ -39,7 +39,7 @@ def make_table(**settings) -> Table:
             Measurement("three of them", row_options={"without": {"num_candidates": 3, "select": "jaccard"}}),
         ),
         max_samples=6,
-        metrics=("bleu", "pinc"),
+        metrics=("bleu", "meteor", "pinc"),
     )
 
 
@@ -72,7 +72,7 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     measured = reproduce(make_table(), "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
     first, second = measured
     assert [row.system for row in first.rows] == ["with attention", "without"]
-    assert {score.metric for score in first.rows[0].scores} == {"bleu_2", "bleu_4", "pinc"}
+    assert {score.metric for score in first.rows[0].scores} == {"bleu_2", "bleu_4", "meteor", "pinc"}
     (verdict,) = first.verdicts
     assert verdict.difference == pytest.approx(verdict.better.score - verdict.worse.score)
     assert {entry.role for entry in first.others} == {"baseline"}
@@ -169,7 +169,7 @@ def test_outputs_of_a_row_are_told_apart_where_it_has_several(tmp_path: Path) ->
         assert found[name].rows.shape[0] == 2
     del rows[0]["predictions"]
     file.write_text(json.dumps(rows[0]) + "\n")
-    assert _read_paraphrases(make_table(), None, file).keys() == {"bleu_2", "bleu_4", "pinc"}
+    assert _read_paraphrases(make_table(), None, file).keys() == {"bleu_2", "bleu_4", "meteor", "pinc"}
 
 
 def test_a_device_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +193,19 @@ def test_trainings_know_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             train_all(list_runs(make_table().settings["small"], tmp_path, [1]), None, None, 1, device)
         assert environments[-1].get("ACCELERATE_USE_CPU") == said
     assert {env["OMP_NUM_THREADS"] for env in environments} == {"1"}
+
+
+def test_a_metric_that_cannot_be_shows_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args, **kwargs):
+        raise AssertionError("nothing is trained")
+
+    def lack(*args, **kwargs):
+        raise InputError("nltk is not installed")
+
+    monkeypatch.setattr("hf_paraphrase.reproduction.tables.train_all", refuse)
+    monkeypatch.setattr("hf_paraphrase.evaluation.scoring.collect_statistics", lack)
+    with pytest.raises(InputError, match="nltk is not installed"):
+        reproduce(make_table(), "small", tmp_path)
 
 
 def test_unknown_settings() -> None:
