@@ -15,14 +15,7 @@ from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
-from hf_paraphrase.reproduction.tables import (
-    EVALUATORS,
-    MeasuredRow,
-    Verdict,
-    _judge,
-    _read_paraphrases,
-    reproduce,
-)
+from hf_paraphrase.reproduction.tables import EVALUATORS, MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
 from hf_paraphrase.training.tasks import TASKS
@@ -65,7 +58,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
 
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
-    assert EVALUATORS.keys() == TASKS.keys()
+    assert EVALUATORS.keys() >= TASKS.keys()
 
 
 def test_names_of_tables_differ() -> None:
