@@ -54,6 +54,7 @@ def make_models(folder: Path) -> None:
         "residual-lstm-mscoco-small": (ResidualLstmForConditionalGeneration(config), None),
         "runs/fset-synthetic": (tiny_fset(), None),
         "fset-quora-small": (tiny_fset(), None),
+        "runs/dnpg-synthetic": (tiny_model(DnpgConfig, DnpgForConditionalGeneration), None),
         "dnpg-synthetic": (tiny_model(DnpgConfig, DnpgForConditionalGeneration), None),
         "hierarchical-autoencoder-hotel-reviews-small": (tiny_autoencoder(), None),
         "sarah-lm-paraphrase-small": (tiny_hierarchical_lm(), character_tokenizer()),
