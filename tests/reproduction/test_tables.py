@@ -21,6 +21,7 @@ from hf_paraphrase.training.recipe import list_recipes
 from hf_paraphrase.training.tasks import TASKS
 
 TABLES = [table for paper in PAPERS for table in paper.tables]
+CARDS = Path(__file__).parents[2] / "model_cards"
 TINY = {"hidden_size": 8, "embedding_size": 8, "vocab_size": 60, "num_layers": 1, "residual_interval": 0}
 TINY |= {"max_steps": 3, "max_train_samples": 40, "max_eval_samples": 8, "max_new_tokens": 8}
 
@@ -57,11 +58,25 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
             assert measurement.evaluator in (None, *EVALUATORS)
         starts = {trained.start for trained in settings.systems.values()}
         assert starts <= {None, *settings.systems}
-    assert not table.cards or (Path(__file__).parents[2] / "model_cards" / table.cards).is_dir()
+    assert not table.cards or (CARDS / table.cards).is_dir()
 
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
     assert EVALUATORS.keys() >= TASKS.keys()
+
+
+MADE = [(table, path) for table in TABLES for path in CARDS.glob(f"*/{table.name}.json")]
+
+
+@pytest.mark.parametrize(("table", "path"), MADE, ids=[table.name for table, _ in MADE])
+def test_a_table_that_is_published_judges_the_claims_that_there_are(table: Table, path: Path) -> None:
+    record = json.loads(path.read_text())
+    text = path.with_suffix(".md").read_text()
+    assert record["table"] == table.name and f"    {record['command']}\n" in text
+    for measurement, made in zip(table.measurements, record["measured"], strict=True):
+        judged = [(verdict["claim"]["better"], verdict["claim"]["worse"]) for verdict in made["verdicts"]]
+        assert judged == [(claim.better, claim.worse) for claim in measurement.claims]
+        assert all(f"**{verdict['outcome']}**" in text for verdict in made["verdicts"])
 
 
 def test_names_of_tables_differ() -> None:
