@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import torch
 from accelerate import Accelerator
+from transformers import PreTrainedTokenizerBase
 
-__all__ = ["LengthBatches", "PairCollator", "number_outside_words", "pad_rows", "share_batches"]
+__all__ = ["LengthBatches", "OutsideWordsMixin", "PairCollator", "number_outside_words", "pad_rows", "share_batches"]
 
 
 class LengthBatches:
@@ -133,6 +134,25 @@ def number_outside_words(
     outside = dict.fromkeys(word for name in owners for word in feature[name] if word >= vocab_size)
     numbers = {word: vocab_size + number for number, word in enumerate(outside)}
     return lambda ids: [word if word < vocab_size else numbers.get(word, unk_token_id) for word in ids]
+
+
+class OutsideWordsMixin:
+    """Before a collator, for a model that copies: words outside the vocabulary get numbers by row.
+
+    Args:
+        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+        super().__init__(tokenizer.pad_token_id)
+        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
+
+    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
+        return super().__call__([self.renumber(feature) for feature in features])
+
+    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
+        """The fields of a row, read by the numbers that `number_outside_words` gives."""
+        raise NotImplementedError
 
 
 def pad_rows(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:

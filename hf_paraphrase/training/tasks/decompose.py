@@ -18,7 +18,7 @@ from ...models.outside_words import OpenTokenizer
 from ...models.precision import at_least_single
 from ...registration import architecture_of
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator, number_outside_words, pad_rows
+from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
 from ..word_alignment import align_words
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
@@ -137,25 +137,17 @@ class DecomposeTask(ParaphraseTask):
         return likelihood + weight * cost, likelihood.detach()
 
 
-class LevelCollator(PairCollator):
-    """As `PairCollator`, with weak labels where rows have them; words outside the vocabulary get numbers by row.
-
-    Args:
-        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        super().__init__(tokenizer.pad_token_id)
-        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
+class LevelCollator(OutsideWordsMixin, PairCollator):
+    """As `PairCollator`, for a model that copies words of the source; with weak labels where rows have them."""
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        batch = super().__call__([self._renumber(feature) for feature in features])
+        batch = super().__call__(features)
         for name in LEVEL_LABELS:
             if name in features[0]:
                 batch[name] = pad_rows([feature[name] for feature in features], -100)
         return batch
 
-    def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
+    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
         number = number_outside_words(feature, ("input_ids",), self.vocab_size, self.unk_token_id)
         return {name: number(feature[name]) for name in ("input_ids", "labels")}
 

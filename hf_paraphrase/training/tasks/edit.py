@@ -19,7 +19,7 @@ from ...models.outside_words import OpenTokenizer
 from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
-from ..batching import PairCollator, number_outside_words, pad_rows, share_batches
+from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows, share_batches
 from ..validation import mean_loss
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
@@ -220,21 +220,10 @@ class EditCollator(PairCollator):
         return batch
 
 
-class CopyCollator(EditCollator):
-    """As `EditCollator`, for a model that copies: words outside the vocabulary that a row's pair has get numbers.
+class CopyCollator(OutsideWordsMixin, EditCollator):
+    """As `EditCollator`, for a model that copies words of the pair."""
 
-    Args:
-        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        super().__init__(tokenizer.pad_token_id)
-        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
-
-    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        return super().__call__([self._renumber(feature) for feature in features])
-
-    def _renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
+    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
         pair = ("retrieved_source_ids", "retrieved_target_ids")
         number, read = (
             number_outside_words(feature, owners, self.vocab_size, self.unk_token_id) for owners in (pair, ())
