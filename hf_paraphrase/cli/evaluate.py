@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -85,6 +85,7 @@ def evaluate(
     select: Select = "score",
     matcher: Matcher = None,
     decoding: Decoding = "beam",
+    temperature: Annotated[float | None, typer.Option(help="Of --decoding sample.")] = None,
     num_beam_groups: NumBeamGroups = None,
     diversity_penalty: DiversityPenalty = None,
     fidelity: Fidelity = None,
@@ -107,6 +108,7 @@ def evaluate(
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
+    hf-paraphrase evaluate runs/first --decoding sample --temperature 0.5 --num-candidates 20 --select mbr
     hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
 
     Models of other kinds have commands of their own: evaluate-matcher, evaluate-autoencoder, evaluate-language-model.
@@ -122,20 +124,21 @@ def evaluate(
         meteor_stages=meteor_stages,
     )
     decoding_options = parse_decoding(
-        decoding,
+        "beam" if decoding == "sample" else decoding,
         num_beams or [5, 10],
         num_beam_groups=num_beam_groups,
         diversity_penalty=diversity_penalty,
         fidelity=fidelity,
         exclude_source=exclude_source,
     )
+    decoding_options |= _parse_sampling(decoding, temperature)
     corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
     rows = take_rows(corpus.load(split), max_samples, sample_seed)
     results = evaluate_paraphraser(
         model,
         None,
         rows,
-        num_beams=num_beams or [5, 10],
+        num_beams=num_beams,
         batch_size=batch_size,
         metrics=chosen["metrics"],
         metric_options=chosen["options"],
@@ -158,6 +161,15 @@ def evaluate(
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
     typer.echo(format_results(results))
+
+
+def _parse_sampling(decoding: str, temperature: float | None) -> dict[str, Any]:
+    """What `evaluate_paraphraser` takes for sampling; a search takes none of it."""
+    if decoding == "sample":
+        return {"decoding": "sample"} | ({} if temperature is None else {"temperature": temperature})
+    if temperature is not None:
+        raise InputError("--temperature is an option of --decoding sample")
+    return {}
 
 
 @app.command()

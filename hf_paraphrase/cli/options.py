@@ -65,9 +65,9 @@ WordVectors = Annotated[
 ]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
-Select = Annotated[str, typer.Option(help="How: score, jaccard, embedding or matcher.")]
+Select = Annotated[str, typer.Option(help="How: score, jaccard, mbr, embedding or matcher.")]
 Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
-Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam or dips.")]
+Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam, dips or sample.")]
 NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
 DiversityPenalty = Annotated[
     float | None, typer.Option(min=0, help="What a word costs diverse_beam for each group before that took it.")

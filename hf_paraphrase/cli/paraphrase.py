@@ -98,7 +98,7 @@ def paraphrase(
         int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
     ] = None,
     num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
-    select: Annotated[str | None, typer.Option(help="How: score, jaccard, embedding or matcher.")] = None,
+    select: Annotated[str | None, typer.Option(help="How: score, jaccard, mbr, embedding or matcher.")] = None,
     matcher: Matcher = None,
     decoding: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..files import write_lines
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
+from ..generation.seeded_sampling import sample_seeded
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
@@ -54,7 +55,7 @@ def evaluate_paraphraser(
     tokenizer: PreTrainedTokenizerBase | None,
     dataset: Dataset,
     *,
-    num_beams: Sequence[int] = (5, 10),
+    num_beams: Sequence[int] | None = None,
     batch_size: int = 64,
     metrics: Sequence[str] = ("bleu",),
     metric_options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -96,16 +97,16 @@ def evaluate_paraphraser(
         model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
         tokenizer: Its tokenizer; None for the one saved with a model that is given by its path.
         dataset: Rows of `source` and `references`, or of `source` and one `target`.
-        num_beams: Beam widths, each decoded and scored; 1 is greedy.
+        num_beams: Beam widths, each decoded and scored; 1 is greedy. None for 5 and 10, or where nothing is searched.
         batch_size: Rows at once.
         metrics: Names out of `metrics.score_table.SCORED_METRICS`.
         metric_options: For a metric the options of its function. By default those that heed case ignore it, since
             word-level tokenizers lower-case what they read; signatures say so.
         n_samples: Resampled corpora for the 95% intervals.
-        seed: Seed of that sampling; decoding itself draws nothing.
-        output_dir: Where to write `predictions-SPLIT-beamN.jsonl` (of another decoding `-diverse_beamN` or `-dipsN`)
-            and `results-SPLIT.json`; None to write nothing. Where there are several outputs a row, the first file has
-            them all, as `predictions`.
+        seed: Of that sampling, and of `decoding="sample"`; any other decoding draws nothing.
+        output_dir: Where to write `predictions-SPLIT-beamN.jsonl` (of another decoding `-diverse_beamN`, `-dipsN`
+            or `-sample1`) and `results-SPLIT.json`; None to write nothing. Where there are several outputs a row, the
+            first file has them all, as `predictions`.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
         num_neighbors: How many pairs; each number is scored apart. Of no account for other models.
@@ -114,8 +115,8 @@ def evaluate_paraphraser(
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
         matcher: The model that `select="matcher"` asks.
-        decoding: How outputs are found: a name out of `models.decodings.DECODINGS`, whose own arguments are among
-            `generate_kwargs`.
+        decoding: How outputs are found: a name out of `models.decodings.DECODINGS`, or "sample" (with `temperature`,
+            `top_k`, `top_p`); its own arguments are among `generate_kwargs`.
         num_return_sequences: Outputs of each row, by a model that edits by no pairs.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
         replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
@@ -141,6 +142,10 @@ def evaluate_paraphraser(
     scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
+    sampling = {"do_sample": decoding == "sample"} | ({"seed": seed} if decoding == "sample" else {})
+    widths = num_beams or ([1] if decoding == "sample" else [5, 10])
+    if decoding == "sample" and set(widths) != {1}:
+        raise InputError(f"`num_beams`: {list(widths)}, but `decoding='sample'` searches nothing: leave it out")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
@@ -170,10 +175,10 @@ def evaluate_paraphraser(
         select=None if num_candidates is None else select,
         matcher=None if matcher is None else os.fspath(matcher),
         num_return_sequences=num_return_sequences,
-        generate_kwargs={**generate_kwargs, "do_sample": False},
+        generate_kwargs=generate_kwargs | sampling,
     )
     entries = []
-    for width in num_beams:
+    for width in widths:
         way = replace(asked, num_beams=width)
         written = _decode(model, tokenizer, rows.sources, way, pairs, batch_size, trust_remote_code)
         for k in num_neighbors if pairs else [None]:
@@ -184,7 +189,7 @@ def evaluate_paraphraser(
                 _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
             entries.append(entry)
 
-    paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *num_beams}]
+    paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *widths}]
     results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)
     if output_dir is not None:
         results.save(Path(output_dir) / f"results-{split}.json")
@@ -279,7 +284,8 @@ def _decode(
     trust_remote_code: bool,
 ) -> _Written:
     """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
-    shared = {"batch_size": batch_size, "decoding": decoding.method, "num_beams": decoding.num_beams}
+    search = sample_seeded if decoding.method == "sample" else decoding.method
+    shared = {"batch_size": batch_size, "decoding": search, "num_beams": decoding.num_beams}
     shared |= decoding.generate_kwargs
     started = time.perf_counter()
     if decoding.num_return_sequences > 1:

@@ -107,7 +107,7 @@ class Decoding:
     """How outputs are found, and how one of several is chosen.
 
     Attributes:
-        method: A name out of `models.decodings.DECODINGS`.
+        method: A name out of `models.decodings.DECODINGS`, or "sample".
         num_beams: Width of the search; 1 is greedy.
         num_neighbors: Retrieved pairs a row, each with an output; None for a model that edits by none.
         allow_own_pair: Whether pairs that share a sentence with their row are among them.
@@ -139,10 +139,15 @@ class Decoding:
         return f"{self.select} of {self.num_candidates}" if self.num_candidates else None
 
     @property
+    def search(self) -> str:
+        """The method, with its width where it has one."""
+        return self.method if self.method == "sample" else f"{self.method} {self.num_beams}"
+
+    @property
     def label(self) -> str:
         """For a line of a table."""
         pairs = f", {self.num_neighbors} pair{'s' * (self.num_neighbors > 1)} a row" if self.num_neighbors else ""
-        return f"{self.method} {self.num_beams}{pairs}" + (f", by {self.rule}" if self.rule else "")
+        return f"{self.search}{pairs}" + (f", by {self.rule}" if self.rule else "")
 
     @property
     def identifier(self) -> str:

@@ -119,7 +119,7 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
             decoding = checkpoint.results[split].entries[0].decoding
             return {
                 "split": split,
-                "decoding": f", {decoding.method} {decoding.num_beams}" if decoding else "",
+                "decoding": f", {decoding.search}" if decoding else "",
                 "header": _row(["first reference" if column == "references" else column for column in rows[0]]),
                 "columns": len(rows[0]),
                 "rows": [_row([_first(value) for value in row.values()]) for row in rows],

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .argument_types import check_arguments
 from .beam_search import beam_search
-from .candidate_selection import select_by_jaccard
+from .candidate_selection import select_by_jaccard, select_by_mbr
 from .decodings import asks_for_beams, asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
 from .encoded_inputs import read_prefix
@@ -32,8 +32,9 @@ class GenerationRequest:
         decoding: A name out of `decodings.DECODINGS`, or a function that `generate(custom_generate=…)` takes.
         num_candidates: Outputs of which one is chosen.
         select: How: "score", the default, takes the first, as a search returns the likeliest first; "jaccard" the one
-            most like the text (Kazemnejad et al. 2020, section 4.3); anything else that
-            `hf_paraphrase.generation.select_candidates` knows needs that package. Or a function from texts and lists
+            most like the text (Kazemnejad et al. 2020, section 4.3); "mbr" the one with which the others agree most
+            (minimum Bayes risk); anything else that `hf_paraphrase.generation.select_candidates` knows needs that
+            package. Or a function from texts and lists
             of candidates to places.
         matcher: The model that "matcher" asks, as `select_candidates` takes it.
         num_neighbors: How many of the nearest pairs to edit by.
@@ -147,12 +148,14 @@ class GenerationRequest:
             return [0] * len(sources)
         if self.select == "jaccard":
             return select_by_jaccard(sources, candidates)
+        if self.select == "mbr":
+            return select_by_mbr(candidates)
         try:
             from hf_paraphrase.generation import select_candidates
         except ImportError as error:
             raise ValueError(
                 f"`select={self.select!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike "
-                "'jaccard' and 'score'"
+                "'jaccard', 'mbr' and 'score'"
             ) from error
         return select_candidates(sources, candidates, by=self.select, matcher=self.matcher)
 

@@ -144,10 +144,11 @@ class Text2TextGenerationPipeline(Pipeline):
             retriever: A `ParaphraseRetriever` to ask in place of the checkpoint's.
             num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
             select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
-                "embedding" the one nearest in meaning and "matcher" the one of which `matcher` is most sure (both of
-                which need this package, but for "embedding" and a model that embeds sentences itself, whose
-                `paraphrase` then also takes `temperature`, `noise` and `seed`); or a function from texts and lists of
-                candidates to places.
+                "mbr" the one with which the others agree most (minimum Bayes risk, best among samples), "embedding"
+                the one nearest in meaning and "matcher" the one of which `matcher` is most sure (both of which need
+                this package, but for "embedding" and a model that embeds sentences itself, whose `paraphrase` then
+                also takes `temperature`, `noise` and `seed`); or a function from texts and lists of candidates to
+                places.
             matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not loaded anew in every call.
             decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with

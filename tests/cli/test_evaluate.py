@@ -167,6 +167,18 @@ def test_words_and_surface_of_outputs(tmp_path: Path, monkeypatch: pytest.Monkey
             assert (len(words) > 0 and words[0][0].isupper() and set(text.lower().split()) <= SOURCE) == bool(asked)
 
 
+def test_samples_of_which_one_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    rows = Dataset.from_dict({"source": ["how do i cook"], "references": [["can you cook ?"]]})
+    monkeypatch.setattr(hf_paraphrase.datasets, "load_dataset", lambda *_, **__: rows)
+    args = ["evaluate", save(tiny_bart(), tmp_path / "model"), "--dataset", "mscoco", "--max-new-tokens", "4"]
+    args += ["--num-candidates", "3", "--select", "mbr", "--output-dir", tmp_path / "evaluation"]
+    assert run(*args, "--decoding", "sample", "--temperature", "0.5") == 0
+    (entry,) = Results.load(tmp_path / "evaluation" / "results-test.json").of("model")
+    assert entry.decoding.generate_kwargs["temperature"] == 0.5 and "sample, by mbr of 3" in capsys.readouterr().out
+    assert run(*args, "--temperature", "0.5") == 2
+    assert capsys.readouterr().err == "error: --temperature is an option of --decoding sample\n"
+
+
 SOURCE = {"how", "do", "i", "cook", "zebra", "?"}
 
 

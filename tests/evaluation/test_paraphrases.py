@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import Dataset
@@ -19,9 +20,11 @@ from hf_paraphrase.evaluation.paraphrases import (
 )
 from hf_paraphrase.evaluation.results import Data, Results, Score, describe_papers
 from hf_paraphrase.generation.engine import compute_perplexity, generate_paraphrases, generate_several
+from hf_paraphrase.generation.seeded_sampling import sample_seeded
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
+from hf_paraphrase.models.candidate_selection import select_by_mbr
 from hf_paraphrase.papers import PaperRow
 from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import tiny_bart, word_tokenizer
@@ -153,6 +156,32 @@ def test_diverse_decoding(tmp_path: Path) -> None:
     retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
     with pytest.raises(InputError, match="raise `num_neighbors`"):
         evaluate_paraphraser(tiny_fset(), tokenizer, rows, retriever=retriever, num_return_sequences=3)
+
+
+def test_samples_of_which_one_is_chosen(tmp_path: Path) -> None:
+    rows, model, tokenizer = Dataset.from_dict(ROWS), tiny_bart(), word_tokenizer()
+    sampling = {"decoding": "sample", "temperature": 2.0, "max_new_tokens": 7, "n_samples": 20}
+    options = sampling | {"num_candidates": 6, "select": "mbr"}
+
+    def evaluate(folder: str, **changes: Any) -> list[str]:
+        results = evaluate_paraphraser(model, tokenizer, rows, output_dir=tmp_path / folder, **options | changes)
+        (entry,) = results.of("model")
+        assert entry.label("ours") == "ours, sample, by mbr of 6"
+        used = {"temperature": 2.0, "do_sample": True, "seed": changes.get("seed", 12345)}
+        assert used.items() <= entry.decoding.generate_kwargs.items()
+        lines = (tmp_path / folder / "predictions-test-sample1.jsonl").read_text().splitlines()
+        return [json.loads(line)["prediction"] for line in lines]
+
+    chosen = evaluate("first")
+    assert evaluate("again", batch_size=1) == chosen
+    assert evaluate("other", seed=2) != chosen
+    how = {"do_sample": True, "num_beams": 1, "seed": 12345, "temperature": 2.0, "max_new_tokens": 7}
+    candidates = generate_several(model, tokenizer, ROWS["source"], 6, decoding=sample_seeded, **how)
+    places = select_by_mbr(candidates)
+    assert [texts[place] for texts, place in zip(candidates, places, strict=True)] == chosen
+    assert any(places)
+    with pytest.raises(InputError, match="searches nothing"):
+        evaluate_paraphraser(model, tokenizer, rows, num_beams=[5], **sampling)
 
 
 def test_rows_with_doubles_and_copies() -> None:

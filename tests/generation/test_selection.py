@@ -34,6 +34,10 @@ def test_by_jaccard():
     assert select_candidates(SOURCES, CANDIDATES) == [1, 0]
 
 
+def test_by_mbr():
+    assert select_candidates(SOURCES, [["a dog sat", "a cat sat", "a cat sat on it"], ["b"]], "mbr") == [1, 0]
+
+
 def test_by_score():
     scores = [[-2.0, -3.0, -1.0], [-2.0, -1.0]]
     assert select_candidates(SOURCES, CANDIDATES, "score", scores=scores) == [2, 1]
@@ -75,13 +79,14 @@ def test_by_matcher(id2label, label, tmp_path):
 def test_of_equals_the_first():
     for by, options in (
         ("jaccard", {}),
+        ("mbr", {}),
         ("score", {"scores": [[1, 1]]}),
         ("embedding", {"encoder": lambda texts: np.ones((len(texts), 2))}),
     ):
         assert select_candidates(["a"], [["a b", "b a"]], by, **options) == [0]
 
 
-@pytest.mark.parametrize("by", ["jaccard", "score", "embedding", "matcher"])
+@pytest.mark.parametrize("by", ["jaccard", "mbr", "score", "embedding", "matcher"])
 def test_no_texts(by):
     options = {"scores": [], "encoder": lambda texts: np.ones((len(texts), 2))}
     matcher = pipeline("text-classification", model=tiny_matcher(2), tokenizer=word_tokenizer())
@@ -105,7 +110,7 @@ def test_empty_texts():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a"], [["a"]], "luck"), "`by` must be one of jaccard, score, embedding, matcher, not 'luck'"),
+        ((["a"], [["a"]], "luck"), "`by` must be one of jaccard, mbr, score, embedding, matcher, not 'luck'"),
         ((["a", "b"], [["a"]]), "`candidates` is for 1 texts, but `sources` has 2"),
         ((["a", "b"], [["a"], []]), r"`candidates`, text 1: this must be a list of texts, not \[\]"),
         ((["a"], ["abc"]), "`candidates`, text 0: this must be a list"),

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import random
+
 import pytest
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 from hf_paraphrase.models.candidate_selection import (
     jaccard_similarity,
     select_by_jaccard,
+    select_by_mbr,
     select_by_score,
     token_set,
+    tokens,
 )
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
+    ("text", "expected"),
     [
         ("How do I  learn? How!", {"how", "do", "i", "learn", "?", "!"}),
         ("", set()),
@@ -22,8 +27,8 @@ from hf_paraphrase.models.candidate_selection import (
         ("\ud800", {"\ud800"}),
     ],
 )
-def test_tokens(text, tokens):
-    assert token_set(text) == tokens
+def test_tokens(text, expected):
+    assert token_set(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,3 +53,32 @@ def test_the_most_similar_candidate_is_chosen_and_the_first_of_equals():
 
 def test_the_highest_score_is_chosen_and_the_first_of_equals():
     assert select_by_score([[-3.0, -1.0, -1.0], [0.0, -2.0]]) == [1, 0]
+
+
+def test_the_candidate_with_which_the_others_agree_is_chosen():
+    candidates = [
+        ["two dogs on a beach", "a man rides a wave on a board", "a man rides a wave", "the man rides a wave"],
+        ["a b c d", "w x y z", "w x y z"],
+    ]
+    assert select_by_mbr(candidates) == [2, 1]
+
+
+def test_agreement_is_the_mean_bleu_of_all_pairs():
+    rng = random.Random(1)
+    pools = [[" ".join(rng.choices("abcde", k=rng.randint(4, 9))) for _ in range(7)] for _ in range(40)]
+    pools = [[*pool, *pool[:2]] for pool in pools]
+
+    def mean_bleu_naively(text: str, pool: list[str]) -> float:
+        smooth = SmoothingFunction().method2  # adds one to the counts of more than a word, as Lin and Och 2004
+        scores = [sentence_bleu([tokens(other)], tokens(text), smoothing_function=smooth) for other in pool]
+        return sum(scores) / len(pool)
+
+    for pool, place in zip(pools, select_by_mbr(pools), strict=True):
+        means = [mean_bleu_naively(text, pool) for text in pool]
+        assert means[place] == pytest.approx(max(means))
+    assert len(set(select_by_mbr(pools))) > 1
+
+
+@pytest.mark.parametrize(("texts", "expected"), [(["", ""], 0), (["", "a", "a"], 1), (["a"], 0), (["?", "", ""], 1)])
+def test_agreement_of_hardly_any_text(texts, expected):
+    assert select_by_mbr([texts]) == [expected]
