@@ -1,3 +1,4 @@
+import math
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
@@ -32,7 +33,8 @@ class ResidualLstmConfig(PortableConfig):
         tie_word_embeddings: Use the decoder's input embeddings as output weights; needs equal widths.
         share_embeddings: One embedding table for source and target, which have one language and one vocabulary here.
         initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`. The paper is silent;
-            0.08 is that of Sutskever et al. 2014, whose model it extends.
+            `None` for 0.08 · √(1000 / `hidden_size`): that is 0.08 at the 1,000 units of Sutskever et al. 2014, whose
+            model it extends, and keeps the scale of the states at any other width.
     """
 
     model_type = "residual_lstm"
@@ -50,7 +52,7 @@ class ResidualLstmConfig(PortableConfig):
     input_feeding: bool = False
     dropout: float | int = 0.5
     share_embeddings: bool = True
-    initializer_range: float = 0.08
+    initializer_range: float | None = None
     use_cache: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1
@@ -62,6 +64,8 @@ class ResidualLstmConfig(PortableConfig):
     def __post_init__(self, **kwargs):
         if self.attention_size is None:
             self.attention_size = self.hidden_size
+        if self.initializer_range is None:
+            self.initializer_range = 0.08 * math.sqrt(1000 / max(self.hidden_size, 1))
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):

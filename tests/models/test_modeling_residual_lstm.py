@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from hf_paraphrase.models.token_ids import shift_tokens_right
@@ -75,6 +76,14 @@ def test_weights_start_uniform():
         # The standard deviation of a uniform distribution of half-width 0.08.
         assert abs(rows.std().item() - 0.08 / 3**0.5) < 0.012, name
     assert not model.get_input_embeddings().weight[0].any()
+
+
+@pytest.mark.parametrize(("hidden_size", "expected"), [(1000, 0.08), (250, 0.16), (10, 0.8)])
+def test_narrow_layers_start_with_larger_weights(hidden_size, expected):
+    assert ResidualLstmConfig(hidden_size=hidden_size).initializer_range == pytest.approx(expected)
+    assert EditLstmConfig(hidden_size=hidden_size, edit_vector_size=2).initializer_range == pytest.approx(expected)
+    given = ResidualLstmConfig(hidden_size=hidden_size, initializer_range=0.05)
+    assert ResidualLstmConfig.from_dict(given.to_dict()).initializer_range == 0.05
 
 
 def test_labels_shift_behind_the_start_token_wherever_padding_stands():
