@@ -2,6 +2,7 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
+from .initial_weights import scale_initializer_range
 from .portable import PortableConfig
 
 __all__ = ["HierarchicalAutoencoderConfig"]
@@ -30,7 +31,8 @@ class HierarchicalAutoencoderConfig(PortableConfig):
             such limit.
         tie_word_embeddings: Use the decoder's input embeddings as output weights.
         share_embeddings: One embedding table for encoder and decoder.
-        initializer_range: Weights start uniform in `[-initializer_range, initializer_range]` (section 4.2).
+        initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`; `None` for
+            0.08 · √(1000 / `hidden_size`), which is the paper's 0.08 at its width (section 4.2).
         end_of_sentence_token_id: Closes every sentence.
         eos_token_id: Closes the document; `end_of_document_token_id` is another name for it.
     """
@@ -53,7 +55,7 @@ class HierarchicalAutoencoderConfig(PortableConfig):
     reverse_source: bool = True
     max_length_factor: float | int | None = 1.5
     share_embeddings: bool = True
-    initializer_range: float = 0.08
+    initializer_range: float | None = None
     use_cache: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 1
@@ -62,6 +64,11 @@ class HierarchicalAutoencoderConfig(PortableConfig):
     decoder_start_token_id: int | None = 1
     is_encoder_decoder: bool | None = True
     tie_word_embeddings: bool = False
+
+    def __post_init__(self, **kwargs):
+        if self.initializer_range is None:
+            self.initializer_range = scale_initializer_range(self.hidden_size)
+        super().__post_init__(**kwargs)
 
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""

@@ -1,8 +1,8 @@
-import math
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
+from .initial_weights import scale_initializer_range
 from .portable import PortableConfig
 
 __all__ = ["ResidualLstmConfig"]
@@ -65,7 +65,7 @@ class ResidualLstmConfig(PortableConfig):
         if self.attention_size is None:
             self.attention_size = self.hidden_size
         if self.initializer_range is None:
-            self.initializer_range = 0.08 * math.sqrt(1000 / max(self.hidden_size, 1))
+            self.initializer_range = scale_initializer_range(self.hidden_size)
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
