@@ -169,6 +169,9 @@ def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluat
 
 def _evaluate(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> Results:
     options = {**shared, **system.options}
+    if options.get("decoding") == "sample" and "num_beams" not in system.options:
+        # The width for all is that of those which search.
+        options["num_beams"] = 1
     for name in {"num_beams", "num_neighbors"} & options.keys():
         options[name] = [options[name]]
     return evaluate_paraphraser(system.path, None, dataset, output_dir=folder, **options)

@@ -189,7 +189,9 @@ def evaluate_paraphraser(
                 _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
             entries.append(entry)
 
-    paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *widths}]
+    # A paper's rows of a beam width stand beside ours of that width, and beside no samples.
+    searched = set() if decoding == "sample" else set(widths)
+    paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *searched}]
     results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)
     if output_dir is not None:
         results.save(Path(output_dir) / f"results-{split}.json")

@@ -145,6 +145,19 @@ def test_a_system_may_have_options_of_its_own():
     assert system == System("wide bart", "runs/a=b", {"num_beams": 10, "select": "score", "length_penalty": 0.5})
 
 
+def test_samples_beside_a_search(folders, tmp_path):
+    """The beam width for all is none of a system that draws its outputs."""
+    drawn = System("drawn", folders["bart"], {"decoding": "sample", "temperature": 0.5, "select": "mbr"})
+    options = {"options": OPTIONS, "metric_options": METRIC_OPTIONS, "n_samples": 20, "n_trials": 20}
+    results = compare_paraphrasers(
+        [System("searched", folders["bart"]), drawn], Dataset.from_dict(ROWS), tmp_path, **options
+    )
+    searched, sampled = results.of("model")
+    assert (searched.decoding.method, searched.decoding.num_beams) == ("beam", 3)
+    assert (sampled.decoding.method, sampled.decoding.num_beams) == ("sample", 1)
+    assert sampled.decoding.num_candidates == 3
+
+
 @pytest.mark.parametrize("text", ["runs/bart", "=runs/bart", "bart=", "bart=runs/bart,num_beams", "a/b=runs/bart"])
 def test_a_system_that_cannot_be_read(text):
     with pytest.raises(InputError, match="NAME=PATH"):

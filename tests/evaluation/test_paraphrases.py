@@ -213,6 +213,18 @@ def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
     assert (row.decoding.num_beams, row.find("bleu_4").score, row.find("ter").score) == (5, 36.7, 52.3)
 
 
+@pytest.mark.parametrize(("how", "shown"), [({"num_beams": [1]}, ["any", "greedy"]), ({"decoding": "sample"}, ["any"])])
+def test_a_papers_greedy_rows_stand_beside_no_samples(
+    how: dict[str, Any], shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = [PaperRow("any", None, {"bleu_4": 1.0}), PaperRow("greedy", 1, {"bleu_4": 2.0})]
+    monkeypatch.setattr("hf_paraphrase.evaluation.paraphrases.find_paper_rows", lambda *_: published)
+    results = evaluate_paraphraser(
+        tiny_bart(), word_tokenizer(), Dataset.from_dict(ROWS), max_new_tokens=3, n_samples=5, **how
+    )
+    assert [row.system for row in results.of("paper")] == shown
+
+
 def test_an_unknown_metric_stops_it_before_the_work() -> None:
     with pytest.raises(InputError, match="unknown metric 'blue'"):
         evaluate_paraphraser("nowhere", None, Dataset.from_dict(ROWS), metrics=["blue"])
