@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -18,12 +19,15 @@ from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
 from ..training.environment import describe_environment
-from .results import Results, Speed, describe_data, describe_model, describe_papers, format_scores
+from .results import Entry, Results, Speed, describe_data, describe_model, describe_papers, format_scores
 from .scoring import Scoring, load_given
 
-__all__ = ["evaluate_matcher", "format_matching_results"]
+__all__ = ["OVERLAP", "evaluate_matcher", "format_matching_results"]
+
+OVERLAP = "overlap of words"
 
 
 def evaluate_matcher(
@@ -43,7 +47,10 @@ def evaluate_matcher(
     """Label the pairs of a split, or rank its candidates, and score that.
 
     Labels: accuracy; of two labels also F1 with the threshold that is best on `validation`, and the largest F1 that
-    any threshold gives on the split itself, which papers report and which is a bound. Rankings: P@1, MRR, MAP.
+    any threshold gives on the split itself, which papers report and which is a bound. Rankings: P@1, MRR, MAP. Beside
+    the model stands what the overlap of words (`jaccard_similarity`) gives in its place: a model of less has learnt
+    nothing that counting does not tell. It has a threshold for F1 and labels nothing without one; more labels than two
+    it cannot tell apart.
 
     Args:
         model: Any `AutoModelForSequenceClassification`, or where to load one from.
@@ -60,7 +67,7 @@ def evaluate_matcher(
         trust_remote_code: Let the model's own code run.
 
     Returns:
-        What `results-SPLIT.json` holds: the model's entry, and published rows, if any.
+        What `results-SPLIT.json` holds: the model's entry, the overlap's, and published rows, if any.
 
     Raises:
         InputError: Rows of other columns, no tokenizer, or a model of another kind than the rows.
@@ -73,30 +80,37 @@ def evaluate_matcher(
     is_ranking = _check_columns(model, dataset)
 
     started = time.perf_counter()
-    first, second = _texts(dataset, is_ranking)
-    logits = match_pairs(model, tokenizer, first, second, batch_size=batch_size)
+    texts = _texts(dataset, is_ranking)
+    logits = match_pairs(model, tokenizer, *texts, batch_size=batch_size)
     seconds = time.perf_counter() - started
     if is_ranking:
         sizes = [len(candidates) for candidates in dataset["candidates"]]
-        outputs = [scores.tolist() for scores in logits[:, 0].split(sizes)]
+        outputs, counted = (
+            [scores.tolist() for scores in flat.split(sizes)]
+            for flat in (logits[:, 0], torch.tensor(_overlap(*texts)))
+        )
         references = dataset["relevance" if "relevance" in dataset.column_names else "label"]
-        statistics = ranking_statistics(outputs, references)
+        statistics, overlap = (ranking_statistics(scores, references) for scores in (outputs, counted))
     else:
-        outputs, threshold = logits.softmax(-1).tolist(), 0.5
-        if validation is not None and model.config.num_labels == 2:
-            threshold = _best_threshold(model, tokenizer, validation, batch_size)
-        statistics = _label_statistics(logits.softmax(-1), dataset["label"], threshold)
+        outputs, labels = logits.softmax(-1).tolist(), dataset["label"]
+        statistics, overlap = _accuracy_statistics(outputs, labels), {}
+        if model.config.num_labels == 2:
+            threshold, counted = _best_thresholds(model, tokenizer, validation, batch_size)
+            statistics |= _f1_statistics([scores[1] for scores in outputs], labels, threshold)
+            overlap = _f1_statistics(_overlap(*texts), labels, counted)
 
+    scoring = Scoring(n_samples=n_samples, seed=seed)
     others = model.num_parameters() - model.get_input_embeddings().weight.numel()
     entry = describe_model(
         model,
-        Scoring(n_samples=n_samples, seed=seed).measure(statistics),
+        scoring.measure(statistics),
         counts={"num_parameters_without_embeddings": others},
-        speed=Speed(seconds, len(first) / seconds, "pairs"),
+        speed=Speed(seconds, len(logits) / seconds, "pairs"),
         outputs=None if output_dir is None else f"predictions-{split}.jsonl",
     )
+    baselines = [Entry(OVERLAP, "baseline", scoring.measure(overlap))] if overlap else []
     paper = describe_papers(find_matching_rows(model.config, found.path))
-    results = Results("matches", found, (entry, *paper), environment)
+    results = Results("matches", found, (entry, *baselines, *paper), environment)
     if output_dir is not None:
         rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
         write_lines(Path(output_dir) / entry.outputs, rows)
@@ -113,12 +127,15 @@ def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
     outputs = [row["prediction"] for row in rows]
     if "candidates" in rows[0]:
         return ranking_statistics(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows])
-    found = _label_statistics(torch.tensor(outputs), [row["label"] for row in rows], threshold=0.5)
-    return {name: statistics for name, statistics in found.items() if name != "f1"}
+    labels = [row["label"] for row in rows]
+    found = _accuracy_statistics(outputs, labels)
+    if len(outputs[0]) == 2:
+        found["max_f1"] = _f1_statistics([scores[1] for scores in outputs], labels, threshold=0.5)["max_f1"]
+    return found
 
 
 def format_matching_results(results: Results) -> str:
-    """The scores as text: a line for each system, ours first, the published rows below."""
+    """The scores as text: a line for each system, ours first, the overlap and published rows below."""
     (entry,) = results.of("model")
     return "\n".join(
         [
@@ -151,23 +168,33 @@ def _texts(dataset: Dataset, is_ranking: bool) -> tuple[list[str], list[str]]:
     return [query for query, _ in pairs], [candidate for _, candidate in pairs]
 
 
-def _best_threshold(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, validation: Dataset, batch_size: int
-) -> float:
-    logits = match_pairs(model, tokenizer, *_texts(validation, False), batch_size=batch_size)
-    scores = logits.softmax(-1)[:, 1].tolist()
-    return classification(scores, validation["label"], threshold=0.5)["max_f1_threshold"]
+def _overlap(first: list[str], second: list[str]) -> list[float]:
+    return [jaccard_similarity(*pair) for pair in zip(first, second, strict=True)]
 
 
-def _label_statistics(
-    probabilities: torch.Tensor, labels: list[int], threshold: float
-) -> dict[str, SufficientStatistics]:
-    statistics = classification_statistics(probabilities.argmax(-1).tolist(), labels)
-    if probabilities.shape[1] > 2:
-        return statistics
-    scores = probabilities[:, 1].tolist()
-    best = classification(scores, labels, threshold=threshold)["max_f1_threshold"]
-    by_threshold = {"f1": threshold, "max_f1": best}
-    return {"accuracy": statistics["accuracy"]} | {
-        name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in by_threshold.items()
+def _best_thresholds(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, validation: Dataset | None, batch_size: int
+) -> tuple[float, float]:
+    """The thresholds with the largest F1 on `validation`: of the model's scores and of the overlap."""
+    if validation is None:
+        return 0.5, 0.5
+    texts = _texts(validation, False)
+    scores = match_pairs(model, tokenizer, *texts, batch_size=batch_size).softmax(-1)[:, 1].tolist()
+    return tuple(_best_threshold(values, validation["label"]) for values in (scores, _overlap(*texts)))
+
+
+def _best_threshold(scores: list[float], labels: list[int]) -> float:
+    return classification(scores, labels, threshold=0.5)["max_f1_threshold"]
+
+
+def _accuracy_statistics(outputs: list[list[float]], labels: list[int]) -> dict[str, SufficientStatistics]:
+    chosen = np.asarray(outputs).argmax(-1).tolist()
+    return {"accuracy": classification_statistics(chosen, labels)["accuracy"]}
+
+
+def _f1_statistics(scores: list[float], labels: list[int], threshold: float) -> dict[str, SufficientStatistics]:
+    """F1 with a threshold, and with that which is best for these very labels."""
+    thresholds = {"f1": threshold, "max_f1": _best_threshold(scores, labels)}
+    return {
+        name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in thresholds.items()
     }

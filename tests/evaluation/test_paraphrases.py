@@ -213,7 +213,9 @@ def test_the_papers_rows_of_the_widths_used_are_beside_ours() -> None:
     assert (row.decoding.num_beams, row.find("bleu_4").score, row.find("ter").score) == (5, 36.7, 52.3)
 
 
-@pytest.mark.parametrize(("how", "shown"), [({"num_beams": [1]}, ["any", "greedy"]), ({"decoding": "sample"}, ["any"])])
+@pytest.mark.parametrize(
+    ("how", "shown"), [({"num_beams": [1]}, ["any", "greedy"]), ({"decoding": "sample"}, ["any"])]
+)
 def test_a_papers_greedy_rows_stand_beside_no_samples(
     how: dict[str, Any], shown: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.matches import evaluate_matcher, format_matching_results, read_match_statistics
+from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.describe import describe_checkpoint
@@ -144,8 +144,11 @@ def test_a_matcher_s_record(tmp_path):
         data={"path": "twitter_url", "name": "pairs"},
     )
     assert Results.load(tmp_path / "results-test.json") == results
-    entry, *paper = results.entries
+    entry, overlap, *paper = results.entries
     assert [score.metric for score in entry.scores] == ["accuracy", "f1", "max_f1"]
+    assert (overlap.system, overlap.role, len(overlap.scores)) == (OVERLAP, "baseline", 2)
+    # One pair shares a word, the other none, and the first is the paraphrase.
+    assert overlap.find("max_f1").score == 1.0
     assert entry.speed.unit == "pairs" and entry.counts["num_parameters_without_embeddings"] > 0
     assert len((tmp_path / entry.outputs).read_text().splitlines()) == 2
     read = read_match_statistics(tmp_path / entry.outputs)
@@ -155,4 +158,43 @@ def test_a_matcher_s_record(tmp_path):
     assert paper and {row.role for row in paper} == {"paper"}
     lines = format_matching_results(results).splitlines()
     assert lines[0].startswith("twitter_url, split test, 2 rows") and lines[2].startswith("this model ")
-    assert lines[3].startswith(paper[0].system) and lines[2].count("±") == 3
+    assert lines[3].startswith(OVERLAP) and lines[4].startswith(paper[0].system) and lines[2].count("±") == 3
+
+
+@pytest.mark.parametrize(
+    ("num_labels", "columns", "scores"),
+    [
+        (3, {"sentence1": ["the cat", "a dog"], "sentence2": ["a cat", "bread"], "label": [1, 2]}, None),
+        (
+            1,
+            {
+                "query": ["the cat sat", "make bread"],
+                "candidates": [["a dog", "a cat sat", "bread"], ["how to make bread", "a cat"]],
+                "label": [1, 1],
+            },
+            {"precision_at_1": 0.5, "mrr": 0.75, "map": 0.75},
+        ),
+    ],
+)
+def test_overlap_beside_other_matchers(num_labels, columns, scores):
+    """It ranks by the words that are shared, and cannot tell three labels apart."""
+    config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=num_labels)
+    tokenizer = word_tokenizer()
+    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+    model = PairLstmForSequenceClassification(config)
+    results = evaluate_matcher(model, tokenizer, Dataset.from_dict(columns), n_samples=10)
+    found = [{score.metric: score.score for score in entry.scores} for entry in results.of("baseline")]
+    assert found == ([] if scores is None else [scores])
+
+
+def test_the_overlap_s_threshold_is_chosen_in_validation():
+    config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=2)
+    tokenizer = word_tokenizer()
+    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+    rows = Dataset.from_dict({"sentence1": ["the cat"] * 2, "sentence2": ["the dog", "the cat"], "label": [1, 1]})
+    validation = Dataset.from_dict({"sentence1": ["cat"] * 2, "sentence2": ["dog", "cat"], "label": [0, 1]})
+    model = PairLstmForSequenceClassification(config)
+    (overlap,) = evaluate_matcher(model, tokenizer, rows, validation, n_samples=10).of("baseline")
+    f1, max_f1 = overlap.scores
+    assert (f1.score, f1.signature) == (pytest.approx(2 / 3), "threshold:1")
+    assert (max_f1.score, max_f1.signature) == (1.0, "threshold:0.333333")
