@@ -15,7 +15,7 @@ import datasets
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 
-__all__ = ["MscocoBuilder", "MscocoConfig"]
+__all__ = ["MscocoBuilder", "MscocoConfig", "rank_by_agreement"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ class MscocoConfig(CorpusConfig):
         max_words: Longer captions are cut to their first so many words.
         both_directions: Use every training pair a second time with its sides exchanged.
         all_pairs: Train on every ordered pair of an image's captions, many more than the paper used.
+        consensus: Train on a pair for each caption: its target is the other caption of the image with which all agree
+            most.
         validation_size: Images of Val 2014 to validate on.
         test_size: Most of the other images of Val 2014 to test on.
     """
@@ -40,6 +42,7 @@ class MscocoConfig(CorpusConfig):
     max_words: int = 15
     both_directions: bool = False
     all_pairs: bool = False
+    consensus: bool = False
     validation_size: int = 1000
     test_size: int = 20_000
 
@@ -49,6 +52,8 @@ class MscocoConfig(CorpusConfig):
         self.at_least(0, "validation_size", "test_size")
         if self.both_directions and self.all_pairs:
             raise InputError("`all_pairs` already has both directions of every pair; leave `both_directions` out")
+        if self.consensus and (self.all_pairs or self.both_directions):
+            raise InputError("`consensus` has pairs of its own; leave `all_pairs` and `both_directions` out")
 
 
 class MscocoBuilder(ParaphraseBuilder):
@@ -76,7 +81,10 @@ class MscocoBuilder(ParaphraseBuilder):
     images give 165,566 such pairs, and 331,132 sources or targets, or pairs in both directions. So its instances are
     these pairs in both directions, `both_directions=True`; by default each pair is trained on once.
 
-    Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`.
+    Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`, `consensus`
+    with a pair for each caption there, whose target is the caption with the highest BLEU against the others of its
+    image (for that one, the second highest). It is to fine-tune a model of `all_pairs` by, as Phan et al. 2017,
+    Consensus-based Sequence Training for Video Captioning, weight captions by what their consensus is.
     """
 
     corpus_name = "mscoco"
@@ -84,6 +92,7 @@ class MscocoBuilder(ParaphraseBuilder):
     BUILDER_CONFIGS = [
         MscocoConfig(name="paper", description="Two pairs an image, as in the paper."),
         MscocoConfig(name="all_pairs", description="All ordered pairs of an image's captions.", all_pairs=True),
+        MscocoConfig(name="consensus", description="Each caption with the others' consensus.", consensus=True),
     ]
     DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"{folder}{name}" for folder in ("", "annotations/") for name in (TRAIN_FILE, VALIDATION_FILE))
@@ -121,6 +130,9 @@ class MscocoBuilder(ParaphraseBuilder):
     def _pairs(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
         if self.config.all_pairs and split == "train":
             pairs = list(permutations(captions, 2))
+        elif self.config.consensus and split == "train":
+            best, second, *_ = rank_by_agreement(captions)
+            pairs = [(caption, second if caption == best else best) for caption in captions]
         else:
             drawn = seeded_order(captions, self.config.seed, image)[:4]
             pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
@@ -132,6 +144,15 @@ class MscocoBuilder(ParaphraseBuilder):
     def _test_row(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
         source, *references = seeded_order(captions, self.config.seed, image)
         yield {"source": source, "target": None, "references": references}
+
+
+def rank_by_agreement(captions: list[str]) -> list[str]:
+    """The captions of an image by their BLEU against the others, the highest first; equal ones stay in their order."""
+    from sacrebleu.metrics import BLEU
+
+    bleu = BLEU(lowercase=True, effective_order=True)
+    scores = {one: bleu.sentence_score(one, [other for other in captions if other != one]).score for one in captions}
+    return sorted(captions, key=scores.__getitem__, reverse=True)
 
 
 def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:

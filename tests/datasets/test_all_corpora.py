@@ -19,6 +19,7 @@ CASES = [(path, name) for path in list_datasets() for name in find_builder(path)
 # Here the order of records is that of the rows, or of the candidates in a row.
 IN_FILE_ORDER = {("snli", "default"), ("wikiqa", "default"), ("quora", "li2018"), ("twitter_url", "li2018")}
 IN_FILE_ORDER |= {("hotel_reviews", "paper"), ("wikipedia_paragraphs", "paper"), ("mscoco", "all_pairs")}
+IN_FILE_ORDER |= {("mscoco", "consensus")}
 # Running text: the order of its lines is what it says.
 RUNNING_TEXT = {"books", "gutenberg"}
 # These have no files, or a user's own ones, which `test_pairs` has in all formats.

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase.datasets import load_dataset, make_builder
+from hf_paraphrase.datasets.mscoco import rank_by_agreement
 from hf_paraphrase.errors import InputError
 
 TRAIN, VALIDATION = "captions_train2014.json", "captions_val2014.json"
@@ -128,6 +130,33 @@ def test_both_directions_and_all_pairs(corpus):
     assert len(load(corpus, "all_pairs", split="validation")) == 8
 
 
+def test_consensus(corpus):
+    """One target for all captions of an image, but another for the target itself."""
+    rows = load(corpus, "consensus", split="train")
+    every = {(row["source"], row["target"]) for row in load(corpus, "all_pairs", split="train")}
+    assert {(row["source"], row["target"]) for row in rows} < every
+    assert len(rows) == len({row["source"] for row in rows}) == 20 * 5
+    for start in range(0, len(rows), 5):
+        targets = Counter(rows["target"][start : start + 5])
+        assert sorted(targets.values()) == [1, 4]
+        ((target, _),) = targets.most_common(1)
+        assert rows["target"][start + rows["source"][start : start + 5].index(target)] != target
+    assert load(corpus, "consensus", split="test").to_list() == load(corpus, "all_pairs", split="test").to_list()
+
+
+def test_captions_by_their_agreement():
+    captions = [
+        "a fire hydrant",
+        "a dog sleeps on a bed .",
+        "a white dog is on a bed .",
+        "a dog is on a bed .",
+        "someone's room",
+    ]
+    ranked = rank_by_agreement(captions)
+    assert ranked[0] == "a dog is on a bed ." and set(ranked[3:]) == {"a fire hydrant", "someone's room"}
+    assert rank_by_agreement(["one", "two"]) == ["one", "two"]
+
+
 def test_images_with_other_numbers_of_captions(tmp_path, caplog):
     train = content(range(5), captions=7)
     by_image = {image: [a for a in train["annotations"] if a["image_id"] == image] for image in range(5)}
@@ -223,6 +252,7 @@ def test_missing_files_and_folders(corpus, tmp_path):
         ({"split": "trian"}, "no split 'trian'; did you mean train"),
         ({"max_words": 0}, "`max_words` must be at least 1"),
         ({"both_directions": True, "name": "all_pairs"}, "already has both directions"),
+        ({"both_directions": True, "name": "consensus"}, "`consensus` has pairs of its own"),
     ],
 )
 def test_bad_arguments_are_named(corpus, kwargs, message):
