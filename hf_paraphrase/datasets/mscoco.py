@@ -32,8 +32,8 @@ class MscocoConfig(CorpusConfig):
         max_words: Longer captions are cut to their first so many words.
         both_directions: Use every training pair a second time with its sides exchanged.
         all_pairs: Train on every ordered pair of an image's captions, many more than the paper used.
-        consensus: Train on a pair for each caption: its target is the other caption of the image with which all agree
-            most.
+        consensus: Train and validate on a pair for each caption: its target is the other caption of the image with
+            which all agree most.
         validation_size: Images of Val 2014 to validate on.
         test_size: Most of the other images of Val 2014 to test on.
     """
@@ -82,9 +82,9 @@ class MscocoBuilder(ParaphraseBuilder):
     these pairs in both directions, `both_directions=True`; by default each pair is trained on once.
 
     Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`, `consensus`
-    with a pair for each caption there, whose target is the caption with the highest BLEU against the others of its
-    image (for that one, the second highest). It is to fine-tune a model of `all_pairs` by, as Phan et al. 2017,
-    Consensus-based Sequence Training for Video Captioning, weight captions by what their consensus is.
+    with a pair for each caption there and in `validation`, whose target is the caption with the highest BLEU against
+    the others of its image (for that one, the second highest). It is to fine-tune a model of `all_pairs` by, as Phan
+    et al. 2017, Consensus-based Sequence Training for Video Captioning, weight captions by what their consensus is.
     """
 
     corpus_name = "mscoco"
@@ -130,7 +130,7 @@ class MscocoBuilder(ParaphraseBuilder):
     def _pairs(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
         if self.config.all_pairs and split == "train":
             pairs = list(permutations(captions, 2))
-        elif self.config.consensus and split == "train":
+        elif self.config.consensus:
             best, second, *_ = rank_by_agreement(captions)
             pairs = [(caption, second if caption == best else best) for caption in captions]
         else:

@@ -141,6 +141,7 @@ def test_consensus(corpus):
         assert sorted(targets.values()) == [1, 4]
         ((target, _),) = targets.most_common(1)
         assert rows["target"][start + rows["source"][start : start + 5].index(target)] != target
+    assert len(load(corpus, "consensus", split="validation")) == 4 * 5
     assert load(corpus, "consensus", split="test").to_list() == load(corpus, "all_pairs", split="test").to_list()
 
 
