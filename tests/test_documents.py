@@ -52,6 +52,7 @@ def make_models(folder: Path) -> None:
     writers = {
         "runs/quickstart": (ResidualLstmForConditionalGeneration(config), None),
         "residual-lstm-mscoco-small": (ResidualLstmForConditionalGeneration(config), None),
+        "residual-lstm-mscoco-consensus-small": (ResidualLstmForConditionalGeneration(config), None),
         "runs/fset-synthetic": (tiny_fset(), None),
         "fset-quora-small": (tiny_fset(), None),
         "runs/dnpg-synthetic": (tiny_model(DnpgConfig, DnpgForConditionalGeneration), None),

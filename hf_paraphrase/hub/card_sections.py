@@ -153,7 +153,7 @@ def describe_run(summary: dict[str, Any]) -> dict[str, str]:
         "time": f"{summary['seconds'] / 3600:.2f} hours",
         "precision": "float32" if summary["mixed_precision"] == "no" else summary["mixed_precision"],
         "software": f"Python {found['python']}, {versions}",
-        "ended": f"{found['date']}, code at commit {found['commit'] or 'unknown'}",
+        "started": f"{found['date']}, code at commit {found['commit'] or 'unknown'}",
     }
 
 
