@@ -189,7 +189,9 @@ def evaluate_matcher(
     output_dir: Annotated[Path | None, typer.Option(help="Where the predictions and results.json go.")] = None,
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
-    """Label the pairs of a split, or rank its candidates, with 95% intervals and the published rows beside it.
+    """Label the pairs of a split, or rank its candidates, with 95% intervals.
+
+    Beside the model stand the overlap of words in its place, and published rows.
 
     \b
     hf-paraphrase evaluate-matcher runs/twitter --data-dir data/twitter_url --output-dir runs/twitter/evaluation

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
@@ -130,10 +131,15 @@ def test_info_shows_every_kind_alike(tmp_path):
         assert lines[1].startswith("this model, dips 5, 3 pairs a row, by jaccard of 4: bleu_4 20.50 (19.00 to 22.00)")
 
 
-def test_a_matcher_s_record(tmp_path):
-    config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=2)
+def pair_tokenizer() -> PreTrainedTokenizerBase:
     tokenizer = word_tokenizer()
     tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+    return tokenizer
+
+
+def test_a_matcher_s_record(tmp_path):
+    config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=2)
+    tokenizer = pair_tokenizer()
     rows = {"sentence1": ["the cat", "a dog"], "sentence2": ["a cat", "bread"], "label": [1, 0]}
     results = evaluate_matcher(
         PairLstmForSequenceClassification(config),
@@ -179,8 +185,7 @@ def test_a_matcher_s_record(tmp_path):
 def test_overlap_beside_other_matchers(num_labels, columns, scores):
     """It ranks by the words that are shared, and cannot tell three labels apart."""
     config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=num_labels)
-    tokenizer = word_tokenizer()
-    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+    tokenizer = pair_tokenizer()
     model = PairLstmForSequenceClassification(config)
     results = evaluate_matcher(model, tokenizer, Dataset.from_dict(columns), n_samples=10)
     found = [{score.metric: score.score for score in entry.scores} for entry in results.of("baseline")]
@@ -189,8 +194,7 @@ def test_overlap_beside_other_matchers(num_labels, columns, scores):
 
 def test_the_overlap_s_threshold_is_chosen_in_validation():
     config = PairLstmConfig(vocab_size=len(word_tokenizer()), embedding_size=4, hidden_size=4, num_labels=2)
-    tokenizer = word_tokenizer()
-    tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
+    tokenizer = pair_tokenizer()
     rows = Dataset.from_dict({"sentence1": ["the cat"] * 2, "sentence2": ["the dog", "the cat"], "label": [1, 1]})
     validation = Dataset.from_dict({"sentence1": ["cat"] * 2, "sentence2": ["dog", "cat"], "label": [0, 1]})
     model = PairLstmForSequenceClassification(config)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
+from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
 from hf_paraphrase.models.token_ids import shift_tokens_right
@@ -82,6 +83,7 @@ def test_weights_start_uniform():
 def test_narrow_layers_start_with_larger_weights(hidden_size, expected):
     assert ResidualLstmConfig(hidden_size=hidden_size).initializer_range == pytest.approx(expected)
     assert EditLstmConfig(hidden_size=hidden_size, edit_vector_size=2).initializer_range == pytest.approx(expected)
+    assert HierarchicalAutoencoderConfig(hidden_size=hidden_size).initializer_range == pytest.approx(expected)
     given = ResidualLstmConfig(hidden_size=hidden_size, initializer_range=0.05)
     assert ResidualLstmConfig.from_dict(given.to_dict()).initializer_range == 0.05
 
