@@ -115,7 +115,9 @@ def log_probabilities(
     if suppressed:
         logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
     labels = words.masked_fill(is_behind, -100)
-    return -nn.functional.cross_entropy(logits.transpose(1, 2), labels, reduction="none").sum(1)
+    # As rows of a matrix, for which this takes about half the time that it takes for words in a middle dimension.
+    losses = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+    return -losses.view_as(labels).sum(1)
 
 
 @contextmanager
