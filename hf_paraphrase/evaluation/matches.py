@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,8 @@ def evaluate_matcher(
 def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
     """The statistics of the scores that `evaluate_matcher` computed, from the file of predictions that it wrote.
 
-    F1 is left out: its threshold was chosen by other rows.
+    F1 is left out: its threshold was chosen by other rows. The largest F1 names no threshold, so that trainings can be
+    averaged, each of which has one of its own.
     """
     rows = read_lines(file)
     outputs = [row["prediction"] for row in rows]
@@ -130,7 +132,8 @@ def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
     labels = [row["label"] for row in rows]
     found = _accuracy_statistics(outputs, labels)
     if len(outputs[0]) == 2:
-        found["max_f1"] = _f1_statistics([scores[1] for scores in outputs], labels, threshold=0.5)["max_f1"]
+        largest = _f1_statistics([scores[1] for scores in outputs], labels, threshold=0.5)["max_f1"]
+        found["max_f1"] = replace(largest, name="max_f1", signature="threshold:best")
     return found
 
 

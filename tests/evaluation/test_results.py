@@ -14,8 +14,10 @@ from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
+from hf_paraphrase.files import write_lines
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.describe import describe_checkpoint
+from hf_paraphrase.metrics.significance import bootstrap
 from hf_paraphrase.papers import PAPERS
 from tests.hub.runs import write_run
 from tests.models.tiny import word_tokenizer
@@ -161,10 +163,22 @@ def test_a_matcher_s_record(tmp_path):
     assert {name: entry.find(name).score for name in ("accuracy", "max_f1")} == {
         name: pytest.approx(statistics.score) for name, statistics in read.items()
     }
+    assert {name: statistics.name for name, statistics in read.items()} == {name: name for name in read}
     assert paper and {row.role for row in paper} == {"paper"}
     lines = format_matching_results(results).splitlines()
     assert lines[0].startswith("twitter_url, split test, 2 rows") and lines[2].startswith("this model ")
     assert lines[3].startswith(OVERLAP) and lines[4].startswith(paper[0].system) and lines[2].count("±") == 3
+
+
+def test_trainings_with_thresholds_of_their_own_have_a_mean(tmp_path):
+    """The largest F1 of each is at another threshold, and both are 1."""
+    runs = []
+    for run, (high, low) in enumerate([(0.9, 0.8), (0.2, 0.1)]):
+        file = tmp_path / f"{run}.jsonl"
+        rows = [{"prediction": [1 - score, score], "label": label} for score, label in ((high, 1), (low, 0))]
+        write_lines(file, rows)
+        runs.append(read_match_statistics(file)["max_f1"])
+    assert bootstrap(runs, n_samples=10, resample_runs=True).score == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
