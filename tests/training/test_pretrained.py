@@ -73,7 +73,7 @@ def test_any_checkpoint_is_fine_tuned_with_its_own_tokenizer(kind, tmp_path):
     torch.manual_seed(0)
     tokenizer = word_tokenizer() if kind == "bart" else startless_tokenizer()
     checkpoint = save(CHECKPOINTS[kind](), tmp_path / "checkpoint", tokenizer)
-    lines = ("num_train_epochs: 8", "lr_scheduler_type: constant", 'source_prefix: "make bread: "')
+    lines = ("num_train_epochs: 16", "lr_scheduler_type: constant", 'source_prefix: "make bread: "')
     summary = train(write_recipe(tmp_path / "recipe", checkpoint, *lines), tmp_path / "run", dataset=PAIRS)
     assert summary["model_type"] == kind
     assert summary["best_cost"] < 0.9 * summary["evaluations"][0]["eval_loss"]
