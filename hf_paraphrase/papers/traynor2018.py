@@ -36,7 +36,7 @@ def _make_table() -> Table:
 
 
 def _make_table_of_paraphrases() -> Table:
-    """Chapter 4's way to paraphrase, and one that departs from it: no noise, and the encoder learns too.
+    """Chapter 4's way to paraphrase, and two that depart from it: no noise, and the encoder learns too.
 
     The thesis' way learns what follows with noise and then to repeat, by the sentence decoder alone.
     """
@@ -46,22 +46,30 @@ def _make_table_of_paraphrases() -> Table:
         "the thesis' way",
         "all parts repeat, no noise",
     )
+    gru_follows, gru_departure = (f"GRU: {name}" for name in (follows, departure))
     systems = {
         follows: Trained("sarah-lm-gutenberg-small"),
         noisy: Trained("sarah-lm-noisy-small", start=follows),
         thesis: Trained("sarah-lm-paraphrase-small", start=noisy),
         departure: Trained("sarah-lm-gutenberg-small", {"objective": "autoencode"}, start=follows),
+        gru_follows: Trained("gru-lm-gutenberg-small"),
+        gru_departure: Trained("gru-lm-gutenberg-small", {"objective": "autoencode"}, start=gru_follows),
     }
-    kept = "content_words_kept"
+    pairs = [
+        (thesis, follows),
+        (departure, follows),
+        (departure, thesis),
+        (gru_departure, gru_follows),
+        (gru_departure, departure),
+    ]
     return Table(
         name="traynor-gutenberg-paraphrases",
         title=f"{NAME}, chapter 4, Gutenberg",
         settings={"small": Settings(systems, minutes=60)},
         measurements=(
             Measurement(
-                claims=tuple(Claim(one, follows, kept) for one in (thesis, departure))
-                + (Claim(departure, thesis, kept),),
-                row_options={departure: {"noise": 0.0}},
+                claims=tuple(Claim(*pair, "content_words_kept") for pair in pairs),
+                row_options={name: {"noise": 0.0} for name in (departure, gru_departure)},
                 evaluator="rewriting",
             ),
         ),
