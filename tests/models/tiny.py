@@ -60,6 +60,7 @@ def tiny_bart(**overrides) -> BartForConditionalGeneration:
 def tiny_t5(**overrides) -> T5ForConditionalGeneration:
     torch.manual_seed(0)
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    # Large enough that outputs differ; with 4.0, rounding would move scores by more than 1e-4.
     config = T5Config(
         vocab_size=len(WORDS), decoder_start_token_id=0, initializer_factor=2.5, **sizes, **SPECIAL_IDS, **overrides
     )
