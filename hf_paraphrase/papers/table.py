@@ -33,11 +33,13 @@ class Settings:
     Args:
         systems: What is trained for each row, by the row's name.
         minutes: Processor minutes of each training, validations included; None for the steps of the recipes.
+        max_steps: Of a training that would fit more of them into its minutes.
         seeds: Of the trainings; each system has as many.
     """
 
     systems: Mapping[str, Trained]
     minutes: float | None = None
+    max_steps: int | None = None
     seeds: tuple[int, ...] = (1,)
 
 

@@ -37,6 +37,7 @@ class Run:
         recipe: What is trained, with that seed.
         folder: Where the run goes.
         start: The folder of the run that it goes on from; None for one of its own.
+        max_steps: How many of its steps are of use, if its budget has room for more.
     """
 
     system: str
@@ -44,6 +45,7 @@ class Run:
     recipe: Recipe
     folder: Path
     start: Path | None = None
+    max_steps: int | None = None
 
     @property
     def recipe_folder(self) -> Path:
@@ -77,7 +79,8 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
             )
             fields = {**trained.fields, "seed": seed, "disable_tqdm": True}
             fields |= {"pretrained": str(start)} if start else {}
-            runs.append(Run(name, seed, load_recipe(trained.recipe).override(fields), folder, start))
+            recipe = load_recipe(trained.recipe).override(fields)
+            runs.append(Run(name, seed, recipe, folder, start, settings.max_steps))
     return runs
 
 
@@ -155,11 +158,12 @@ def _probe(run: Run, data_dir: Path | None, device: str | None) -> dict[str, Any
 
 
 def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
-    """How many steps, with the validations between them, take so many processor minutes."""
+    """How many steps, with the validations between them, take so many processor minutes; no more than are of use."""
     step = probe["train_cpu_seconds"] / probe["steps"]
     validation = probe["cpu_seconds"] - probe["train_cpu_seconds"]
     interval = run.recipe.training.eval_steps or math.inf
-    return max(1, int(60 * minutes / (step + validation / interval)))
+    steps = max(1, int(60 * minutes / (step + validation / interval)))
+    return min(steps, run.max_steps or steps)
 
 
 def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str | None) -> None:

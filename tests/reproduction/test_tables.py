@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,9 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     }
     with pytest.raises(InputError, match="seed-7 has a run of another recipe or budget"):
         train_all(list_runs(Settings(systems), tmp_path, [7]), 10, None, 1)
+
+    train_all(list_runs(replace(settings, max_steps=900), tmp_path, [8]), 10, None, 1)
+    assert trained["seed-8"] == 900, "no more steps than are of use"
 
 
 def test_a_training_goes_on_from_that_of_another_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
