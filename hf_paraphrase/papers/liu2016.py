@@ -93,7 +93,7 @@ TABLES = (
             "max_source_length": 30,
             "max_target_length": 30,
             "max_eval_samples": 3000,
-            "learning_rate": 1.5e-3,
+            "learning_rate": 4e-3,
             "warmup_steps": 200,
             "eval_steps": 500,
             **QUORA_WIDTH,
