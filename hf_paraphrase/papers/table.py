@@ -33,7 +33,7 @@ class Settings:
     Args:
         systems: What is trained for each row, by the row's name.
         minutes: Processor minutes of each training, validations included; None for the steps of the recipes.
-        max_steps: Of a training that would fit more of them into its minutes.
+        max_steps: No training takes more, however many would fit into its minutes; None for no such limit.
         seeds: Of the trainings; each system has as many.
     """
 
