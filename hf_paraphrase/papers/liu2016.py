@@ -98,7 +98,7 @@ TABLES = (
             "eval_steps": 500,
             **QUORA_WIDTH,
         },
-        # Twelve epochs; LSTMs that have more, the baselines' cheap steps, learn the pairs by heart before they end.
+        # Twelve epochs; all LSTMs without coupling are best in validation before, and then learn the pairs by heart.
         max_steps=22_000,
     ),
 )
