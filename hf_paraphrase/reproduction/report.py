@@ -43,7 +43,9 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
 def format_reproduction(table: Table, measured: list[MeasuredTable], command: str) -> str:
     """The table as Markdown: for each measurement its rows and its verdicts, then how all of it came about."""
     data, environment = measured[0].results.data, measured[0].results.environment
-    seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
+    runs = [run for row in measured[0].rows for run in row.runs]
+    seeds = sorted({run.seed for run in runs})
+    capped = "".join({f" No training takes more than {run.max_steps:,} steps." for run in runs if run.max_steps})
     name = " ".join(part for part in (data.path, data.name) if part)
     drawn = f", drawn by seed {data.sample_seed}" if data.sample_seed else ""
     lines = [f"# {table.title}", ""]
@@ -61,7 +63,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
-            "randomisation, two-sided. Core-minutes: processor time of a training, validations included.",
+            f"randomisation, two-sided. Core-minutes: processor time of a training, validations included.{capped}",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
             f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",

@@ -85,7 +85,8 @@ def test_names_of_tables_differ() -> None:
 
 
 def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = reproduce(make_table(), "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
+    table = make_table(max_steps=2000)
+    measured = reproduce(table, "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
     first, second = measured
     assert [row.system for row in first.rows] == ["with attention", "without"]
     assert {score.metric for score in first.rows[0].scores} == {"bleu_2", "bleu_4", "meteor", "pinc"}
@@ -95,7 +96,8 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     assert second.rows[1].entries[0].decoding.num_candidates == 3
     assert first.results.data.rows == 6
 
-    text = write_reproduction(make_table(), measured, "the command", tmp_path / "card")
+    text = write_reproduction(table, measured, "the command", tmp_path / "card")
+    assert text.count("No training takes more than 2,000 steps.") == 1
     assert (tmp_path / "card" / "tiny.md").read_text() == text
     assert "    the command" in text and "## Three of them" in text and "Seeds of trainings: 1." in text
     assert text.count("| with attention |") == 2 and "the source, copied" in text
@@ -109,7 +111,7 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(trainings, "_call_train", refuse)
     monkeypatch.setattr("hf_paraphrase.reproduction.tables.evaluate_paraphraser", refuse)
-    assert reproduce(make_table(), "small", tmp_path / "out", n_samples=20, n_trials=20)[0].rows == first.rows
+    assert reproduce(table, "small", tmp_path / "out", n_samples=20, n_trials=20)[0].rows == first.rows
 
 
 def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
