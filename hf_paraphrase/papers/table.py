@@ -19,11 +19,13 @@ class Trained:
         recipe: One that comes with the package.
         fields: Fields and values in place of the recipe's, as `--field value` on the command line.
         start: The row whose training, of the same seed, this one goes on from; None for one of its own.
+        max_steps: How many steps are of use, however many more would fit into the minutes; None for no such limit.
     """
 
     recipe: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     start: str | None = None
+    max_steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,11 @@ class Settings:
     Args:
         systems: What is trained for each row, by the row's name.
         minutes: Processor minutes of each training, validations included; None for the steps of the recipes.
-        max_steps: No training takes more, however many would fit into its minutes; None for no such limit.
         seeds: Of the trainings; each system has as many.
     """
 
     systems: Mapping[str, Trained]
     minutes: float | None = None
-    max_steps: int | None = None
     seeds: tuple[int, ...] = (1,)
 
 

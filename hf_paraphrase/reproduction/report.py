@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
 def format_reproduction(table: Table, measured: list[MeasuredTable], command: str) -> str:
     """The table as Markdown: for each measurement its rows and its verdicts, then how all of it came about."""
     data, environment = measured[0].results.data, measured[0].results.environment
-    runs = [run for row in measured[0].rows for run in row.runs]
-    seeds = sorted({run.seed for run in runs})
-    capped = "".join({f" No training takes more than {run.max_steps:,} steps." for run in runs if run.max_steps})
+    seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
     name = " ".join(part for part in (data.path, data.name) if part)
     drawn = f", drawn by seed {data.sample_seed}" if data.sample_seed else ""
     lines = [f"# {table.title}", ""]
@@ -63,7 +62,8 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
-            f"randomisation, two-sided. Core-minutes: processor time of a training, validations included.{capped}",
+            f"randomisation, two-sided. Core-minutes: processor time of a training, validations included."
+            f"{_format_limits(measured[0].rows)}",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
             f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",
@@ -73,6 +73,17 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             *(f"- {metric}: `{signature}`" for metric, signature in signatures.items() if signature),
             "",
         ]
+    )
+
+
+def _format_limits(rows: Sequence[MeasuredRow]) -> str:
+    limited: dict[int, list[str]] = {}
+    for row in rows:
+        if limit := row.runs[0].max_steps:
+            limited.setdefault(limit, []).append(row.system)
+    return "".join(
+        f" At most {limit:,} steps, since more are of no use: {'; '.join(systems)}."
+        for limit, systems in limited.items()
     )
 
 

@@ -80,7 +80,7 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
             fields = {**trained.fields, "seed": seed, "disable_tqdm": True}
             fields |= {"pretrained": str(start)} if start else {}
             recipe = load_recipe(trained.recipe).override(fields)
-            runs.append(Run(name, seed, recipe, folder, start, settings.max_steps))
+            runs.append(Run(name, seed, recipe, folder, start, trained.max_steps))
     return runs
 
 

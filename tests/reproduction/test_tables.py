@@ -30,7 +30,7 @@ TINY |= {"max_steps": 3, "max_train_samples": 40, "max_eval_samples": 8, "max_ne
 def make_table(**settings) -> Table:
     systems = {
         "with attention": Trained("residual-lstm-synthetic", TINY),
-        "without": Trained("residual-lstm-synthetic", {**TINY, "attention": None}),
+        "without": Trained("residual-lstm-synthetic", {**TINY, "attention": None}, max_steps=2000),
     }
     return Table(
         "tiny",
@@ -85,7 +85,7 @@ def test_names_of_tables_differ() -> None:
 
 
 def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = make_table(max_steps=2000)
+    table = make_table()
     measured = reproduce(table, "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
     first, second = measured
     assert [row.system for row in first.rows] == ["with attention", "without"]
@@ -97,7 +97,7 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     assert first.results.data.rows == 6
 
     text = write_reproduction(table, measured, "the command", tmp_path / "card")
-    assert text.count("No training takes more than 2,000 steps.") == 1
+    assert text.count("At most 2,000 steps, since more are of no use: without.") == 1
     assert (tmp_path / "card" / "tiny.md").read_text() == text
     assert "    the command" in text and "## Three of them" in text and "Seeds of trainings: 1." in text
     assert text.count("| with attention |") == 2 and "the source, copied" in text
@@ -142,7 +142,8 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match="seed-7 has a run of another recipe or budget"):
         train_all(list_runs(Settings(systems), tmp_path, [7]), 10, None, 1)
 
-    train_all(list_runs(replace(settings, max_steps=900), tmp_path, [8]), 10, None, 1)
+    systems = {name: replace(one, max_steps=900) for name, one in settings.systems.items()}
+    train_all(list_runs(Settings(systems), tmp_path, [8]), 10, None, 1)
     assert trained["seed-8"] == 900, "no more steps than are of use"
 
 
