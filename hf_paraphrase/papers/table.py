@@ -19,7 +19,7 @@ class Trained:
         recipe: One that comes with the package.
         fields: Fields and values in place of the recipe's, as `--field value` on the command line.
         start: The row whose training, of the same seed, this one goes on from; None for one of its own.
-        max_steps: How many steps are of use, however many more would fit into the minutes; None for no such limit.
+        max_steps: It takes no more, however many would fit into the minutes; None for no such limit.
     """
 
     recipe: str

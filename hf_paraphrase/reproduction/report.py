@@ -81,10 +81,7 @@ def _format_limits(rows: Sequence[MeasuredRow]) -> str:
     for row in rows:
         if limit := row.runs[0].max_steps:
             limited.setdefault(limit, []).append(row.system)
-    return "".join(
-        f" At most {limit:,} steps, since more are of no use: {'; '.join(systems)}."
-        for limit, systems in limited.items()
-    )
+    return "".join(f" At most {limit:,} steps: {'; '.join(systems)}." for limit, systems in limited.items())
 
 
 def format_verdict(verdict: Verdict) -> str:

@@ -97,7 +97,7 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     assert first.results.data.rows == 6
 
     text = write_reproduction(table, measured, "the command", tmp_path / "card")
-    assert text.count("At most 2,000 steps, since more are of no use: without.") == 1
+    assert text.count("At most 2,000 steps: without.") == 1
     assert (tmp_path / "card" / "tiny.md").read_text() == text
     assert "    the command" in text and "## Three of them" in text and "Seeds of trainings: 1." in text
     assert text.count("| with attention |") == 2 and "the source, copied" in text
