@@ -73,14 +73,15 @@ def release(corpus: str, folder: Path) -> Release:
         for number in numbers:
             url = file.url.format(number=number, size="l", part="all")
             (folder / corpus / url.rpartition("/")[2]).write_bytes(pack(corpus, url))
-    return replace(RELEASES[corpus], files=tuple(_known(corpus, file) for file in RELEASES[corpus].files))
+    return replace(RELEASES[corpus], files=tuple(_known(folder / corpus, file) for file in RELEASES[corpus].files))
 
 
-def _known(corpus: str, file: ReleasedFile) -> ReleasedFile:
+def _known(folder: Path, file: ReleasedFile) -> ReleasedFile:
     """A file with the size and checksum of the small one, where those of the published one are known."""
     if file.size is None and file.sha256 is None:
         return file
-    content = pack(corpus, file.url)
+    # Not packed anew: archives have the time in them.
+    content = (folder / file.url.rpartition("/")[2]).read_bytes()
     size, digest = len(content), hashlib.sha256(content).hexdigest()
     return replace(file, size=file.size and size, sha256=file.sha256 and digest)
 
