@@ -62,7 +62,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
-            f"randomisation, two-sided. Core-minutes: processor time of a training, validations included."
+            "randomisation, two-sided. Core-minutes: processor time of a training, validations included."
             f"{_format_limits(measured[0].rows)}",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
