@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,10 +85,11 @@ def evaluate_paraphraser(
     against the source and the other references, as many texts as an output of the model is scored against. Scores are
     those of `hf-paraphrase score`.
 
-    A model that edits by retrieved pairs writes one output by each of the nearest: of each row one of them, drawn at
-    random, is scored, and self-BLEU says how alike they are. The rows K = 1, 3, 5 of Kazemnejad et al. 2020, appendix
-    A.2, are of a model each, trained with as many neighbours; those of one model are not to be put beside them. Any
-    other model writes `num_return_sequences`, of which the likeliest is scored.
+    A model that edits by retrieved pairs writes one output by each of the nearest, or they share out
+    `num_return_sequences`: of each row one output, drawn at random, is scored, and self-BLEU says how alike they are.
+    The rows K = 1, 3, 5 of Kazemnejad et al. 2020, appendix A.2, are of a model each, trained with as many neighbours;
+    those of one model are not to be put beside them. Any other model writes `num_return_sequences`, of which the
+    likeliest is scored.
 
     Where train and test overlap, the nearest pair is often (x, y) itself, and the answer is handed over. So pairs that
     share a sentence with the row, its source or one of its references, on either side, are left out; sentences are
@@ -117,7 +119,8 @@ def evaluate_paraphraser(
         matcher: The model that `select="matcher"` asks.
         decoding: How outputs are found: a name out of `models.decodings.DECODINGS`, or "sample" (with `temperature`,
             `top_k`, `top_p`); its own arguments are among `generate_kwargs`.
-        num_return_sequences: Outputs of each row, by a model that edits by no pairs.
+        num_return_sequences: Outputs of each row; by several pairs, the nearer ones write one more where they cannot
+            share evenly. With 1, each pair writes one.
         group_by: A column of the dataset, such as `in_train`: its values' rows are scored apart too.
         replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
             attended to, as `GenerationRequest` has it.
@@ -161,8 +164,11 @@ def evaluate_paraphraser(
     # The baselines ask no model: what cannot be scored shows before hours of generation.
     baselines = _score_baselines(rows, scoring)
     pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair, trust_remote_code)
-    if pairs and num_return_sequences > 1:
-        raise InputError("`num_return_sequences`: this model writes one output for each pair; raise `num_neighbors`")
+    if pairs and num_return_sequences > 1 and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
+        raise InputError(
+            f"`num_return_sequences`: {num_return_sequences} outputs cannot be shared out among {list(num_neighbors)} "
+            "pairs; `num_neighbors` must be one number, and no larger"
+        )
 
     first, nearest = [texts[0] for texts in rows.references], [group[0] for group in pairs] if pairs else None
     perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
@@ -186,7 +192,7 @@ def evaluate_paraphraser(
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 entry = replace(entry, outputs=_name_outputs(split, how))
-                _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(k, seed))
+                _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(how, seed))
             entries.append(entry)
 
     # A paper's rows of a beam width stand beside ours of that width, and beside no samples.
@@ -269,11 +275,12 @@ class _Written(NamedTuple):
     candidates: list[list[str]]
     seconds: float
 
-    def take(self, k: int | None, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
-        """Of each row one of its first `k` outputs, without `k` the first; and those it was drawn from."""
-        places = np.random.default_rng(seed).integers(k or 1, size=len(self.outputs))
-        drawn = [texts[place] for texts, place in zip(self.outputs, places, strict=True)]
-        return drawn, [texts[:k] for texts in self.outputs]
+    def take(self, decoding: Decoding, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
+        """Of each row the likeliest of the outputs asked for, or by pairs one drawn of them; and all of them."""
+        count = decoding.num_outputs
+        places = np.random.default_rng(seed).integers(count if decoding.num_neighbors else 1, size=len(self.outputs))
+        several = [texts[:count] for texts in self.outputs]
+        return [texts[place] for texts, place in zip(several, places, strict=True)], several
 
 
 def _decode(
@@ -289,23 +296,25 @@ def _decode(
     search = sample_seeded if decoding.method == "sample" else decoding.method
     shared = {"batch_size": batch_size, "decoding": search, "num_beams": decoding.num_beams}
     shared |= decoding.generate_kwargs
-    started = time.perf_counter()
+    started, columns = time.perf_counter(), list(zip(*pairs, strict=True)) if pairs else [None]
     if decoding.num_return_sequences > 1:
-        groups = generate_several(model, tokenizer, sources, decoding.num_return_sequences, **shared)
-        return _Written([tuple(group) for group in groups], [], time.perf_counter() - started)
+        counts = [-(-(decoding.num_return_sequences - place) // len(columns)) for place in range(len(columns))]
+        written = [
+            generate_several(model, tokenizer, sources, count, pairs=each, **shared)
+            for count, each in zip(counts, columns, strict=True)
+        ]
+        outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
+        return _Written(outputs, [], time.perf_counter() - started)
     shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
     shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
-    written = [
-        generate_candidates(model, tokenizer, sources, pairs=each, **shared)
-        for each in (zip(*pairs, strict=True) if pairs else [None])
-    ]
+    written = [generate_candidates(model, tokenizer, sources, pairs=each, **shared) for each in columns]
     outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
     return _Written(outputs, written[0], time.perf_counter() - started)
 
 
 def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
     """A system and its decoding, with all that is measured on its outputs."""
-    predictions, outputs = written.take(entry.decoding.num_neighbors, scoring.seed)
+    predictions, outputs = written.take(entry.decoding, scoring.seed)
     per_second = len(outputs) * len(written.outputs[0]) / written.seconds
     return replace(
         entry,

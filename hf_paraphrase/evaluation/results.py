@@ -109,12 +109,12 @@ class Decoding:
     Attributes:
         method: A name out of `models.decodings.DECODINGS`, or "sample".
         num_beams: Width of the search; 1 is greedy.
-        num_neighbors: Retrieved pairs a row, each with an output; None for a model that edits by none.
+        num_neighbors: Retrieved pairs a row; None for a model that edits by none.
         allow_own_pair: Whether pairs that share a sentence with their row are among them.
         num_candidates: Outputs to choose from.
         select: How, as `generate_candidates` takes it.
         matcher: The model that "matcher" asks.
-        num_return_sequences: Outputs a row, of a model that edits by no pairs.
+        num_return_sequences: Outputs a row; by pairs, 1 is for one of each.
         generate_kwargs: What else `model.generate` goes by, out of its generation config or in its place.
     """
 
@@ -131,7 +131,7 @@ class Decoding:
     @property
     def num_outputs(self) -> int:
         """Outputs of a row that are kept."""
-        return self.num_neighbors or self.num_return_sequences
+        return max(self.num_neighbors or 1, self.num_return_sequences)
 
     @property
     def rule(self) -> str | None:

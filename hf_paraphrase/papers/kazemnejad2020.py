@@ -140,7 +140,7 @@ def _measure_leaking_split(claims: tuple[Claim, ...]) -> tuple[Measurement, ...]
 
 
 def _make_table_of_neighbors() -> Table:
-    """Appendix A.2: a model for each K, all of which then write by the same five pairs of every row."""
+    """Appendix A.2: a model for each K, which writes five outputs: by its own K pairs, or all by the same five."""
     recipes = {"K = 1": "fset-quora", "K = 3": "fset-quora-k3", "K = 5": "fset-quora-k5"}
     corpus = {"dataset_name": "clean"}
     # The share of a row's own pair is that of K = 5, K' = 4 for all, so that K alone differs.
@@ -158,7 +158,15 @@ def _make_table_of_neighbors() -> Table:
             "small": Settings({name: Trained(recipe, small) for name, recipe in recipes.items()}, minutes=60),
             "paper": Settings({name: Trained(recipe, corpus) for name, recipe in recipes.items()}),
         },
-        measurements=(Measurement(claims=grows + falls, options={"num_beams": 5, "num_neighbors": [5]}),),
+        measurements=(
+            Measurement(
+                "five outputs by as many pairs as in training",
+                grows + falls,
+                {"num_beams": 5, "num_return_sequences": 5},
+                {f"K = {k}": {"num_neighbors": [k]} for k in (1, 3, 5)},
+            ),
+            Measurement("five outputs by five pairs", grows + falls, {"num_beams": 5, "num_neighbors": [5]}),
+        ),
         max_samples=5000,
         cards="fset-quora-small",
     )

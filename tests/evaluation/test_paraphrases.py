@@ -153,9 +153,6 @@ def test_diverse_decoding(tmp_path: Path) -> None:
     assert line in table.splitlines()
     with pytest.raises(InputError, match="`num_return_sequences` must be 1"):
         evaluate_paraphraser(model, tokenizer, rows, num_return_sequences=3, num_candidates=3)
-    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
-    with pytest.raises(InputError, match="raise `num_neighbors`"):
-        evaluate_paraphraser(tiny_fset(), tokenizer, rows, retriever=retriever, num_return_sequences=3)
 
 
 def test_samples_of_which_one_is_chosen(tmp_path: Path) -> None:
@@ -302,6 +299,30 @@ def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path / "alone")
     with pytest.raises(InputError, match="no folder retriever"):
         evaluate_paraphraser(tmp_path / "alone", None, rows)
+
+
+@pytest.mark.parametrize(("k", "shares"), [(1, [5]), (3, [2, 2, 1]), (5, [1] * 5)])
+def test_pairs_share_out_the_outputs(k: int, shares: list[int], tmp_path: Path) -> None:
+    rows = Dataset.from_dict({"source": ["my bird is slow", "a fish"], "references": [["a slow bird"], ["some fish"]]})
+    retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard")
+    options = {"retriever": retriever, "num_beams": [5], "num_return_sequences": 5, "n_samples": 20}
+    model, tokenizer = tiny_fset(), word_tokenizer()
+    results = evaluate_paraphraser(
+        model, tokenizer, rows, num_neighbors=[k], max_new_tokens=4, output_dir=tmp_path, **options
+    )
+    assert "self-BLEU-2 of 5 outputs a row" in format_results(results)
+    expected: list[list[str]] = [[], []]
+    for place, share in enumerate(shares):
+        pairs = [found[place][:2] for found in retriever.retrieve(rows["source"], k)]
+        several = generate_several(model, tokenizer, rows["source"], share, pairs=pairs, num_beams=5, max_new_tokens=4)
+        expected = [[*before, *group] for before, group in zip(expected, several, strict=True)]
+    (file,) = tmp_path.glob("predictions-*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["predictions"] for line in lines] == expected
+    assert all(line["prediction"] in line["predictions"] for line in lines)
+    for counts in ([6], [1, 3]):
+        with pytest.raises(InputError, match=r"5 outputs cannot be shared out among \["):
+            evaluate_paraphraser(model, tokenizer, rows, num_neighbors=counts, **options)
 
 
 def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
