@@ -91,7 +91,7 @@ def evaluate(
     fidelity: Fidelity = None,
     exclude_source: ExcludeSource = None,
     num_return_sequences: Annotated[
-        int, typer.Option(min=1, help="Outputs of each row, of which the likeliest is scored; with FSET any.")
+        int, typer.Option(min=1, help="Outputs of each row; the likeliest is scored, with FSET one drawn of them.")
     ] = 1,
     group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
     replace_unknown: ReplaceUnknown = False,
