@@ -152,6 +152,12 @@ def evaluate_paraphraser(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
+    several = num_return_sequences > 1 and architecture_of(model.config).reads_pairs
+    if several and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
+        raise InputError(
+            f"`num_return_sequences`: {num_return_sequences} outputs cannot be shared out among {list(num_neighbors)} "
+            "pairs; `num_neighbors` must be one number, and no larger"
+        )
     if replace_unknown:
         try:
             check_replaceable(model, tokenizer)
@@ -164,11 +170,6 @@ def evaluate_paraphraser(
     # The baselines ask no model: what cannot be scored shows before hours of generation.
     baselines = _score_baselines(rows, scoring)
     pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair, trust_remote_code)
-    if pairs and num_return_sequences > 1 and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
-        raise InputError(
-            f"`num_return_sequences`: {num_return_sequences} outputs cannot be shared out among {list(num_neighbors)} "
-            "pairs; `num_neighbors` must be one number, and no larger"
-        )
 
     first, nearest = [texts[0] for texts in rows.references], [group[0] for group in pairs] if pairs else None
     perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
