@@ -7,9 +7,10 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +110,24 @@ def train_all(
     with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
         while missing:
             later = [run for run in missing if run.start in {other.folder for other in missing}]
-            waiting = [pool.submit(_train, run, minutes, data_dir, device) for run in missing if run not in later]
-            try:
-                for done in as_completed(waiting):
-                    done.result()
-                    bar.update()
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+            wave = [run for run in missing if run not in later]
+            # What cannot be trained shows in its first steps, before hours are spent on those beside it.
+            _call_all(pool, [partial(_prepare, run, minutes, data_dir, device) for run in wave])
+            trainings = [partial(_call_train, run.recipe_folder, run.folder, data_dir, device) for run in wave]
+            _call_all(pool, trainings, bar)
             missing = later
+
+
+def _call_all(pool: ThreadPoolExecutor, calls: list[Callable[[], None]], bar: tqdm | None = None) -> None:
+    waiting = [pool.submit(call) for call in calls]
+    try:
+        for done in as_completed(waiting):
+            done.result()
+            if bar is not None:
+                bar.update()
+    except BaseException:
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:
@@ -134,14 +144,15 @@ def _check_begun(run: Run, minutes: float | None) -> None:
         )
 
 
-def _train(run: Run, minutes: float | None, data_dir: Path | None, device: str | None) -> None:
-    if not _has_begun(run.folder):
-        recipe = run.recipe
-        if minutes is not None:
-            probe = run.probe_summary or _probe(run, data_dir, device)
-            recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
-        recipe.save(run.recipe_folder)
-    _call_train(run.recipe_folder, run.folder, data_dir, device)
+def _prepare(run: Run, minutes: float | None, data_dir: Path | None, device: str | None) -> None:
+    """Write the recipe, with the steps that fit into the budget, of a run that has not begun."""
+    if _has_begun(run.folder):
+        return
+    recipe = run.recipe
+    if minutes is not None:
+        probe = run.probe_summary or _probe(run, data_dir, device)
+        recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
+    recipe.save(run.recipe_folder)
 
 
 def _has_begun(folder: Path) -> bool:

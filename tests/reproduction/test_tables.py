@@ -147,6 +147,24 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     assert trained["seed-8"] == 900, "no more steps than are of use"
 
 
+def test_what_cannot_be_trained_shows_before_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+
+    def train(recipe, folder, data_dir, device):
+        called.append(f"{folder.parent.name}/{folder.name}")
+        if folder.parent.name == "without":
+            raise InputError("its data is not there")
+        folder.mkdir(parents=True)
+        spent = {"steps": 60, "train_cpu_seconds": 30, "cpu_seconds": 34}
+        (folder / "training_summary.json").write_text(json.dumps(spent))
+
+    monkeypatch.setattr(trainings, "_call_train", train)
+    runs = list_runs(make_table().settings["small"], tmp_path, [1])
+    with pytest.raises(InputError, match="its data is not there"):
+        train_all(runs, 10, None, 1)
+    assert called == ["with-attention/seed-1-probe", "without/seed-1-probe"]
+
+
 def test_a_training_goes_on_from_that_of_another_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the order of the rows, and only when the other has ended."""
     called = []
