@@ -49,6 +49,7 @@ __all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 # The names of the baselines.
 COPIED = "the source, copied"
 FIRST_REFERENCE = "first reference, against the source and the other references"
+NEAREST_TARGET = "the target of the nearest pair, copied"
 
 
 def evaluate_paraphraser(
@@ -79,11 +80,12 @@ def evaluate_paraphraser(
     trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
-    """Paraphrase a split, score the outputs against all references, and put two baselines beside them.
+    """Paraphrase a split, score the outputs against all references, and put baselines beside them.
 
     The baselines use the same rows: one hands back each source as its own paraphrase; one scores the first reference
-    against the source and the other references, as many texts as an output of the model is scored against. Scores are
-    those of `hf-paraphrase score`.
+    against the source and the other references, as many texts as an output of the model is scored against. A third,
+    beside a model that edits by retrieved pairs, hands back the target of the nearest. Scores are those of
+    `hf-paraphrase score`.
 
     A model that edits by retrieved pairs writes one output by each of the nearest, or they share out
     `num_return_sequences`: of each row one output, drawn at random, is scored, and self-BLEU says how alike they are.
@@ -170,8 +172,12 @@ def evaluate_paraphraser(
     # The baselines ask no model: what cannot be scored shows before hours of generation.
     baselines = _score_baselines(rows, scoring)
     pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair, trust_remote_code)
+    nearest = [group[0] for group in pairs] if pairs else None
+    if nearest:
+        handed = rows.score([target for _, target in nearest], scoring)
+        baselines.append(Entry(NEAREST_TARGET, "baseline", **handed))
 
-    first, nearest = [texts[0] for texts in rows.references], [group[0] for group in pairs] if pairs else None
+    first = [texts[0] for texts in rows.references]
     perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
     counts["reference_tokens"] = perplexity["tokens"]
     known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,9 +177,22 @@ def _measure(
         rows.append(MeasuredRow(system, scores, entries, tuple(own)))
     by_name = {row.system: row for row in rows}
     verdicts = tuple(_judge(claim, by_name, statistics, scoring) for claim in measurement.claims)
-    results = [evaluated[run.folder][0] for run in runs]
-    others = {entry.system: entry for one in results for role in ("baseline", "paper") for entry in one.of(role)}
-    return MeasuredTable(measurement, tuple(rows), tuple(others.values()), verdicts, results[0])
+    results = {row.system: evaluated[row.runs[0].folder][0] for row in rows}
+    return MeasuredTable(measurement, tuple(rows), _collect_others(results), verdicts, results[runs[0].system])
+
+
+def _collect_others(results: Mapping[str, Results]) -> tuple[Entry, ...]:
+    """Baselines and what papers report, each once; but one that differs by system, with the name of each."""
+    found: dict[str, dict[tuple[Score, ...], tuple[str, Entry]]] = {}
+    for role in ("baseline", "paper"):
+        for system, one in results.items():
+            for entry in one.of(role):
+                found.setdefault(entry.system, {}).setdefault(entry.scores, (system, entry))
+    return tuple(
+        entry if len(several) == 1 else replace(entry, system=f"{entry.system} ({system})")
+        for several in found.values()
+        for system, entry in several.values()
+    )
 
 
 def _score(runs: list[SufficientStatistics], scoring: Scoring) -> Score:

@@ -14,6 +14,7 @@ from hf_paraphrase.evaluation import paraphrases
 from hf_paraphrase.evaluation.paraphrases import (
     COPIED,
     FIRST_REFERENCE,
+    NEAREST_TARGET,
     _count_repeats,
     evaluate_paraphraser,
     format_results,
@@ -280,6 +281,8 @@ def test_models_that_edit_by_pairs(tmp_path: Path) -> None:
     assert Results.load(tmp_path / "results-test.json") == results
     own = [[source, *texts] for source, texts in zip(rows["source"], rows["references"], strict=True)]
     nearest = [pairs[0][:2] for pairs in retriever.retrieve(rows["source"], exclude_sentences=own)]
+    handed, written = results.find(NEAREST_TARGET).find("bleu_4"), [target for _, target in nearest]
+    assert handed.score == pytest.approx(bleu(written, rows["references"], lowercase=True)["score"])
     choice = {"num_candidates": 2, "select": "jaccard"}
     expected = generate_paraphrases(model, tokenizer, rows["source"], pairs=nearest, num_beams=2, **choice)
     lines = (tmp_path / "predictions-test-beam2.jsonl").read_text().splitlines()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.results import Score
+from hf_paraphrase.evaluation.results import Data, Entry, Results, Score
 from hf_paraphrase.evaluation.scoring import Scoring
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
@@ -16,7 +16,15 @@ from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
-from hf_paraphrase.reproduction.tables import EVALUATORS, MeasuredRow, Verdict, _judge, _read_paraphrases, reproduce
+from hf_paraphrase.reproduction.tables import (
+    EVALUATORS,
+    MeasuredRow,
+    Verdict,
+    _collect_others,
+    _judge,
+    _read_paraphrases,
+    reproduce,
+)
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
 from hf_paraphrase.training.tasks import TASKS
@@ -282,6 +290,19 @@ def test_trainings_that_differ_leave_a_claim_open() -> None:
     better, worse = [base + shift for shift in (0.1, 0.2, 3.0)], [base, base + 1.0, base + 0.1]
     assert judge([better[2]], [worse[0]]).outcome == "holds"
     assert judge(better, worse).outcome == "open"
+
+
+def test_a_baseline_that_differs_by_system_stands_there_once_for_each() -> None:
+    def record(handed: float) -> Results:
+        scores = {"copied": 27.0, "handed over": handed}
+        entries = [Entry(name, "baseline", (Score("bleu_4", score),)) for name, score in scores.items()]
+        paper = Entry("a paper", "paper", (Score("bleu_4", 33.0),))
+        return Results("paraphrases", Data("quora"), (*entries, paper))
+
+    others = _collect_others({"a": record(50.0), "b": record(40.0), "again as a": record(50.0)})
+    named = {entry.system: entry.find("bleu_4").score for entry in others}
+    assert named == {"copied": 27.0, "handed over (a)": 50.0, "handed over (b)": 40.0, "a paper": 33.0}
+    assert [entry.system for entry in _collect_others({"a": record(1.0)})] == ["copied", "handed over", "a paper"]
 
 
 def test_verdict_as_text() -> None:
