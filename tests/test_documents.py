@@ -17,6 +17,7 @@ from hf_paraphrase import (
     ResidualLstmForConditionalGeneration,
 )
 from tests.cli.runner import find_commands
+from tests.datasets.corpora import write_corpus
 from tests.generation.paraphrasers import (
     character_tokenizer,
     tiny_autoencoder,
@@ -73,6 +74,7 @@ def make_models(folder: Path) -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     make_models(folder)
+    write_corpus("quora", "li2018", folder / "data" / "quora")
     return folder
 
 
