@@ -25,6 +25,8 @@ class FsetConfig(PortableConfig):
             Vaswani et al. 2017.
         dropout: Probability of dropping an embedding or a sub-layer's output. The paper is silent; 0.1 is that of
             Vaswani et al. 2017.
+        initializer_range: Matrices start normally distributed with this deviation, as in other Transformers of the
+            library; the paper is silent.
         use_edit_vector: Join z to the decoder's inputs; without it there is neither [AGR] nor the run from q to p.
         use_micro_edits: Attend to the micro edit vectors M in every decoder layer.
         tie_word_embeddings: Use the embeddings as output weights.
@@ -44,6 +46,7 @@ class FsetConfig(PortableConfig):
     edit_vector_size: int = 64
     intermediate_size: int | None = None
     dropout: float | int = 0.1
+    initializer_range: float | int = 0.02
     use_edit_vector: bool = True
     use_micro_edits: bool = True
     use_cache: bool = True

@@ -147,14 +147,23 @@ def test_ablations_remove_parameters(options, removed):
     assert whole - ablated == removed
 
 
-def test_weights_start_as_in_vaswani():
+@pytest.mark.parametrize("std", [0.02, 0.05])
+def test_weights_start_with_their_deviations(std):
     torch.manual_seed(0)
-    model = FsetForConditionalGeneration(FsetConfig())
-    assert abs(model.get_input_embeddings().weight.std().item() - 64**-0.5) < 0.001
-    aggregate = model.model.encoder.edit_provider.aggregate
-    assert 0.7 < aggregate.std().item() < 1.3
-    linear = model.model.decoder.join.weight
-    assert linear.abs().max() <= (6 / (128 + 64)) ** 0.5
+    model = FsetForConditionalGeneration(FsetConfig(initializer_range=std))
+    assert model.get_input_embeddings().weight.std().item() == pytest.approx(64**-0.5, rel=0.01)
+    assert 0.7 < model.model.encoder.edit_provider.aggregate.std().item() < 1.3
+    assert model.model.decoder.join.weight.std().item() == pytest.approx(std, rel=0.05)
+
+
+def test_words_of_a_sentence_can_be_told_apart_at_first():
+    """Matrices that keep the variance of what they map make all of them look alike: 0.97."""
+    torch.manual_seed(0)
+    model = FsetForConditionalGeneration(FsetConfig()).eval()
+    ids, p, q = torch.randint(4, 8000, (3, 32, 12))
+    states = model.model.encoder(ids, retrieved_source_ids=p, retrieved_target_ids=q).last_hidden_state
+    likeness = torch.nn.functional.cosine_similarity(states[:, 0], states[:, 5], dim=-1)
+    assert likeness.mean() < 0.3
 
 
 @pytest.mark.parametrize(
