@@ -34,9 +34,9 @@ PAIRS = [
 
 
 def tiny_fset() -> FsetForConditionalGeneration:
-    torch.manual_seed(0)
     sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "provider_layers": 1, "provider_heads": 2}
     model = FsetForConditionalGeneration(FsetConfig(vocab_size=len(WORDS), **sizes, **SPECIAL_IDS)).eval()
+    torch.manual_seed(0)
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, -0.8, 0.8)
     model.generation_config.max_new_tokens = 5

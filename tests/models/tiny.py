@@ -102,9 +102,9 @@ def shrink(values: dict[str, Any]) -> dict[str, Any]:
 
 def tiny_model(config_class: type[PreTrainedConfig], model_class: type[PreTrainedModel]) -> PreTrainedModel:
     """Any model of the package, small, with weights so wide that its outputs depend on its inputs."""
-    torch.manual_seed(0)
     sizes = shrink({field.name: field.default for field in fields(config_class)})
     model = model_class(config_class(**sizes)).eval()
+    torch.manual_seed(0)  # not before, so that these weights do not depend on those that a model starts with
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, -0.8, 0.8)
     return model
