@@ -220,16 +220,30 @@ def _evaluate(
 ) -> tuple[Results, dict[str, SufficientStatistics]]:
     """Evaluate a trained system, or read what an earlier call found; with the statistics of all its scores."""
     training = run.recipe.training
-    options = {**measurement.options, **measurement.row_options.get(run.system, {})}
+    options = _list_options(measurement, run)
     data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
-    folder = run.folder / "-".join(["evaluation", *measurement.name.split()])
+    # A system for which two measurements do not differ is evaluated for the first of them alone.
+    alike = next(
+        one
+        for one in table.measurements
+        if (one.evaluator, _list_options(one, run)) == (measurement.evaluator, options)
+    )
+    folder = run.folder / "-".join(["evaluation", *alike.name.split()])
     evaluate, read = EVALUATORS[measurement.evaluator or training.task]
     shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
     settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
     make = partial(evaluate, table, run, corpus, **options, **shared)
     results = evaluate_once(folder, SPLIT, settings, make)
     return results, read(table, run, folder / results.of("model")[0].outputs)
+
+
+def _list_options(measurement: Measurement, run: Run) -> dict[str, Any]:
+    """Arguments of a system's evaluation; which pairs are allowed says nothing of one that reads none."""
+    options = {**measurement.options, **measurement.row_options.get(run.system, {})}
+    if run.recipe.training.task != "edit":
+        options.pop("allow_own_pair", None)
+    return options
 
 
 def check_device(device: str | None) -> None:

@@ -47,6 +47,7 @@ def make_table(**settings) -> Table:
         (
             Measurement(claims=(Claim("with attention", "without", "bleu_4"),), options={"num_beams": 2}),
             Measurement("three of them", row_options={"without": {"num_candidates": 3, "select": "jaccard"}}),
+            Measurement("as before to a system without pairs", options={"num_beams": 2, "allow_own_pair": True}),
         ),
         max_samples=6,
         metrics=("bleu", "meteor", "pinc"),
@@ -95,7 +96,7 @@ def test_names_of_tables_differ() -> None:
 def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table()
     measured = reproduce(table, "small", tmp_path / "out", n_samples=20, n_trials=20, jobs=2)
-    first, second = measured
+    first, second, third = measured
     assert [row.system for row in first.rows] == ["with attention", "without"]
     assert {score.metric for score in first.rows[0].scores} == {"bleu_2", "bleu_4", "meteor", "pinc"}
     (verdict,) = first.verdicts
@@ -103,12 +104,15 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     assert {entry.role for entry in first.others} == {"baseline"}
     assert second.rows[1].entries[0].decoding.num_candidates == 3
     assert first.results.data.rows == 6
+    assert [row.scores for row in third.rows] == [row.scores for row in first.rows]
+    made = {path.name for path in (tmp_path / "out").glob("*/seed-1/evaluation*")}
+    assert made == {"evaluation", "evaluation-three-of-them"}
 
     text = write_reproduction(table, measured, "the command", tmp_path / "card")
     assert text.count("At most 2,000 steps: without.") == 1
     assert (tmp_path / "card" / "tiny.md").read_text() == text
     assert "    the command" in text and "## Three of them" in text and "Seeds of trainings: 1." in text
-    assert text.count("| with attention |") == 2 and "the source, copied" in text
+    assert text.count("| with attention |") == 3 and "the source, copied" in text
     record = json.loads((tmp_path / "card" / "tiny.json").read_text())
     (run,) = record["measured"][0]["rows"][0]["runs"]
     assert run["steps"] == 3 and run["cpu_seconds"] > 0 and run["recipe"]["training"]["seed"] == 1
