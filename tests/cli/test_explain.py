@@ -17,7 +17,7 @@ from hf_paraphrase.datasets.sentences import split_by_rules
 from hf_paraphrase.tokenization import train_document_tokenizer, train_word_tokenizer
 from tests.datasets.corpora import msrp, write
 from tests.models.test_pipeline_pairs import PAIRS, tiny_fset
-from tests.models.tiny import save, tiny_matcher, tiny_model
+from tests.models.tiny import SPECIAL_IDS, save, tiny_matcher, tiny_model
 
 from .runner import run
 
@@ -57,7 +57,9 @@ def test_edit(editor, tmp_path, capsys):
 
 
 def test_levels_in_colours(tmp_path, capsys):
-    model, page = save(tiny_model(DnpgConfig, DnpgForConditionalGeneration), tmp_path / "levels"), tmp_path / "l.html"
+    levels = tiny_model(DnpgConfig, DnpgForConditionalGeneration)
+    levels.generation_config.suppress_tokens = [*SPECIAL_IDS.values(), 3]  # words alone
+    model, page = save(levels, tmp_path / "levels"), tmp_path / "l.html"
     assert run("explain", "edit", model, "the cat sat on", "--output", page) == 0
     assert capsys.readouterr().out.strip()
     assert '<span class="sentence" title="sentence">&lt;/s&gt;</span>' in page.read_text()

@@ -34,11 +34,11 @@ PAIRS = [
 
 
 def tiny_fset() -> FsetForConditionalGeneration:
-    sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "provider_layers": 1, "provider_heads": 2}
-    model = FsetForConditionalGeneration(FsetConfig(vocab_size=len(WORDS), **sizes, **SPECIAL_IDS)).eval()
+    """One whose outputs depend on its input, on the pair and on what it has written, which wider weights undo."""
     torch.manual_seed(0)
-    for parameter in model.parameters():
-        torch.nn.init.uniform_(parameter, -0.8, 0.8)
+    sizes = {"hidden_size": 8, "num_layers": 1, "num_heads": 2, "provider_layers": 1, "provider_heads": 2}
+    config = FsetConfig(vocab_size=len(WORDS), initializer_range=0.3, **sizes, **SPECIAL_IDS)
+    model = FsetForConditionalGeneration(config).eval()
     model.generation_config.max_new_tokens = 5
     model.generation_config.num_beams = 2
     return model
