@@ -64,6 +64,9 @@ class EditConfig(ParaphraseConfig):
     self_pair_share: float = field(
         default=0.0, metadata={"help": "K' / (K + K'): the share of the draws that give the example itself; below 1."}
     )
+    self_pair_annealing_epochs: int | None = field(
+        default=None, metadata={"help": "Epochs in which that share falls to 0, by equal steps; null: it stays."}
+    )
     exclude_shared_sentences: bool = field(
         default=False,
         metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
@@ -81,6 +84,8 @@ class EditConfig(ParaphraseConfig):
             raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
         if not 0 <= self.self_pair_share < 1:
             raise InputError(f"`self_pair_share` must be in [0, 1), not {self.self_pair_share}")
+        if self.self_pair_annealing_epochs is not None and self.self_pair_annealing_epochs < 1:
+            raise InputError(f"`self_pair_annealing_epochs` must be at least 1, not {self.self_pair_annealing_epochs}")
         if self.copy_unknown_words and self.objective == "rbm":
             raise InputError(
                 "`copy_unknown_words` must be false with `objective: rbm`: a reward reads known words only"
@@ -93,7 +98,8 @@ class EditTask(ParaphraseTask):
     Each epoch draws one pair for each example from N'(x), its K nearest pairs and K' times (x, y) itself
     (appendix A.1); an example of which no neighbour is left has (x, y) alone. The neighbours are of the train split.
     K' is given by its share of the draws, `self_pair_share`: the paper's K' < K would leave none where K is 1, as in
-    its main results, and a model that never sees (x, y) learns to ignore the pair.
+    its main results, and a model that never sees (x, y) learns to ignore the pair. `self_pair_annealing_epochs`, which
+    is ours, lets it fall to 0: the last epochs are then of pairs as there are where none has the answer.
 
     Validation takes the nearest. On its first rows it also compares the loss with the nearest pair, with a random one
     of the train split and with the row itself, which tells how much the pair is used.
@@ -149,8 +155,9 @@ class EditTask(ParaphraseTask):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
+        share = 0.0 if epoch is None else self._share_of_self(epoch)
         return [
-            self._with_pair(example, place)
+            _with_pair(example, place, share)
             for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
         ]
 
@@ -159,13 +166,9 @@ class EditTask(ParaphraseTask):
         # The third number sets these draws apart from those that order the batches.
         return np.random.default_rng((self.training.seed, epoch, 1)).random(count)
 
-    def _with_pair(self, example: dict[str, Any], place: float) -> dict[str, Any]:
-        sources, targets = example["retrieved_source_ids"], example["retrieved_target_ids"]
-        # The neighbours share what the example itself leaves of the draws, which is the last part.
-        number = int(place / (1 - self.training.self_pair_share) * len(sources))
-        if number < len(sources):
-            return example | {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
-        return _given(example, example)
+    def _share_of_self(self, epoch: int) -> float:
+        epochs = self.training.self_pair_annealing_epochs
+        return self.training.self_pair_share * (max(0.0, 1 - epoch / epochs) if epochs else 1.0)
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
         return CopyCollator(tokenizer) if self.training.copy_unknown_words else EditCollator(tokenizer.pad_token_id)
@@ -240,6 +243,16 @@ def _with_text(pairs: Dataset) -> Dataset:
     if len(kept) < len(pairs):
         logger.warning("left out %d of %d pairs: one side is blank", len(pairs) - len(kept), len(pairs))
     return kept
+
+
+def _with_pair(example: dict[str, Any], place: float, share_of_self: float) -> dict[str, Any]:
+    """An example with the pair at a place of its N'(x)."""
+    sources, targets = example["retrieved_source_ids"], example["retrieved_target_ids"]
+    # The neighbours share what the example itself leaves of the draws, which is the last part.
+    number = int(place / (1 - share_of_self) * len(sources))
+    if number < len(sources):
+        return example | {"retrieved_source_ids": sources[number], "retrieved_target_ids": targets[number]}
+    return _given(example, example)
 
 
 def _given(example: dict[str, Any], pair: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,15 @@ def test_the_example_has_its_share_of_the_draws_and_the_neighbours_the_rest(toke
         assert abs(count / epochs - expected) < 0.035, pair
 
 
+def test_the_share_of_the_example_falls_to_nothing_in_the_epochs_that_it_is_given(tokenizer):
+    task = task_of(num_neighbors=2, self_pair_share=0.8, self_pair_annealing_epochs=4)
+    rows = [("a b c", "c b a"), ("a b d", "d b a"), ("a b e", "e b a")]
+    encoded = encode(task, tokenizer, rows).splits["train"].select([0] * 2000)
+    for epoch, expected in enumerate((0.8, 0.6, 0.4, 0.2, 0.0, 0.0)):
+        drawn = Counter(texts_of(tokenizer, row) for row in task.features(encoded, range(2000), epoch))
+        assert drawn["a b c", "c b a"] / 2000 == pytest.approx(expected, abs=0.035 if expected else 0)
+
+
 def test_validation_takes_the_nearest_pair_whatever_the_share(tokenizer):
     task = task_of(num_neighbors=1, self_pair_share=0.99)
     (example,) = task.features(encode(task, tokenizer).splits["validation"], [0], None)
@@ -145,6 +154,7 @@ def test_an_example_without_neighbours_copies_from_itself(tokenizer):
         ({"num_neighbors": 0}, "`num_neighbors` must be at least 1"),
         ({"self_pair_share": 1.0}, r"`self_pair_share` must be in \[0, 1\), not 1.0"),
         ({"self_pair_share": -0.1}, r"`self_pair_share` must be in \[0, 1\), not -0.1"),
+        ({"self_pair_annealing_epochs": 0}, "`self_pair_annealing_epochs` must be at least 1, not 0"),
         (
             {"copy_unknown_words": True, "objective": "rbm", "reward": "rouge", "pretrained": "p"},
             "`copy_unknown_words` must be false",
