@@ -50,7 +50,7 @@ SHORT = {"lr_scheduler_type": "linear", "warmup_steps": 500}
 # What a system has of its own within a small budget. No pretrained encoder is needed to find pairs by the words they
 # share (Table 5 has the cost); and DNPG has the Transformer's width, and so about its size and its learning rate.
 SMALL = {"FSET": {"retriever_encoder": "jaccard"}, "DNPG": {"hidden_size": 192, "learning_rate": 1.14e-3}}
-# On the split where no pair hands over a test row's answer, FSET ends by learning from such pairs, as fset-quora-small.
+# Where no pair hands over the answer of a test row, FSET ends by learning from such pairs, as in fset-quora-small.
 WITHOUT_ANSWERS = {"exclude_shared_sentences": True, "self_pair_annealing_epochs": 2}
 SMALL_CLEAN = {**SMALL, "FSET": {**SMALL["FSET"], **WITHOUT_ANSWERS}}
 
