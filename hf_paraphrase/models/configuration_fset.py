@@ -25,8 +25,9 @@ class FsetConfig(PortableConfig):
             Vaswani et al. 2017.
         dropout: Probability of dropping an embedding or a sub-layer's output. The paper is silent; 0.1 is that of
             Vaswani et al. 2017.
-        initializer_range: Matrices start normally distributed with this deviation, as in other Transformers of the
-            library; the paper is silent.
+        initializer_range: Matrices of the layers start normally distributed with this deviation, as in other
+            Transformers of the library; those between them, of micro edits, z and the decoder's inputs, keep variance.
+            The paper is silent.
         use_edit_vector: Join z to the decoder's inputs; without it there is neither [AGR] nor the run from q to p.
         use_micro_edits: Attend to the micro edit vectors M in every decoder layer.
         tie_word_embeddings: Use the embeddings as output weights.

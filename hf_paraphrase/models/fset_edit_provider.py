@@ -9,7 +9,7 @@ from .configuration_fset import FsetConfig
 from .dropout import Dropout
 from .transformer import Memory, PostNormLayer, additive_mask, position_states, zero_padding
 
-__all__ = ["EditProvider", "Edits", "Tokens"]
+__all__ = ["EditProvider", "Edits", "SoleMap", "Tokens"]
 
 
 class Tokens(NamedTuple):
@@ -33,6 +33,10 @@ class Edits(NamedTuple):
     positions: torch.Tensor
 
 
+class SoleMap(nn.Linear):
+    """A linear map with no residual connection beside it: what comes through it is all that there is."""
+
+
 class EditProvider(nn.Module):
     """The Edit Provider: reads a pair (p, q) and finds the edits between them (Kazemnejad et al. 2020, section 3.2.1).
 
@@ -51,12 +55,12 @@ class EditProvider(nn.Module):
         layers = range(config.provider_layers)
         self.target_encoder = nn.ModuleList(PostNormLayer(config, heads) for _ in layers)
         self.edit_encoder = nn.ModuleList(PostNormLayer(config, heads, [(size, size)]) for _ in layers)
-        self.micro_edit = nn.Linear(size, config.micro_edit_size)
+        self.micro_edit = SoleMap(size, config.micro_edit_size)
         self.dropout = Dropout(config.dropout)
         self.aggregate = self.combine = None
         if config.use_edit_vector:
             self.aggregate = nn.Parameter(torch.empty(size))
-            self.combine = nn.Linear(2 * config.micro_edit_size, config.edit_vector_size, bias=False)
+            self.combine = SoleMap(2 * config.micro_edit_size, config.edit_vector_size, bias=False)
 
     def forward(self, p: Tokens, q: Tokens) -> Edits:
         """Find the edits of a batch of pairs."""

@@ -20,7 +20,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from .configuration_fset import FsetConfig
 from .dropout import Dropout
 from .encoder_decoder import EncoderDecoder
-from .fset_edit_provider import EditProvider, Tokens
+from .fset_edit_provider import EditProvider, SoleMap, Tokens
 from .language_model_head import LanguageModelHeadMixin, scored
 from .token_ids import embed
 from .transformer import (
@@ -95,9 +95,12 @@ class FsetPreTrainedModel(PreTrainedModel):
 
         Where matrices keep the variance of what they map, every sub-layer writes over half of what comes to it: behind
         six post-norm layers all words of a sentence look alike, and the decoder has nothing to tell them apart by.
+        Maps without a residual connection beside them do keep it: of what they make small, the decoder sees nothing.
         """
         super()._init_weights(module)
-        if isinstance(module, nn.Embedding):
+        if isinstance(module, SoleMap):
+            init.xavier_uniform_(module.weight)
+        elif isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.hidden_size**-0.5)
         elif isinstance(module, EditProvider) and module.aggregate is not None:
             init.normal_(module.aggregate)
@@ -189,7 +192,7 @@ class FsetDecoder(FsetPreTrainedModel):
         )
         self.join = None
         if config.use_edit_vector:
-            self.join = nn.Linear(size + config.edit_vector_size, size, bias=False)
+            self.join = SoleMap(size + config.edit_vector_size, size, bias=False)
         self.dropout = Dropout(config.dropout)
         self.post_init()
 

@@ -153,7 +153,21 @@ def test_weights_start_with_their_deviations(std):
     model = FsetForConditionalGeneration(FsetConfig(initializer_range=std))
     assert model.get_input_embeddings().weight.std().item() == pytest.approx(64**-0.5, rel=0.01)
     assert 0.7 < model.model.encoder.edit_provider.aggregate.std().item() < 1.3
-    assert model.model.decoder.join.weight.std().item() == pytest.approx(std, rel=0.05)
+    assert model.model.decoder.layers[0].feed_forward[0].weight.std().item() == pytest.approx(std, rel=0.05)
+
+
+def test_what_stands_between_layers_keeps_its_scale_at_first():
+    """With small matrices throughout, z starts at 0.05 and varies by 0.001, and words enter the decoder at 0.2."""
+    torch.manual_seed(0)
+    model = FsetForConditionalGeneration(FsetConfig()).eval()
+    entering = []
+    model.model.decoder.join.register_forward_hook(lambda module, inputs, output: entering.append(output))
+    ids, p, q, labels = torch.randint(4, 8000, (4, 32, 12))
+    output = model(ids, retrieved_source_ids=p, retrieved_target_ids=q, labels=labels, output_edits=True)
+    parts = {"z": output.edit_vector, "M": output.micro_edit_vectors, "decoder": entering[0]}
+    for name, part in parts.items():
+        assert 0.4 < part.square().mean().sqrt().item() < 1.5, name
+    assert output.edit_vector.std(dim=0).mean() > 0.01
 
 
 def test_words_of_a_sentence_can_be_told_apart_at_first():
