@@ -12,7 +12,7 @@ from .. import models
 __all__ = ["REQUIREMENTS", "find_handler", "find_modules"]
 
 # What this code needs, as pyproject.toml has it.
-REQUIREMENTS = "torch>=2.6\ntransformers>=5.12\n"
+REQUIREMENTS = "torch>=2.6\ntransformers>=5.24\n"
 
 
 def find_modules(name: str) -> dict[str, Path]:

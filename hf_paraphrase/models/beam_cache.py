@@ -29,7 +29,7 @@ class BeamLayer(DynamicLayer):
 
     def __init__(self, layer: DynamicLayer):
         super().__init__()
-        self.dtype, self.device, self.is_initialized = layer.dtype, layer.device, True
+        self.device, self.is_initialized = layer.device, True
         self.keys, self.values = (by_row(by_time(part).contiguous()) for part in (layer.keys, layer.values))
         self.rows: torch.LongTensor | None = None
 

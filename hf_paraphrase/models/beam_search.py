@@ -84,7 +84,7 @@ def is_covered(model: PreTrainedModel, config: GenerationConfig, model_kwargs: d
     It does for an encoder-decoder with the usual methods, without sampling, from an empty cache that grows, where
     nothing of single steps is to be returned.
     """
-    cache = model_kwargs.get("past_key_values")
+    cache = model_kwargs.get("cache")
     has_own = any(getattr(type(model), name) is not getattr(GenerationMixin, name) for name in METHODS)
     return (
         model.config.is_encoder_decoder
@@ -228,7 +228,7 @@ class BeamSearch:
             rows = torch.arange(len(logits), device=logits.device).repeat_interleave(beams)
             self._reorder_cache(rows, within_texts=False)
             if not hasattr(self.model, "_reorder_cache"):
-                keep_by_time(self.kwargs.get("past_key_values"))
+                keep_by_time(self.kwargs.get("cache"))
             if self.rules.need_tokens:
                 logits = logits[rows]
         found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
@@ -334,11 +334,11 @@ class BeamSearch:
 
     def _reorder_cache(self, rows: torch.LongTensor, within_texts: bool) -> None:
         """Let the cache have these rows; what it knows of the source is the same for all beams of a text."""
-        cache = self.kwargs.get("past_key_values")
+        cache = self.kwargs.get("cache")
         if cache is None:
             return
         if hasattr(self.model, "_reorder_cache"):
-            self.kwargs["past_key_values"] = self.model._reorder_cache(cache, rows)
+            self.kwargs["cache"] = self.model._reorder_cache(cache, rows)
         elif within_texts and isinstance(cache, EncoderDecoderCache):
             cache.self_attention_cache.reorder_cache(rows)
         else:

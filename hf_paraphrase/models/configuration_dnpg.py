@@ -33,7 +33,7 @@ class DnpgConfig(PortableConfig):
 
     model_type = "dnpg"
     keys_to_ignore_at_inference = [
-        "past_key_values",
+        "cache",
         "source_levels",
         "target_levels",
         "source_level_logits",

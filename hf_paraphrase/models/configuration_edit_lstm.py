@@ -22,7 +22,7 @@ class EditLstmConfig(ResidualLstmConfig):
     """
 
     model_type = "edit_lstm"
-    keys_to_ignore_at_inference = ["past_key_values", "edit_vector", "copy_weights"]
+    keys_to_ignore_at_inference = ["cache", "edit_vector", "copy_weights"]
 
     vocab_size: int = 8000
     copy: bool = False

@@ -34,7 +34,7 @@ class FsetConfig(PortableConfig):
     """
 
     model_type = "fset"
-    keys_to_ignore_at_inference = ["past_key_values", "edit_vector", "micro_edit_vectors"]
+    keys_to_ignore_at_inference = ["cache", "edit_vector", "micro_edit_vectors"]
     attribute_map = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_heads"}
 
     vocab_size: int = 8000

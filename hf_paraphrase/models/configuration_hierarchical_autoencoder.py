@@ -38,7 +38,7 @@ class HierarchicalAutoencoderConfig(PortableConfig):
     """
 
     model_type = "hierarchical_autoencoder"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["cache"]
     attribute_map = {
         "num_hidden_layers": "num_layers",
         "embedding_size": "hidden_size",

@@ -45,7 +45,7 @@ class HierarchicalLmConfig(PortableConfig):
     """
 
     model_type = "hierarchical_lm"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["cache"]
     attribute_map = {"num_hidden_layers": "num_layers", "hidden_size": "value_size"}
 
     vocab_size: int = 306

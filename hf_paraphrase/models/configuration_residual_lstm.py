@@ -38,7 +38,7 @@ class ResidualLstmConfig(PortableConfig):
     """
 
     model_type = "residual_lstm"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["cache"]
     attribute_map = {"num_hidden_layers": "num_layers"}
 
     vocab_size: int = 30332

@@ -48,7 +48,7 @@ class EncoderDecoder:
         """Make the model's output of the encoder's and the decoder's, with other fields of a family's own."""
         return self.output_class(
             last_hidden_state=decoder.last_hidden_state,
-            past_key_values=decoder.past_key_values,
+            cache=decoder.cache,
             decoder_hidden_states=decoder.hidden_states,
             decoder_attentions=decoder.attentions,
             cross_attentions=decoder.cross_attentions,

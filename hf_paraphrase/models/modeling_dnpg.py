@@ -53,7 +53,7 @@ class DnpgPreTrainedModel(PreTrainedModel):
     config_class = DnpgConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["past_key_values"]
+    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["PostNormLayer"]
     _supports_sdpa = True
 
@@ -196,11 +196,10 @@ class DnpgDecoder(DnpgPreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: DnpgEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
+        cache: EncoderDecoderCache | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> DnpgDecoderOutput:
-        cache = past_key_values
         past = 0 if cache is None else cache.get_seq_length()
         mask = causal_mask(attention_mask, inputs_embeds.shape[1], past, inputs_embeds)
         window = self._window(attention_mask, inputs_embeds, past)
@@ -220,7 +219,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
             own.state = state
         return DnpgDecoderOutput(
             last_hidden_state=states,
-            past_key_values=cache,
+            cache=cache,
             level_logits=self.score_levels(aggregated),
             copying=None if self.pointer is None else self._copy(phrase_states, encoder_outputs),
         )
@@ -298,7 +297,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: DnpgEncoderOutput | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
+        cache: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         output_levels: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
@@ -314,11 +313,11 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
                 they stand, and where phrases stand in the source the phrase level writes what it likes. With
                 "sentence" all words of phrases are written as they stand, in any order, and the phrase level writes
                 nothing else; around them the sentence level writes what it likes.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
                 a target word.
             encoder_outputs: What the encoder returned for these inputs.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             output_levels: Return the levels of source and target, and the scores that they follow from.
             kwargs: `output_hidden_states` to return the embeddings and every layer's output of the phrase level;
@@ -343,9 +342,9 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         )
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
-        if past_key_values is None and (self.config.use_cache if use_cache is None else use_cache):
-            past_key_values = EncoderDecoderCache(DnpgCache(), DynamicCache())
-        control = self._control(levels, outputs, decoder_input_ids, decoder_attention_mask, past_key_values)
+        if cache is None and (self.config.use_cache if use_cache is None else use_cache):
+            cache = EncoderDecoderCache(DnpgCache(), DynamicCache())
+        control = self._control(levels, outputs, decoder_input_ids, decoder_attention_mask, cache)
         known, size = decoder_input_ids, self.config.vocab_size
         if self.config.copy:
             is_outside = (known >= size) & (known < size + outputs.num_outside_words)
@@ -355,7 +354,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
             attention_mask=decoder_attention_mask,
             encoder_outputs=outputs,
             encoder_attention_mask=attention_mask,
-            past_key_values=past_key_values,
+            cache=cache,
             return_dict=True,
             **kwargs,
         )
@@ -368,27 +367,27 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         encoder: DnpgEncoderOutput,
         inputs: torch.LongTensor,
         mask: torch.Tensor | None,
-        past_key_values: EncoderDecoderCache | None,
+        cache: EncoderDecoderCache | None,
     ) -> Control | None:
         """What may be written; both levels rewrite where there is None."""
         if levels not in LEVELS:
             return None
-        size, cache = self.config.vocab_size, None if past_key_values is None else past_key_values.self_attention_cache
+        size, own = self.config.vocab_size, None if cache is None else cache.self_attention_cache
         ids, ends = encoder.source_ids, self.config.eos_token_id
         ends = torch.tensor(ends if isinstance(ends, list) else [ends], device=ids.device)
         if levels == "phrase":
             kept = KeptTemplate.of(ids, encoder.levels, ends[0])
         else:
             kept = KeptPhrases(ids, encoder.levels[..., PHRASE] > 0, ends, self.config.copy)
-        past = 0 if cache is None else cache.get_seq_length()
+        past = 0 if own is None else own.get_seq_length()
         if mask is None:
             mask = torch.ones_like(inputs) if not past else inputs.new_ones(len(inputs), past + inputs.shape[1])
         # The first word of each row is the start token.
         is_word = (mask.bool() & (mask.long().cumsum(1) > 1))[:, past:]
-        progress = kept.start() if cache is None or cache.progress is None else cache.progress
+        progress = kept.start() if own is None or own.progress is None else own.progress
         control, progress = kept.follow(inputs, is_word, progress, size)
-        if cache is not None:
-            cache.progress = progress
+        if own is not None:
+            own.progress = progress
         return control
 
 

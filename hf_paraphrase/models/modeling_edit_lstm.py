@@ -190,10 +190,11 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: EditLstmEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values: RecurrentCache | None = None,
+        cache: RecurrentCache | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> EditLstmDecoderOutput:
-        cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
+        if cache is None:
+            cache = self.init_cache(encoder_outputs)
         if self.copy is None:
             vector = encoder_outputs.edit_vector.unsqueeze(1).expand(-1, inputs_embeds.shape[1], -1)
             inputs_embeds = torch.cat((inputs_embeds, vector), dim=-1)
@@ -202,7 +203,7 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
             attention_mask=attention_mask,
             encoder_outputs=encoder_outputs,
             encoder_attention_mask=encoder_attention_mask,
-            past_key_values=cache,
+            cache=cache,
             return_dict=True,
             **kwargs,
         )
@@ -249,7 +250,7 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: EditLstmEncoderOutput | None = None,
-        past_key_values: RecurrentCache | None = None,
+        cache: RecurrentCache | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> EditLstmModelOutput:
@@ -263,11 +264,11 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
             retrieved_source_mask: Its mask.
             retrieved_target_ids: Words of q, `(batch, retrieved_target_length)`.
             retrieved_target_mask: Its mask.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
                 a target word.
             encoder_outputs: What the encoder returned for these inputs.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings of x, the decoder's inputs and every layer's
                 output; `output_attentions` to return the weights over x as `cross_attentions`.
@@ -301,7 +302,7 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
             attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
             encoder_attention_mask=attention_mask,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
             return_dict=True,
             **kwargs,

@@ -86,7 +86,7 @@ class FsetPreTrainedModel(PreTrainedModel):
     config_class = FsetConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["past_key_values"]
+    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["PostNormLayer"]
     _supports_sdpa = True
 
@@ -203,14 +203,14 @@ class FsetDecoder(FsetPreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: FsetEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
+        cache: EncoderDecoderCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
-        if use_cache and past_key_values is None:
-            past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        if use_cache and cache is None:
+            cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        past = 0 if cache is None else cache.get_seq_length()
         states = inputs_embeds
         if self.join is not None:
             vector = encoder_outputs.edit_vector.unsqueeze(1).expand(-1, states.shape[1], -1)
@@ -219,12 +219,8 @@ class FsetDecoder(FsetPreTrainedModel):
         states = self.dropout(states + position_states(attention_mask, states, past))
         memories = self._make_memories(encoder_outputs, encoder_attention_mask)
         for layer in self.layers:
-            states = layer(
-                states, mask, memories, past_key_values=past_key_values, output_attentions=output_attentions
-            )
-        return BaseModelOutputWithPastAndCrossAttentions(
-            last_hidden_state=states, past_key_values=past_key_values if use_cache else None
-        )
+            states = layer(states, mask, memories, cache=cache, output_attentions=output_attentions)
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states, cache=cache if use_cache else None)
 
     def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: torch.Tensor | None) -> Sequence[Memory]:
         source = encoder_outputs.last_hidden_state
@@ -267,7 +263,7 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: FsetEncoderOutput | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
+        cache: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         output_edits: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
@@ -282,11 +278,11 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
             retrieved_source_mask: Its mask.
             retrieved_target_ids: Words of q, `(batch, retrieved_target_length)`.
             retrieved_target_mask: Its mask.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
                 a target word.
             encoder_outputs: What the encoder returned for these inputs.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             output_edits: Return `edit_vector` (z) and `micro_edit_vectors` (M).
             kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
@@ -316,7 +312,7 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
             attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
             encoder_attention_mask=attention_mask,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
             return_dict=True,
             **kwargs,

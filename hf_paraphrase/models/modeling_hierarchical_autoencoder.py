@@ -185,12 +185,13 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         inputs_embeds: torch.FloatTensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
-        past_key_values: HierarchicalCache | None = None,
+        cache: HierarchicalCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
-        cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
+        if cache is None:
+            cache = self.init_cache(encoder_outputs)
         length = decoder_input_ids.shape[1]
         real = decoder_input_ids != self.config.decoder_start_token_id
         if attention_mask is not None:
@@ -205,7 +206,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
             cross_attentions = (at_words(weights, encoder_outputs).unsqueeze(1),)
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=outputs,
-            past_key_values=cache if use_cache else None,
+            cache=cache if use_cache else None,
             hidden_states=(inputs_embeds, outputs) if output_hidden_states else None,
             cross_attentions=cross_attentions,
         )
@@ -264,7 +265,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
-        past_key_values: HierarchicalCache | None = None,
+        cache: HierarchicalCache | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:
@@ -274,10 +275,10 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
             input_ids: Source words `(batch, source_length)`: one flat stream, sentences closed by
                 `end_of_sentence_token_id`, the document by `eos_token_id`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
             encoder_outputs: What the encoder returned for this source.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings and the top layer's outputs of encoder and decoder;
                 `output_attentions` to return the weights over the source's sentences as `cross_attentions`, each where
@@ -299,7 +300,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
             embed(self.get_decoder_embeddings(), decoder_input_ids, "decoder_input_ids"),
             attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
             return_dict=True,
             **kwargs,

@@ -73,7 +73,7 @@ class HierarchicalLmPreTrainedModel(PreTrainedModel):
     config_class = HierarchicalLmConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["past_key_values"]
+    _skip_keys_device_placement = ["cache"]
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, ScaledLinear):
@@ -310,7 +310,7 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalLmEncoderOutput | None = None,
-        past_key_values: HierarchicalLmCache | None = None,
+        cache: HierarchicalLmCache | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> HierarchicalLmModelOutput:
@@ -319,11 +319,11 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         Args:
             input_ids: Source symbols `(batch, source_length)`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `past_key_values`,
+            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `cache`,
                 the new ones only.
             decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target symbol.
             encoder_outputs: What the encoder returned for this source.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Go symbol by symbol and return the cache; by default only where there is one. `generate()` asks
                 for it; a whole target is faster without.
             kwargs: `output_hidden_states` to return the encoder's words and layers, and what the output layer scores;
@@ -346,15 +346,15 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         if self.training and self.config.sentence_noise:
             sentences = perturb(sentences, self.config.sentence_noise)
         window = {}
-        if past_key_values is None and not use_cache:
+        if cache is None and not use_cache:
             hidden, window = self._decode(decoder_input_ids, decoder_attention_mask, sentences)
         else:
-            if past_key_values is None:
-                past_key_values = self.decoder.new_cache(sentences)
-            hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, past_key_values)
+            if cache is None:
+                cache = self.decoder.new_cache(sentences)
+            hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, cache)
         outputs = BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=hidden,
-            past_key_values=past_key_values,
+            cache=cache,
             hidden_states=(hidden,) if kwargs.get("output_hidden_states") else None,
         )
         return self.join_outputs(encoder_outputs, outputs, sentence_states=encoder_outputs.sentence_states, **window)

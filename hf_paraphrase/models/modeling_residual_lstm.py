@@ -45,7 +45,7 @@ class ResidualLstmPreTrainedModel(PreTrainedModel):
     config_class = ResidualLstmConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["past_key_values"]
+    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["StackedLstm"]
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -176,12 +176,13 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: ResidualLstmEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
-        past_key_values: RecurrentCache | None = None,
+        cache: RecurrentCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> BaseModelOutputWithPastAndCrossAttentions:
-        cache = self.init_cache(encoder_outputs) if past_key_values is None else past_key_values
+        if cache is None:
+            cache = self.init_cache(encoder_outputs)
         length = inputs_embeds.shape[1]
         if attention_mask is not None:
             attention_mask = attention_mask[:, -length:]
@@ -198,7 +199,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             cache.update(state, attentional_state, length)
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=outputs,
-            past_key_values=cache if use_cache else None,
+            cache=cache if use_cache else None,
             hidden_states=None if layers is None else (inputs_embeds, *layers),
             cross_attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
         )
@@ -291,7 +292,7 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: ResidualLstmEncoderOutput | None = None,
-        past_key_values: RecurrentCache | None = None,
+        cache: RecurrentCache | None = None,
         inputs_embeds: torch.FloatTensor | None = None,
         decoder_inputs_embeds: torch.FloatTensor | None = None,
         use_cache: bool | None = None,
@@ -302,10 +303,10 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
         Args:
             input_ids: Source words `(batch, source_length)`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
             encoder_outputs: What the encoder returned for this source.
-            past_key_values: The cache of the steps before. It is updated in place and returned.
+            cache: The cache of the steps before. It is updated in place and returned.
             inputs_embeds: `(batch, source_length, embedding_size)` in place of `input_ids`.
             decoder_inputs_embeds: `(batch, target_length, embedding_size)` in place of `decoder_input_ids`.
             use_cache: Return the cache; `config.use_cache` by default.
@@ -330,7 +331,7 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
             attention_mask=decoder_attention_mask,
             encoder_outputs=encoder_outputs,
             encoder_attention_mask=attention_mask,
-            past_key_values=past_key_values,
+            cache=cache,
             use_cache=self.config.use_cache if use_cache is None else use_cache,
             return_dict=True,
             **kwargs,
@@ -353,7 +354,7 @@ class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmP
         self.post_init()
 
     def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
-        hidden, cache = outputs.last_hidden_state, outputs.past_key_values
+        hidden, cache = outputs.last_hidden_state, outputs.cache
         return self.lm_head(hidden) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
 
     @property

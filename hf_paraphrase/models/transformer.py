@@ -156,7 +156,7 @@ class PostNormLayer(GradientCheckpointingLayer):
         states: torch.Tensor,
         mask: torch.Tensor | None = None,
         memories: Sequence[Memory] = (),
-        past_key_values: EncoderDecoderCache | None = None,
+        cache: EncoderDecoderCache | None = None,
         output_attentions: bool | None = None,
         num_outputs: int | None = None,
     ) -> torch.Tensor:
@@ -166,7 +166,7 @@ class PostNormLayer(GradientCheckpointingLayer):
             states: `(batch, length, hidden_size)`.
             mask: Of the self-attention.
             memories: As many as `memory_sizes`.
-            past_key_values: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
+            cache: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
                 has an entry for each memory of each layer.
             output_attentions: Compute the weights, for `capture_outputs` to collect.
             num_outputs: Positions to compute, from the first; None for all. All positions are attended to.
@@ -175,14 +175,14 @@ class PostNormLayer(GradientCheckpointingLayer):
             `(batch, num_outputs, hidden_size)`.
         """
         keys, values = self.self_attention.project(states, states)
-        if past_key_values is not None:
-            keys, values = past_key_values.self_attention_cache.update(keys, values, self.index)
+        if cache is not None:
+            keys, values = cache.self_attention_cache.update(keys, values, self.index)
         states = states[:, :num_outputs]
         outputs, _ = self.self_attention(states, keys, values, mask, output_attentions)
         states = self._add(0, states, outputs)
         for number, (attention, memory) in enumerate(zip(self.memory_attentions, memories, strict=True)):
             slot = self.index * len(memories) + number
-            keys, values = project_once(attention, memory, past_key_values, slot)
+            keys, values = project_once(attention, memory, cache, slot)
             outputs, _ = attention(states, keys, values, memory.mask, output_attentions)
             states = self._add(number + 1, states, outputs)
         return self._add(-1, states, self.feed_forward(states))
@@ -192,16 +192,16 @@ class PostNormLayer(GradientCheckpointingLayer):
 
 
 def project_once(
-    attention: MultiHeadAttention, memory: Memory, past_key_values: EncoderDecoderCache | None, slot: int
+    attention: MultiHeadAttention, memory: Memory, cache: EncoderDecoderCache | None, slot: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Project a memory's keys and values at a sequence's first step, and take them from the cache at all others."""
-    if past_key_values is None:
+    if cache is None:
         return attention.project(memory.keys, memory.values)
-    cache = past_key_values.cross_attention_cache
-    if past_key_values.is_updated.get(slot):
-        return cache.layers[slot].keys, cache.layers[slot].values
-    past_key_values.is_updated[slot] = True
-    return cache.update(*attention.project(memory.keys, memory.values), slot)
+    if cache.is_updated.get(slot):
+        layer = cache.cross_attention_cache.layers[slot]
+        return layer.keys, layer.values
+    cache.is_updated[slot] = True
+    return cache.cross_attention_cache.update(*attention.project(memory.keys, memory.values), slot)
 
 
 def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:

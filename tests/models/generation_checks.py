@@ -52,10 +52,10 @@ class GenerationChecks:
                     **batch,
                     decoder_input_ids=decoder_input_ids[:, t : t + 1],
                     decoder_attention_mask=decoder_attention_mask[:, : t + 1],
-                    past_key_values=cache,
+                    cache=cache,
                     use_cache=True,
                 )
-                cache = outputs.past_key_values
+                cache = outputs.cache
                 assert cache.get_seq_length() == t + 1
                 steps.append(outputs.logits)
         real = decoder_attention_mask.bool()

@@ -81,7 +81,7 @@ def compare(model: PreTrainedModel, inputs: dict[str, Any], **options: Any) -> N
     # `generate()` repeats the rows of encoder outputs in place.
     expected = model.generate(**deepcopy(inputs), **kwargs, output_scores=True)
     found = model.generate(**inputs, **kwargs, custom_generate=beam_search)
-    assert "past_key_values" not in found, "transformers searched, which returns the cache"
+    assert "cache" not in found, "transformers searched, which returns the cache"
     # Where processors leave fewer sentences than are wanted, the others are any of the impossible ones.
     is_possible = expected.sequences_scores > DEAD
     assert torch.equal(found.sequences_scores > DEAD, is_possible)

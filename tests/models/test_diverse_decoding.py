@@ -166,8 +166,8 @@ def test_the_lean_diverse_search_finds_what_that_of_transformers_finds(
     found = case.model.generate(**inputs, **kwargs)
     expected = case.model.generate(**inputs, **kwargs, output_scores=True)
     # Only the search of transformers returns the cache.
-    assert ("past_key_values" in found) == (not case.model.config.is_encoder_decoder)
-    assert "past_key_values" in expected
+    assert ("cache" in found) == (not case.model.config.is_encoder_decoder)
+    assert "cache" in expected
     is_possible = expected.sequences_scores > DEAD
     assert torch.equal(found.sequences[is_possible], expected.sequences[is_possible])
     assert torch.equal(found.beam_indices[is_possible], expected.beam_indices[is_possible])

@@ -93,9 +93,9 @@ def test_steps_of_beams_equal_the_equations(options: dict, beams: int) -> None:
     steps[:, 2] = torch.randint(4, 10, (rows,))
     encoded, cache, logits = model.get_encoder()(source, mask), None, []
     for t in range(steps.shape[1]):
-        step = {"decoder_input_ids": steps[:, t : t + 1], "past_key_values": cache}
+        step = {"decoder_input_ids": steps[:, t : t + 1], "cache": cache}
         outputs = model(encoder_outputs=encoded, attention_mask=mask, use_cache=True, **step)
-        cache = outputs.past_key_values
+        cache = outputs.cache
         logits.append(outputs.logits)
     assert cache.beams == (beams if options else 1)
     for row, found in enumerate(torch.cat(logits, dim=1)):
@@ -133,9 +133,9 @@ def test_half_precision_comes_close(options: dict) -> None:
     cache, logits = None, []
     encoded = model.get_encoder()(SOURCES, None)
     for t in range(STEPS.shape[1]):
-        step = {"decoder_input_ids": STEPS[:, t : t + 1], "past_key_values": cache}
+        step = {"decoder_input_ids": STEPS[:, t : t + 1], "cache": cache}
         outputs = model(encoder_outputs=encoded, use_cache=True, **step)
-        cache = outputs.past_key_values
+        cache = outputs.cache
         logits.append(outputs.logits)
     assert outputs.logits.dtype == torch.bfloat16
     assert {part.dtype for part in cache.state} == {torch.bfloat16}

@@ -17,7 +17,7 @@ class BagGruConfig(PortableConfig):
     """
 
     model_type = "bag_gru"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["cache"]
 
     vocab_size: int = 4000
     hidden_size: int = 128

@@ -35,7 +35,7 @@ class BagGruCache:
 class BagGruPreTrainedModel(PreTrainedModel):
     config_class = BagGruConfig
     base_model_prefix = "model"
-    _skip_keys_device_placement = ["past_key_values"]
+    _skip_keys_device_placement = ["cache"]
 
     def _init_weights(self, module: nn.Module) -> None:
         bound = self.config.initializer_range
@@ -93,7 +93,7 @@ class BagGruModel(BagGruPreTrainedModel):
         decoder_input_ids: torch.LongTensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: BaseModelOutput | None = None,
-        past_key_values: BagGruCache | None = None,
+        cache: BagGruCache | None = None,
         inputs_embeds: torch.FloatTensor | None = None,
         use_cache: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -104,10 +104,10 @@ class BagGruModel(BagGruPreTrainedModel):
         Args:
             input_ids: Source words `(batch, source_length)`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand anywhere.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `past_key_values`, the new ones only.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
             decoder_attention_mask: `(batch, target_length)`, 0 at padding.
             encoder_outputs: What the encoder returned for this source.
-            past_key_values: The cache of the steps before; it is updated in place and returned.
+            cache: The cache of the steps before; it is updated in place and returned.
             inputs_embeds: `(batch, source_length, hidden_size)` in place of `input_ids`.
             use_cache: Return the cache; `config.use_cache` by default.
             output_hidden_states: Return the encoder's state, and the decoder's inputs and states.
@@ -116,12 +116,12 @@ class BagGruModel(BagGruPreTrainedModel):
             encoder_outputs = self.encoder(input_ids, attention_mask, inputs_embeds, output_hidden_states)
         words = embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
         real = torch.ones_like(decoder_input_ids) if decoder_attention_mask is None else decoder_attention_mask
-        cache = past_key_values or BagGruCache(encoder_outputs.last_hidden_state[:, 0])
+        cache = cache or BagGruCache(encoder_outputs.last_hidden_state[:, 0])
         states = self._run(words, real[:, -words.shape[1] :].bool(), cache.state)
         cache.state, cache.seen_tokens = states[:, -1], cache.seen_tokens + words.shape[1]
         return Seq2SeqModelOutput(
             last_hidden_state=states,
-            past_key_values=cache if (self.config.use_cache if use_cache is None else use_cache) else None,
+            cache=cache if (self.config.use_cache if use_cache is None else use_cache) else None,
             decoder_hidden_states=(words, states) if output_hidden_states else None,
             encoder_last_hidden_state=encoder_outputs.last_hidden_state,
             encoder_hidden_states=encoder_outputs.hidden_states,
