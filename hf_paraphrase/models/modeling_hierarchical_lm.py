@@ -319,8 +319,8 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         Args:
             input_ids: Source symbols `(batch, source_length)`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `cache`,
-                the new ones only.
+            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `cache`, the
+                new ones only.
             decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target symbol.
             encoder_outputs: What the encoder returned for this source.
             cache: The cache of the steps before. It is updated in place and returned.

@@ -406,7 +406,7 @@ def flatten(groups: list[list[dict[str, Any]]]) -> list:
 class EndsWith(StoppingCriteria):
     """Stop a sequence that ends in the tokens of a text.
 
-    `generate()` has `stop_strings` for that, but it does not take word-level tokenizers (transformers 5.23).
+    `generate()` has `stop_strings` for that, but it does not take word-level tokenizers (transformers 5.24).
     """
 
     def __init__(self, text: str, tokenizer: PreTrainedTokenizerBase):

@@ -166,8 +166,8 @@ class PostNormLayer(GradientCheckpointingLayer):
             states: `(batch, length, hidden_size)`.
             mask: Of the self-attention.
             memories: As many as `memory_sizes`.
-            cache: Of a decoder that goes step by step; updated in place. The cache of the cross-attention
-                has an entry for each memory of each layer.
+            cache: Of a decoder that goes step by step; updated in place. The cache of the cross-attention has an entry
+                for each memory of each layer.
             output_attentions: Compute the weights, for `capture_outputs` to collect.
             num_outputs: Positions to compute, from the first; None for all. All positions are attended to.
 
