@@ -195,7 +195,7 @@ def _make_table_of_retrievers() -> Table:
         "Jaccard": {"retriever_encoder": "jaccard"},
         "Jaccard, of the whole pair": {"retriever_encoder": "jaccard", "retriever_compare": "pair"},
         "sentence vectors": {},
-        # `hf-paraphrase retriever train` makes it, as the recipe rae-quora says.
+        # Made by `hf-paraphrase retriever train --dataset-name li2018 --output-dir runs/quora-encoder`.
         "vectors of RaE": {"retriever_encoder": "runs/quora-encoder"},
     }
     # The mean of word vectors that can be had without the Hub; PAPERS.md says how.
