@@ -18,6 +18,28 @@ settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
 
 
+@pytest.fixture
+def cpu_without_bfloat16(monkeypatch):
+    """Let oneDNN lack the LSTM of half precision under autocast, as it does on a CPU with AVX2 alone."""
+    # Not at the top, where the variables above would come too late for transformers.
+    from hf_paraphrase.models.precision import runs_lstm
+
+    run = torch.lstm
+
+    def run_or_fail(*arguments):
+        # Packed sequences, whose second argument is the batch sizes, do not reach oneDNN.
+        if torch.is_autocast_enabled("cpu") and isinstance(arguments[1], tuple | list):
+            raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
+        return run(*arguments)
+
+    monkeypatch.setattr(torch, "lstm", run_or_fail)
+    monkeypatch.setattr(torch._VF, "lstm", run_or_fail, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    runs_lstm.cache_clear()
+    yield
+    runs_lstm.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Start every test from the same random state."""

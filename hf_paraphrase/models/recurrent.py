@@ -7,12 +7,16 @@ from typing import Literal
 import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from transformers.utils import logging
 
 from .packed_lstm import run_packed_lstm
+from .precision import runs_lstm
 from .prepacked_weights import PrepackedWeights, can_prepack
 from .scan import is_traced, scan_lstm_layer
 
 __all__ = ["LstmState", "RecurrentCache", "StackedLstm", "count_source_beams", "fit_width"]
+
+logger = logging.get_logger(__name__)
 
 LstmState = tuple[torch.Tensor, torch.Tensor]
 """The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
@@ -250,6 +254,14 @@ class StackedLstm(nn.Module):
         return outputs.data, state
 
     def _run(self, inputs, state: LstmState | None, output_hidden_states: bool):
+        if not _lacks_kernel(inputs):
+            return self._run_groups(inputs, state, output_hidden_states)
+        dtype = self.groups[0].weight_ih_l0.dtype
+        with torch.autocast("cpu", enabled=False):
+            state = None if state is None else tuple(part.to(dtype) for part in state)
+            return self._run_groups(inputs.to(dtype), state, output_hidden_states)
+
+    def _run_groups(self, inputs, state: LstmState | None, output_hidden_states: bool):
         group_states, layer_outputs, x = [], [], inputs
         for group, group_state in zip(self.groups, self._split(state), strict=True):
             if output_hidden_states:
@@ -348,6 +360,18 @@ class IdentityOutputLstm(nn.LSTM):
         packed = PackedSequence(inputs.transpose(0, 1).flatten(0, 1), torch.full((length,), rows))
         outputs, state = run_packed_lstm(self, packed, state, "identity")
         return outputs.data.unflatten(0, (length, rows)).transpose(0, 1), state
+
+
+def _lacks_kernel(inputs) -> bool:
+    """Tell whether autocast asks for an LSTM in a precision in which this CPU runs none, and warn of it once."""
+    device = (inputs.data if isinstance(inputs, PackedSequence) else inputs).device
+    if device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return False
+    dtype = torch.get_autocast_dtype("cpu")
+    if runs_lstm(dtype):
+        return False
+    logger.warning_once(f"this CPU cannot run LSTMs in {dtype}: they run in the precision of their weights")
+    return True
 
 
 def _is_step_on_cpu(group: nn.LSTM, x) -> bool:

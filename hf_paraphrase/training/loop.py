@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import os
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
 from accelerate.utils import ProjectConfiguration, set_seed
 from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import (
@@ -20,6 +21,7 @@ from transformers import (
 
 from ..errors import InputError
 from ..files import locked, write_directory, write_text
+from ..models.precision import runs_lstm
 from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
@@ -34,6 +36,10 @@ from .tasks import TASKS
 from .train_rows import read_windows
 
 __all__ = ["train"]
+
+logger = logging.getLogger(__name__)
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 # One of them is set wherever there are several processes: by torchrun, or by an MPI.
 WORLD_SIZES = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"}
@@ -147,11 +153,15 @@ def _train(
 
 def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
     check_trackers(recipe.training.report_to)
+    # Several processes without a GPU only find each other when told that the CPU is meant.
+    cpu = not torch.accelerator.is_available()
+    # Called first, for it knows the device; the Accelerator, made after it, takes it over.
+    process = PartialState(cpu=cpu)
+    precision = _choose_precision(recipe.training.mixed_precision, process)
     try:
         accelerator = Accelerator(
-            # Several processes without a GPU only find each other when told that the CPU is meant.
-            cpu=not torch.accelerator.is_available(),
-            mixed_precision=recipe.training.mixed_precision,
+            cpu=cpu,
+            mixed_precision=precision,
             log_with=recipe.training.report_to or None,
             project_config=ProjectConfiguration(str(output_dir), logging_dir=str(output_dir / "trackers")),
         )
@@ -160,6 +170,16 @@ def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
     if accelerator.device.type == "cpu":
         _check_launcher()
     return accelerator
+
+
+def _choose_precision(wanted: str | None, process: PartialState) -> str | None:
+    """Return `wanted` (None for the launcher's choice), or "no" for a CPU that cannot run it, and warn of that."""
+    name = wanted or os.environ.get("ACCELERATE_MIXED_PRECISION", "no").lower()
+    if name not in DTYPES or process.device.type != "cpu" or runs_lstm(DTYPES[name]):
+        return wanted
+    if process.is_main_process:
+        logger.warning("`mixed_precision: %s`: this CPU has no fast arithmetic for it; training in float32", name)
+    return "no"
 
 
 def _check_launcher() -> None:

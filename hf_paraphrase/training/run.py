@@ -315,7 +315,8 @@ class TrainingRun:
         self.state = state
         self.optimizer.load_state_dict(tensors["optimizer"])
         self.scheduler.load_state_dict(tensors["scheduler"])
-        if self.accelerator.scaler:
+        # A machine without float16 saves none.
+        if self.accelerator.scaler and tensors["scaler"]:
             self.accelerator.scaler.load_state_dict(tensors["scaler"])
         if len(tensors["random"]) == self.accelerator.num_processes:
             set_random_state(tensors["random"][self.accelerator.process_index])

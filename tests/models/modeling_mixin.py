@@ -251,6 +251,18 @@ class Seq2SeqMixin(OptOuts, GenerationChecks):
         batch.pop("labels")
         assert len(half.generate(**batch, num_beams=2, max_new_tokens=4)) == len(SOURCES)
 
+    def test_autocast_on_a_cpu_without_bfloat16(self, variant, cpu_without_bfloat16):
+        """Rows of one length, for which nothing is packed."""
+        model, batch = self.small_model(variant).train(), self.batch()
+        batch["attention_mask"] = torch.ones_like(batch["attention_mask"])
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(**batch).loss
+        loss.backward()
+        assert torch.isfinite(loss)
+        batch.pop("labels")
+        with torch.autocast("cpu", torch.bfloat16):
+            assert len(model.eval().generate(**batch, num_beams=2, max_new_tokens=4)) == len(SOURCES)
+
     def test_double_precision_is_kept(self, variant):
         """A quotient of differences is the gradient to six digits, where nothing on the way is single."""
         check_double_precision(self.small_model(variant), self.batch())

@@ -184,6 +184,14 @@ class SentencePairMixin(OptOuts):
         loss.backward()
         torch.testing.assert_close(loss, model(**batch, labels=torch.tensor(LABELS)).loss, rtol=0.1, atol=0.1)
 
+    def test_autocast_on_a_cpu_without_bfloat16(self, variant, cpu_without_bfloat16):
+        """Sentences of one length, for which nothing is packed."""
+        model, ids = self.small_model(variant), torch.tensor([[4, 5, 6]])
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(input_ids=ids, pair_input_ids=ids, labels=torch.tensor([1])).loss
+        loss.backward()
+        assert torch.isfinite(loss)
+
     def test_resized_embeddings(self, variant):
         model, batch = self.small_model(variant), two_sequences()
         before = model(**batch).logits
