@@ -3,6 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .layer_weights import parameter_of
 from .precision import at_least_single
 
 __all__ = ["AdditiveAttention"]
@@ -57,7 +58,7 @@ class AdditiveAttention(nn.Module):
             # On a CPU half precision speeds up matrix products alone, and slows down the rest.
             queries, keys, memory = map(at_least_single, (queries, keys, memory))
         energies = (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh_()
-        scores = nn.functional.linear(energies, self.score.weight.to(energies.dtype)).squeeze(-1)
+        scores = nn.functional.linear(energies, parameter_of(self.score).to(energies.dtype)).squeeze(-1)
         if attention_mask is not None:
             scores = scores.masked_fill(attention_mask[:, None, :] == 0, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)

@@ -11,6 +11,7 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel,
 from transformers.generation.utils import GenerateBeamOutput
 
 from .found_sentences import DEAD, Frame, check_beams, forbid_source, keep_best, read_words
+from .layer_weights import parameter_of
 from .submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
 __all__ = ["dips"]
@@ -66,7 +67,7 @@ def dips(
     mask = None if mask is None else mask[:: generation_config.num_beams]
     frame = Frame(generation_config, input_ids.device)
     words = read_words(inputs_tensor, mask, frame, "DiPS")
-    closeness = word_closeness(model.get_input_embeddings().weight, words, words >= 0)
+    closeness = word_closeness(parameter_of(model.get_input_embeddings()), words, words >= 0)
     config = copy.copy(generation_config)
     config.early_stopping = config.return_dict_in_generate = True
     config.num_return_sequences = config.num_beams

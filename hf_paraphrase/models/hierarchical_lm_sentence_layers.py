@@ -9,6 +9,7 @@ from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .hierarchical_lm_ragged import Ragged
 from .hierarchical_lm_sarah import scan_sarah
 from .hierarchical_lm_scaled_linear import ScaledLinear
+from .layer_weights import parameter_of
 from .recurrent import fit_width
 
 __all__ = ["Gru", "SentenceAttention", "TransformerLayer", "condition", "make_layer", "split"]
@@ -97,8 +98,8 @@ class Gru(nn.Module):
         return torch.gru_cell(x, h, *self._weights())
 
     def _weights(self) -> list[torch.Tensor]:
-        bias = self.input.bias
-        return [self.input.weight, self.hidden.weight, bias, torch.zeros_like(bias)]
+        bias = parameter_of(self.input, "bias")
+        return [parameter_of(self.input), parameter_of(self.hidden), bias, torch.zeros_like(bias)]
 
 
 class GruLayer(nn.Module):
@@ -153,10 +154,11 @@ class SarahLayer(nn.Module):
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
         value, query = split(x, *self.sizes)
+        weight, bias = parameter_of(self.output), parameter_of(self.output, "bias")
         kept = None
         if self.training and self.dropout.p:
-            kept = self.dropout(torch.ones(len(x), self.output_size, dtype=self.output.weight.dtype, device=x.device))
-        return scan_sarah(value, query, self.output.weight, self.output.bias, kept, sentences.sizes, self.num_heads)
+            kept = self.dropout(torch.ones(len(x), self.output_size, dtype=weight.dtype, device=x.device))
+        return scan_sarah(value, query, weight, bias, kept, sentences.sizes, self.num_heads)
 
     def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
         return like.new_zeros(batch_size, words, self.output_size)
@@ -211,7 +213,11 @@ class TransformerLayer(nn.Module):
         return torch.cat((attended, key), dim=-1)
 
     def _project(self, x: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        x = x + self.positions(place.clamp(max=self.positions.num_embeddings - 1)) + self.position_bias
+        x = (
+            x
+            + self.positions(place.clamp(max=self.positions.num_embeddings - 1))
+            + parameter_of(self, "position_bias")
+        )
         return tuple(self.dropout(nn.functional.gelu(layer(x))) for layer in (self.query, self.key, self.value))
 
 

@@ -11,6 +11,7 @@ from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .hierarchical_lm_ragged import Ragged
 from .hierarchical_lm_scaled_linear import ScaledLinear
 from .hierarchical_lm_sentence_layers import Gru
+from .layer_weights import parameter_of
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
 
@@ -56,15 +57,14 @@ class Spelling(ScaledLinear):
     def products(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         """Multiply packed characters `(characters, embedding_size)`; those behind the last place count as nothing."""
         parts = embeddings.split(sizes) if sizes else ()
-        found = [
-            part @ columns.t() for part, columns in zip(parts, self.weight.split(self.width, dim=1), strict=False)
-        ]
+        weight = parameter_of(self)
+        found = [part @ columns.t() for part, columns in zip(parts, weight.split(self.width, dim=1), strict=False)]
         clipped = embeddings.new_zeros(sum(sizes[self.places :]), self.out_features)
-        return torch.cat((*found, clipped.to(self.weight.dtype)))
+        return torch.cat((*found, clipped.to(weight.dtype)))
 
     def at(self, embeddings: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """Multiply one character for each row, `(batch, embedding_size)`, which stands at `places`."""
-        columns = self.weight.view(self.out_features, self.places, self.width).transpose(0, 1)
+        columns = parameter_of(self).view(self.out_features, self.places, self.width).transpose(0, 1)
         products = (columns[places.clamp(max=self.places - 1)] @ embeddings.unsqueeze(-1)).squeeze(-1)
         return products * (places < self.places).unsqueeze(1)
 
@@ -83,7 +83,7 @@ class WordEncoder(nn.Module):
         """Map packed characters `(characters, embedding_size)` to `(words, word_encoder_sizes[-1])`."""
         products = self.spelling.products(embeddings, words.sizes)
         sums = products.new_zeros(words.count, products.shape[-1]).index_add(0, words.run, products)
-        return self.layers(self.dropout(nn.functional.gelu(sums + self.spelling.bias)))
+        return self.layers(self.dropout(nn.functional.gelu(sums + parameter_of(self.spelling, "bias"))))
 
 
 class GruSpeller(nn.Module):

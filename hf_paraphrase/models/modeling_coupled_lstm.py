@@ -11,6 +11,7 @@ from .configuration_coupled_lstm import CoupledLstmConfig
 from .coupled_lstm_grid import DIRECTIONS, GridOrder
 from .coupled_lstm_scan import ScanOrder, scan_coupled_lstm
 from .coupled_lstm_wavefront import coupled_lstm
+from .layer_weights import parameter_of
 from .scan import is_traced
 from .sentence_pair import MatchingHead, PairSide, SentencePairPreTrainedModel, matching_loss, split_pair
 from .token_ids import embed
@@ -54,7 +55,7 @@ class TightCell(nn.Module):
     @property
     def weights(self) -> list[torch.Tensor]:
         """The recurrent weights of each LSTM."""
-        return [self.recurrent[0].weight]
+        return [parameter_of(self.recurrent[0])]
 
 
 class LooseCell(nn.Module):
@@ -89,7 +90,7 @@ class LooseCell(nn.Module):
     @property
     def weights(self) -> list[torch.Tensor]:
         """The recurrent weights of LSTM1 and of LSTM2."""
-        return [self.recurrent[0].weight, self.recurrent[-1].weight]
+        return [parameter_of(self.recurrent[0]), parameter_of(self.recurrent[-1])]
 
 
 class CoupledLstmBlock(GradientCheckpointingLayer):

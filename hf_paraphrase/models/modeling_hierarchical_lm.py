@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -197,14 +199,14 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         self.post_init()
 
     def forward(
-        self, words: Words, vectors: torch.Tensor, embeddings: nn.Embedding, sentence_states: torch.Tensor
+        self, words: Words, vectors: torch.Tensor, embeddings: Callable, sentence_states: torch.Tensor
     ) -> tuple[torch.Tensor, Ragged, torch.Tensor]:
         """Run over all words, then over all characters.
 
         Args:
             words: Of the decoder's inputs.
             vectors: Their encodings, `(words, width)`.
-            embeddings: Of the characters.
+            embeddings: Maps characters to their embeddings.
             sentence_states: Of the sources, `(batch, num_layers, value_size)`.
 
         Returns:
@@ -362,7 +364,9 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     def _decode(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences: torch.Tensor):
         words = self._find_words(ids, mask)
         vectors = self.encoder.encode_words(words.ids, words.starts, words.characters)
-        states, spans, own = self.decoder(words, vectors, self.encoder.embed_tokens, sentences)
+        # A module as an argument would be moved to the decoder's device by accelerate.
+        embeddings = partial(self.encoder.embed_tokens)
+        states, spans, own = self.decoder(words, vectors, embeddings, sentences)
         hidden = at_symbols(words, spans.items[own], states[own])
         if self.config.decode_window is None or not self.training:
             return hidden, {}

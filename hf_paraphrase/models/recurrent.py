@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from transformers.utils import logging
 
+from .layer_weights import at_hand
 from .packed_lstm import run_packed_lstm
 from .precision import runs_lstm
 from .prepacked_weights import PrepackedWeights, can_prepack
@@ -213,7 +214,7 @@ class StackedLstm(nn.Module):
         real = attention_mask if attention_mask is not None else inputs.new_ones(inputs.shape[:2])
         x, real = inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)
         layer_outputs, finals = [], []
-        for group, group_state in zip(self.groups, self._split(state), strict=True):
+        for group, group_state in zip(map(at_hand, self.groups), self._split(state), strict=True):
             residual = x
             directions = 2 if group.bidirectional else 1
             if group_state is None:
@@ -263,7 +264,7 @@ class StackedLstm(nn.Module):
 
     def _run_groups(self, inputs, state: LstmState | None, output_hidden_states: bool):
         group_states, layer_outputs, x = [], [], inputs
-        for group, group_state in zip(self.groups, self._split(state), strict=True):
+        for group, group_state in zip(map(at_hand, self.groups), self._split(state), strict=True):
             if output_hidden_states:
                 outputs, group_state, group_layers = self._run_layer_by_layer(group, x, group_state)
                 layer_outputs += group_layers

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_paraphrase.tokenization import train_word_tokenizer
@@ -250,6 +251,29 @@ class Seq2SeqMixin(OptOuts, GenerationChecks):
         torch.testing.assert_close(outputs.loss, model(**batch).loss, rtol=0.05, atol=0.05)
         batch.pop("labels")
         assert len(half.generate(**batch, num_beams=2, max_new_tokens=4)) == len(SOURCES)
+
+    @pytest.mark.parametrize("layers", [{nn.Linear}, None], ids=["linear", "all"])
+    def test_int8_layers(self, variant, layers):
+        model, batch = self.small_model(variant), self.batch()
+        quantized = torch.ao.quantization.quantize_dynamic(model, layers)
+        exact = model(**batch).logits
+        assert (quantized(**batch).logits - exact).abs().mean() < 0.1 * exact.abs().mean()
+        batch.pop("labels")
+        for num_beams in (1, 2):
+            assert len(quantized.generate(**batch, num_beams=num_beams, max_new_tokens=4)) == len(SOURCES)
+
+    def test_weights_that_stay_on_the_disk(self, variant, tmp_path):
+        model, batch = self.small_model(variant), self.batch()
+        model.save_pretrained(tmp_path / "model")
+        offloaded = AutoModelForSeq2SeqLM.from_pretrained(
+            tmp_path / "model", device_map={"": "disk"}, offload_folder=tmp_path / "disk"
+        )
+        assert all(parameter.is_meta for parameter in offloaded.parameters())
+        torch.testing.assert_close(offloaded(**batch).logits, model(**batch).logits)
+        batch.pop("labels")
+        for num_beams in (1, 2):
+            options = {"num_beams": num_beams, "max_new_tokens": 4}
+            assert torch.equal(offloaded.generate(**batch, **options), model.generate(**batch, **options))
 
     def test_autocast_on_a_cpu_without_bfloat16(self, variant, cpu_without_bfloat16):
         """Rows of one length, for which nothing is packed."""

@@ -6,6 +6,7 @@ import os
 
 import pytest
 import torch
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import hf_paraphrase
@@ -183,6 +184,22 @@ class SentencePairMixin(OptOuts):
             loss = model(**batch, labels=torch.tensor(LABELS)).loss
         loss.backward()
         torch.testing.assert_close(loss, model(**batch, labels=torch.tensor(LABELS)).loss, rtol=0.1, atol=0.1)
+
+    @pytest.mark.parametrize("layers", [{nn.Linear}, None], ids=["linear", "all"])
+    def test_int8_layers(self, variant, layers):
+        model, batch = self.small_model(variant), two_sequences()
+        quantized = torch.ao.quantization.quantize_dynamic(model, layers)
+        exact = model(**batch).logits
+        assert (quantized(**batch).logits - exact).abs().mean() < 0.1 * exact.abs().mean()
+
+    def test_weights_that_stay_on_the_disk(self, variant, tmp_path):
+        model, batch = self.small_model(variant), two_sequences()
+        model.save_pretrained(tmp_path / "model")
+        offloaded = AutoModelForSequenceClassification.from_pretrained(
+            tmp_path / "model", device_map={"": "disk"}, offload_folder=tmp_path / "disk"
+        )
+        assert all(parameter.is_meta for parameter in offloaded.parameters())
+        torch.testing.assert_close(offloaded(**batch).logits, model(**batch).logits)
 
     def test_autocast_on_a_cpu_without_bfloat16(self, variant, cpu_without_bfloat16):
         """Sentences of one length, for which nothing is packed."""

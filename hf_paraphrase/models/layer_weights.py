@@ -1,0 +1,50 @@
+"""Weights of layers that are multiplied outside of the layers' own `forward`, wherever they are kept."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+__all__ = ["at_hand", "parameter_of"]
+
+
+def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
+    """Return a parameter of a layer as a tensor of floats.
+
+    Args:
+        layer: Also a layer that `quantize_dynamic` made, whose weight is a function, or one that accelerate offloads,
+            whose parameters are meta tensors except during its `forward`.
+        name: Of the parameter.
+    """
+    value = getattr(layer, name)
+    if not isinstance(value, torch.Tensor) and callable(value):
+        return value().dequantize()
+    hook = _offloading_hook(layer)
+    return value if hook is None or not value.is_meta else hook.weights_map[name].to(hook.execution_device)
+
+
+def at_hand(lstm: nn.Module) -> nn.Module:
+    """Return the layers of an LSTM with their weights: themselves, or a copy if accelerate offloads them.
+
+    Their own `forward` needs the copy, too: `nn.LSTM` does not notice how accelerate replaces parameters.
+    """
+    if not isinstance(lstm, nn.LSTM) or _offloading_hook(lstm) is None:
+        return lstm
+    copied = type(lstm)(
+        lstm.input_size,
+        lstm.hidden_size,
+        num_layers=lstm.num_layers,
+        dropout=lstm.dropout,
+        bidirectional=lstm.bidirectional,
+        batch_first=lstm.batch_first,
+        device="meta",
+    ).train(lstm.training)
+    copied.load_state_dict({name: parameter_of(lstm, name) for name, _ in lstm.named_parameters()}, assign=True)
+    return copied
+
+
+def _offloading_hook(layer: nn.Module):
+    hook = getattr(layer, "_hf_hook", None)
+    # accelerate puts several hooks of a layer into one.
+    hooks = getattr(hook, "hooks", [hook])
+    return next((one for one in hooks if getattr(one, "weights_map", None) is not None), None)
