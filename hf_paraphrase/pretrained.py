@@ -11,16 +11,19 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from .checks import whole_number
 from .errors import InputError
 from .files import check_links
 
-__all__ = ["load_config", "load_model", "load_pipeline", "load_tokenizer", "make_model", "read_config"]
+__all__ = ["find_device", "load_config", "load_model", "load_pipeline", "load_tokenizer", "make_model", "read_config"]
 
 
 def load_model(
@@ -48,16 +51,39 @@ def load_model(
         )
 
 
-def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; arguments and errors as those of `load_model`."""
     with _trusting(path, trust_remote_code):
-        return AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code)
+        return AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
 
 
 def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> PreTrainedConfig:
     """Load a model's configuration; arguments and errors as those of `load_model`."""
     with _trusting(path, trust_remote_code):
         return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+
+
+def find_device(device: str | int | torch.device | None = None) -> torch.device:
+    """Return a device of this machine.
+
+    Args:
+        device: As torch takes it, or -1 for the CPU, as pipelines take it; None for the GPU where there is one.
+
+    Raises:
+        InputError: There is no such device.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == -1:
+        return torch.device("cpu")
+    try:
+        # A number names a GPU; torch only looks for it when a tensor is put there.
+        found = torch.device(whole_number("device", device) if isinstance(device, Integral) else device)
+        torch.empty(0, device=found)
+    except (AssertionError, RuntimeError, TypeError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"`device`: this machine has no {device!r} ({reason}); -1 or 'cpu' is the CPU") from error
+    return found
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassific
 
 from ..errors import InputError
 from ..models.embedding_paraphraser import embeds_sentences
+from ..models.layer_weights import input_device
 from ..pretrained import load_config
 from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
@@ -85,7 +86,7 @@ def load_adequacy(
     if encoder is None and embeds_sentences(model):
         return EmbeddingAdequacy(_encoder_of(model, tokenizer))
     if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder, trust_remote_code):
-        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, model.device, trust_remote_code)))
+        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, input_device(model), trust_remote_code)))
     encoder = DEFAULT_ENCODER if encoder is None else encoder
     return EmbeddingAdequacy(load_encoder(encoder, trust_remote_code=trust_remote_code))
 

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from ..errors import InputError
 from ..models.encoded_inputs import source_limit
+from ..models.layer_weights import input_device
 from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
 from .ctranslate2_engine import CTranslate2Engine
@@ -90,7 +91,7 @@ class CausalFluency:
         width = max(map(len, rows))
         if width < 2:
             return [0.0] * len(rows)
-        ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=self.model.device)
+        ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=input_device(self.model))
         mask = torch.arange(width, device=ids.device) < torch.tensor([[len(row)] for row in rows], device=ids.device)
         log_probs = self.model(input_ids=ids, attention_mask=mask.long()).logits[:, :-1].float().log_softmax(-1)
         chosen = log_probs.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1).masked_fill(~mask[:, 1:], 0.0)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import InputError
+from ..checks import whole_number
 from ..models.encoded_inputs import source_limit
 
 __all__ = ["SourceCutter", "halve_once"]
@@ -50,9 +50,10 @@ class SourceCutter:
         prefix: str = "",
         quiet: bool = False,
     ):
-        if max_source_length is not None and (type(max_source_length) is not int or max_source_length < 1):
-            raise InputError(f"`max_source_length` must be a whole number of at least 1, not {max_source_length!r}")
-        self.limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+        if max_source_length is None:
+            self.limit = source_limit(model, tokenizer)
+        else:
+            self.limit = whole_number("max_source_length", max_source_length, 1)
         self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
         self.read = self.cut = 0
 

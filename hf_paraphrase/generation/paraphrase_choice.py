@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..checks import is_number, whole_number
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc_statistics
 from .keep import check_keep, find_change
@@ -68,20 +69,20 @@ class Choice:
     return_rejected: bool = False
 
     def __post_init__(self):
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InputError(f"`n` must be a whole number of at least 1, not {self.n!r}")
+        whole_number("n", self.n, 1)
         for name in (*(f"min_{score}" for score in SCORES), "diversity"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value <= 1:
+            if not is_number(value) or not 0 <= value <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
         check_keep(self.keep)
-        weights = self.weights if isinstance(self.weights, Sequence) else ()
-        are_weights = len(weights) == len(SCORES) and all(isinstance(w, int | float) and w >= 0 for w in weights)
+        weights = list(self.weights) if isinstance(self.weights, Iterable) else []
+        are_weights = len(weights) == len(SCORES) and all(is_number(weight) and weight >= 0 for weight in weights)
         if not are_weights or not sum(weights) > 0:
             raise InputError(
                 f"`weights` must be three numbers, of {', '.join(SCORES)}, none negative and not all 0, not "
                 f"{self.weights!r}"
             )
+        object.__setattr__(self, "weights", tuple(map(float, weights)))
 
     def sift(self, source: str, texts: Sequence[str], *, ignore_case: bool = False) -> list[Paraphrase]:
         """Reject by rules what need not be scored: nothing, the source, a text met before, and what `keep` forbids.

@@ -12,9 +12,11 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
+from ..checks import whole_number
 from ..errors import InputError
 from ..files import check_unicode
 from ..models.encoded_inputs import read_prefix
+from ..models.layer_weights import input_device
 from ..models.pipeline_checks import check_model
 from ..models.retrieved_pairs import load_retriever, reads_pairs
 from ..retrieval import ParaphraseRetriever
@@ -81,33 +83,51 @@ class Paraphraser:
         cls,
         path: str | os.PathLike,
         *,
-        device: str | torch.device | None = None,
+        device: str | int | torch.device | None = None,
+        device_map: Any = None,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
         trust_remote_code: bool = False,
-        dtype: str | None = None,
+        dtype: str | torch.dtype | None = None,
         backend: str | None = None,
         compute_type: str = "int8",
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_files_only: bool | None = None,
+        **model_kwargs: Any,
     ) -> Paraphraser:
         """Load a model with its tokenizer, and the retriever that lies beside it where it needs one.
 
         Args:
             path: A checkpoint folder or Hub repository.
-            device: Where to put the model; None for the GPU where there is one.
+            device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
+            device_map: Which parts of the model go where, as transformers takes it, in place of `device`.
             retriever: In place of the checkpoint's.
             prefix: As above.
             trust_remote_code: Let the checkpoint's own code run, and as above.
             dtype: Of the model's numbers, as `load_paraphraser` takes it.
             backend: As above.
             compute_type: As above.
+            revision: A branch, tag or commit of the repository.
+            token: For a repository that is not public.
+            cache_dir: Where downloads are kept.
+            local_files_only: Use what was downloaded before, without a network.
+            model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`.
 
         Raises:
-            InputError: The folder holds no model or no tokenizer.
+            InputError: The folder holds no model or no tokenizer, or there is no such device or precision.
             FileNotFoundError: There is no such checkpoint.
         """
-        loaded = load_paraphraser(path, device, trust_remote_code, dtype)
+        hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
+        hub = {name: value for name, value in hub.items() if value is not None}
+        model, tokenizer = load_paraphraser(
+            path, device, trust_remote_code, dtype, device_map=device_map, hub=hub, **model_kwargs
+        )
+        if retriever is None and reads_pairs(model):
+            retriever = load_retriever(model, trust_remote_code, **hub)
         options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
-        return cls(*loaded, **options, backend=backend, compute_type=compute_type)
+        return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
 
     def __call__(
         self,
@@ -182,6 +202,11 @@ class Paraphraser:
             InputError: An argument that cannot be, or a model that cannot be loaded, said before any text is read; or
                 something among the texts is none.
         """
+        n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
+        num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
+        num_candidates = whole_number("num_candidates", num_candidates, 1)
+        if num_candidates < n:
+            raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
         choice = Choice(
             n=n,
             min_adequacy=min_adequacy,
@@ -192,10 +217,8 @@ class Paraphraser:
             weights=weights,
             return_rejected=return_rejected,
         )
-        num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
-        check_counts(n=n, num_candidates=num_candidates, num_neighbors=num_neighbors, batch_size=batch_size)
-        if not isinstance(seed, int):
-            raise InputError(f"`seed` must be a whole number, not {seed!r}")
+        num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
+        seed = whole_number("seed", seed)
         check_adequacy(adequacy, encoder, matcher)
         cutter = max_source_length
         if not isinstance(cutter, SourceCutter):
@@ -329,7 +352,8 @@ class Paraphraser:
         if not isinstance(fluency, str | os.PathLike):
             raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
         return self._loaded(
-            ("fluency", fluency), lambda: load_causal_fluency(fluency, self.model.device, self.trust_remote_code)
+            ("fluency", fluency),
+            lambda: load_causal_fluency(fluency, input_device(self.model), self.trust_remote_code),
         )
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
@@ -341,17 +365,6 @@ class Paraphraser:
 def _warn_of_cut(cutter: SourceCutter) -> None:
     if cutter.cut and not cutter.quiet:
         logger.warning(cutter.describe())
-
-
-def check_counts(**counts: int | None) -> None:
-    """Raise InputError for what is no whole number of at least 1, or where there are fewer candidates than wanted."""
-    for name, value in counts.items():
-        if value is None and name == "num_neighbors":
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"`{name}` must be a whole number of at least 1, not {value!r}")
-    if counts["num_candidates"] < counts["n"]:
-        raise InputError(f"`num_candidates` must be at least `n`, {counts['n']}, not {counts['num_candidates']}")
 
 
 def check_each_is_text(texts: Sequence[Any], first: int) -> None:

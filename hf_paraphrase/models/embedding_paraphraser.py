@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
+from .layer_weights import input_device
 from .precision import at_least_single
 
 __all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "embeds_sentences", "perturb"]
@@ -83,7 +84,7 @@ class EmbeddingParaphraser:
         at_once = max(1, batch_size // num_candidates)
         for start in range(0, len(places), at_once):
             part = places[start : start + at_once]
-            draws = [Draws(seed, place, num_candidates, temperature, noise, self.device) for place in part]
+            draws = [Draws(seed, place, num_candidates, temperature, noise, input_device(self)) for place in part]
             found = self._candidates([texts[place] for place in part], tokenizer, draws, max_new_tokens)
             for place, candidates in zip(part, found, strict=True):
                 results[place] = candidates
@@ -93,13 +94,16 @@ class EmbeddingParaphraser:
         self, texts: list[str], tokenizer: PreTrainedTokenizerBase, draws: list[Draws], max_new_tokens: int
     ) -> list[list[ParaphraseCandidate]]:
         count = len(draws[0].temperatures)
-        inputs = tokenizer(texts, padding=True, return_tensors="pt", verbose=False).to(self.device)
+        inputs = tokenizer(texts, padding=True, return_tensors="pt", verbose=False).to(input_device(self))
         encoded = self.get_encoder()(**inputs, return_dict=True)
         vectors = encoded.sentence_states
         perturbed = [draw.perturb(vector) for draw, vector in zip(draws, vectors, strict=True)]
         encoded.sentence_states = torch.cat(perturbed)
         encoded.last_hidden_state = encoded.last_hidden_state.repeat_interleave(count, dim=0)
+        # Without input ids, `generate` would make these itself, on a device that offloaded weights do not have.
+        ids = vectors.new_full(encoded.last_hidden_state.shape[:2], -100, dtype=torch.long)
         written = self.generate(
+            inputs=ids,
             encoder_outputs=encoded,
             logits_processor=LogitsProcessorList([Sampler(draws)]),
             do_sample=False,
@@ -156,7 +160,7 @@ class EmbeddingParaphraser:
         """
 
         def embed(part: list[str]) -> torch.Tensor:
-            inputs = tokenizer(part, padding=True, return_tensors="pt", verbose=False).to(self.device)
+            inputs = tokenizer(part, padding=True, return_tensors="pt", verbose=False).to(input_device(self))
             return self.get_encoder().encode_sentences(**inputs)[:, layer]
 
         return in_batches(texts, batch_size, embed)
@@ -183,9 +187,8 @@ class EmbeddingParaphraser:
                 raise ValueError(f"{word!r} is no single word: {tokenizer.split_words(word)}")
 
         def embed(part: list[str]) -> torch.Tensor:
-            inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False).to(
-                self.device
-            )
+            inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False)
+            inputs = inputs.to(input_device(self))
             return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
 
         return in_batches(words, batch_size, embed)

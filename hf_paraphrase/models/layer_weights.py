@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["at_hand", "parameter_of"]
+__all__ = ["at_hand", "input_device", "parameter_of"]
 
 
 def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
@@ -43,8 +43,20 @@ def at_hand(lstm: nn.Module) -> nn.Module:
     return copied
 
 
+def input_device(model: nn.Module) -> torch.device:
+    """Return the device from which a model reads: its own, or the one on which accelerate runs it."""
+    if model.device.type != "meta":
+        return model.device
+    found = (getattr(hook, "execution_device", None) for hook in _hooks_of(model))
+    device = next((one for one in found if one is not None), "cpu")
+    return torch.device(device)
+
+
 def _offloading_hook(layer: nn.Module):
+    return next((hook for hook in _hooks_of(layer) if getattr(hook, "weights_map", None) is not None), None)
+
+
+def _hooks_of(layer: nn.Module) -> list:
     hook = getattr(layer, "_hf_hook", None)
     # accelerate puts several hooks of a layer into one.
-    hooks = getattr(hook, "hooks", [hook])
-    return next((one for one in hooks if getattr(one, "weights_map", None) is not None), None)
+    return getattr(hook, "hooks", [hook])

@@ -27,12 +27,13 @@ def reads_pairs(model: PreTrainedModel) -> bool:
     return "retrieved_source_ids" in inspect.signature(model.forward).parameters
 
 
-def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False) -> Any:
+def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hub: Any) -> Any:
     """Load the retriever that was saved with a checkpoint, in its subfolder `retriever`.
 
     Args:
         model: Of that checkpoint.
         trust_remote_code: Let the code of the retriever's encoder run.
+        hub: Where it comes from: `revision`, `token`, `cache_dir`, `local_files_only`.
 
     Raises:
         ValueError: It cannot be used here; the message says what to do.
@@ -51,7 +52,7 @@ def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False) -> A
             "pair: `retrieved=[(sentence, its paraphrase)]`"
         )
     return ParaphraseRetriever.from_pretrained(
-        model.name_or_path, subfolder=subfolder, trust_remote_code=trust_remote_code
+        model.name_or_path, subfolder=subfolder, trust_remote_code=trust_remote_code, **hub
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+from ..checks import whole_number
 from ..errors import InputError
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
@@ -69,8 +70,7 @@ def mine_paraphrases(
     """
     if not -1 <= min_score <= max_score:
         raise InputError(f"`min_score` must be from -1 to `max_score`, not {min_score} (`max_score` is {max_score})")
-    if min(top_k, max_pairs) < 1:
-        raise InputError(f"`top_k` and `max_pairs` must be at least 1, not {top_k} and {max_pairs}")
+    top_k, max_pairs = whole_number("top_k", top_k, 1), whole_number("max_pairs", max_pairs, 1)
     folded = [" ".join(text.casefold().split()) for text in texts]
     # Of equal texts the first speaks for all.
     places = list({text: place for place, text in reversed(list(enumerate(folded)))}.values())[::-1]

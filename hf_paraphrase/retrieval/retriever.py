@@ -13,6 +13,7 @@ import numpy as np
 import xxhash
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
+from ..checks import whole_number
 from ..errors import InputError
 from ..files import check_links
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
@@ -208,8 +209,7 @@ class ParaphraseRetriever:
             found, the numbers of the others are -1.
         """
         texts = _check_texts("texts", texts)
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise InputError(f"`k` must be at least 1, not {k!r}")
+        k = whole_number("k", k, 1)
         exclusions = []
         if exclude is not None:
             exclude = _check_texts("exclude", exclude)
@@ -289,6 +289,8 @@ class ParaphraseRetriever:
         subfolder: str = "",
         revision: str | None = None,
         token: str | bool | None = None,
+        cache_dir: str | os.PathLike | None = None,
+        local_files_only: bool = False,
         trust_remote_code: bool = False,
         **encoder_kwargs: Any,
     ) -> ParaphraseRetriever:
@@ -301,6 +303,8 @@ class ParaphraseRetriever:
             subfolder: Where in it the retriever is; that of a model's checkpoint is in `retriever`.
             revision: A branch, tag or commit of the repository.
             token: For a repository that is not public.
+            cache_dir: Where downloads are kept.
+            local_files_only: Use what was downloaded before, without a network.
             trust_remote_code: Let the encoder run its own code, and open one that the retriever's config names.
             encoder_kwargs: `device` and `batch_size` of the encoder.
 
@@ -310,7 +314,8 @@ class ParaphraseRetriever:
         """
         folder = Path(path)
         if not folder.is_dir():
-            folder = _download(os.fspath(path), subfolder, revision, token)
+            hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
+            folder = _download(os.fspath(path), subfolder, **hub)
         if not trust_remote_code:
             check_links(folder)
         return cls(*load_pairs_and_index(folder / subfolder, encoder, trust_remote_code, **encoder_kwargs))
@@ -348,10 +353,10 @@ class ParaphraseRetriever:
             )
 
 
-def _download(repo_id: str, subfolder: str, revision: str | None, token: str | bool | None) -> Path:
+def _download(repo_id: str, subfolder: str, **hub: Any) -> Path:
     patterns = [f"{subfolder}/{name}" if subfolder else name for name in (*FILES, f"{ENCODER_FOLDER}/*")]
     try:
-        return Path(snapshot_download(repo_id, allow_patterns=patterns, revision=revision, token=token))
+        return Path(snapshot_download(repo_id, allow_patterns=patterns, **hub))
     except (OSError, ValueError) as error:
         raise FileNotFoundError(f"{repo_id} is neither a folder nor a Hub repository within reach: {error}") from error
 

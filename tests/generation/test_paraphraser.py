@@ -20,6 +20,7 @@ from hf_paraphrase.generation.paraphrase_choice import combine_scores
 from hf_paraphrase.generation.paraphraser import ignores_case
 from hf_paraphrase.generation.set_selection import normal_form
 from hf_paraphrase.metrics.pinc.scoring import pinc
+from hf_paraphrase.models import precision
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
 
@@ -284,12 +285,13 @@ def test_a_saved_checkpoint_brings_all_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "fast"])
 def test_a_checkpoint_runs_in_another_precision(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(precision, "runs_lstm", lambda dtype: True)
     save(make_paraphraser("residual_lstm").model, tmp_path)
     loaded = Paraphraser.from_pretrained(tmp_path, device="cpu", dtype=dtype)
     assert loaded.model.dtype == torch.bfloat16
     assert len(loaded(TEXTS, keep=())) == len(TEXTS)
     assert Paraphraser.from_pretrained(tmp_path, device="cpu").model.dtype == torch.float32
-    with pytest.raises(InputError, match="`dtype` must be one of float32, bfloat16, float16, fast, not 'int8'"):
+    with pytest.raises(InputError, match="`dtype` must be one of float32, bfloat16, float16, fast, auto, not 'int8'"):
         Paraphraser.from_pretrained(tmp_path, dtype="int8")
 
 

@@ -183,8 +183,8 @@ def test_a_column_of_a_dataset_is_a_list_of_texts():
     [
         (("how", 1), "`texts` is one text"),
         ((["how", None], 1), "`texts`, number 1: this is of type NoneType"),
-        ((["how"], 0), "`k` must be at least 1, not 0"),
-        ((["how"], 1.5), "`k` must be at least 1, not 1.5"),
+        ((["how"], 0), "`k` must be a whole number of at least 1, not 0"),
+        ((["how"], 1.5), "`k` must be a whole number of at least 1, not 1.5"),
         ((["how"], 1, "target"), "`exclude` is one text"),
         ((["how"], 1, [None]), "`exclude`, number 0"),
         ((["how"], 1, ["a", "b"]), "`exclude` has 2 targets for 1 texts"),
