@@ -23,7 +23,15 @@ from .checks import whole_number
 from .errors import InputError
 from .files import check_links
 
-__all__ = ["find_device", "load_config", "load_model", "load_pipeline", "load_tokenizer", "make_model", "read_config"]
+__all__ = [
+    "choose_device",
+    "load_config",
+    "load_model",
+    "load_pipeline",
+    "load_tokenizer",
+    "make_model",
+    "read_config",
+]
 
 
 def load_model(
@@ -63,7 +71,7 @@ def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> Pre
         return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
 
 
-def find_device(device: str | int | torch.device | None = None) -> torch.device:
+def choose_device(device: str | int | torch.device | None = None) -> torch.device:
     """Return a device of this machine.
 
     Args:

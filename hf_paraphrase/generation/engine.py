@@ -1,20 +1,17 @@
-"""Running a trained model over many texts: loading, generating in batches, perplexity, matching pairs."""
+"""Running a trained model over many texts: generating in batches, perplexity, matching pairs."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from tqdm.auto import tqdm
 from transformers import (
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
     BatchEncoding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -27,13 +24,12 @@ from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.generation_request import GenerationRequest
 from ..models.layer_weights import input_device
 from ..models.outside_words import decode_with_words
-from ..models.precision import fast_dtype
 from ..models.sequence_scores import generate_with_scores
 from ..models.surface import restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
-from ..pretrained import find_device, load_model, load_tokenizer
 from .ctranslate2_engine import CTranslate2Engine
 from .limits import halve_once
+from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
 
 __all__ = [
@@ -53,8 +49,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
-
 
 class GeneratedText(NamedTuple):
     """An output of a model.
@@ -67,97 +61,6 @@ class GeneratedText(NamedTuple):
 
     text: str
     score: float | None = None
-
-
-def load_paraphraser(
-    path: str | os.PathLike,
-    device: str | int | torch.device | None = None,
-    trust_remote_code: bool = False,
-    dtype: str | torch.dtype | None = None,
-    *,
-    device_map: Any = None,
-    hub: Mapping[str, Any] | None = None,
-    **model_kwargs: Any,
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a sequence-to-sequence model and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or the name of a Hub repository.
-        device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
-        trust_remote_code: Let the checkpoint's own code run.
-        dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
-            fastest, see `fast_dtype`; None or "auto" for that of the checkpoint. In half precision the outputs of a
-            batch may differ from those of its texts one by one.
-        device_map: Which parts of the model go where, as `from_pretrained` takes it, in place of `device`.
-        hub: Where model and tokenizer come from: `revision`, `token`, `cache_dir`, `local_files_only`.
-        model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`.
-
-    Raises:
-        InputError: The folder holds no model or no tokenizer, code that would have to be trusted, or there is no such
-            `dtype` or `device`.
-        FileNotFoundError: There is no such checkpoint.
-    """
-    if device is not None and device_map is not None:
-        raise InputError("`device` and `device_map` both say where the model goes: pass one of the two")
-    device = find_device(device)
-    if device_map is not None:
-        model_kwargs["device_map"] = device_map
-    if dtype not in (None, "auto"):
-        model_kwargs["dtype"] = _find_dtype(dtype, device)
-    model, tokenizer = _load(AutoModelForSeq2SeqLM, path, trust_remote_code, dict(hub or {}), **model_kwargs)
-    return model if device_map is not None else model.to(device), tokenizer
-
-
-def _find_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
-    if dtype == "fast":
-        found = fast_dtype(device)
-        if device.type == "cpu" and found == torch.float32:
-            logger.warning("`dtype`: this CPU has no fast arithmetic for bfloat16; the model runs in float32")
-        return found
-    name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, not {dtype!r}")
-    return getattr(torch, name)
-
-
-def load_pair_model(
-    path: str | os.PathLike, device: str | int | torch.device | None = None, trust_remote_code: bool = False
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
-    device = find_device(device)
-    model, tokenizer = _load(AutoModelForSequenceClassification, path, trust_remote_code, {})
-    return model.to(device), tokenizer
-
-
-def _load(
-    auto_class: type, path: str | os.PathLike, trust_remote_code: bool, hub: dict[str, Any], **model_kwargs: Any
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    try:
-        model = load_model(auto_class, path, trust_remote_code, **hub, **model_kwargs)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        if Path(path).is_dir():
-            raise InputError(f"{path} holds no model that can be loaded: {error}") from error
-        at = f" at revision {hub['revision']!r}" if "revision" in hub else ""
-        raise FileNotFoundError(
-            f"{path}{at} is neither a checkpoint folder nor a Hub repository within reach"
-        ) from error
-    return model, _load_tokenizer(path, trust_remote_code, hub)
-
-
-def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool, hub: dict[str, Any]) -> PreTrainedTokenizerBase:
-    message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
-    try:
-        tokenizer = load_tokenizer(path, trust_remote_code, **hub)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(message) from error
-    # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise InputError(message)
-    return tokenizer
 
 
 def generate_paraphrases(

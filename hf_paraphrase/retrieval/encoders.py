@@ -15,7 +15,7 @@ from transformers.utils import cached_file
 from ..errors import InputError
 from ..files import check_links
 from ..models.encoded_inputs import source_limit
-from ..pretrained import find_device, load_model, load_tokenizer
+from ..pretrained import choose_device, load_model, load_tokenizer
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -70,7 +70,7 @@ class AutoModelEncoder:
         self.tokenizer = load_tokenizer(name, trust_remote_code)
         model = load_model(AutoModel, name, trust_remote_code, **kwargs).eval()
         self.model = model.get_encoder() if model.config.is_encoder_decoder else model
-        self.model.to(find_device(device))
+        self.model.to(choose_device(device))
         if self.tokenizer.pad_token is None:
             raise InputError(f"the tokenizer of the encoder {name} has no padding token: set one and save it again")
 
@@ -137,7 +137,7 @@ class SentenceTransformerEncoder:
 
         self.name = os.fspath(name)
         self.batch_size = batch_size
-        device = None if device is None else str(find_device(device))
+        device = None if device is None else str(choose_device(device))
         self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
 
     is_portable = True

@@ -14,9 +14,9 @@ from datasets import Dataset
 from hf_paraphrase import Paraphraser, ParaphraseRetriever, augment
 from hf_paraphrase.checks import whole_number
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.engine import load_pair_model
+from hf_paraphrase.generation.loading import load_pair_model
 from hf_paraphrase.models import precision
-from hf_paraphrase.pretrained import find_device
+from hf_paraphrase.pretrained import choose_device
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from tests.models.tiny import save, tiny_matcher
 
@@ -73,7 +73,7 @@ def test_the_cpu_is_minus_one_as_for_pipelines(folder: str, tmp_path: Path, devi
 @pytest.mark.parametrize("device", [-2, 4000, "no such", "cuda:4000", 1.5, True])
 def test_a_device_that_is_not_there_is_named(device) -> None:
     with pytest.raises(InputError, match=r"`device`"):
-        find_device(device)
+        choose_device(device)
 
 
 @pytest.mark.parametrize("name", ["residual_lstm", "bart", "hierarchical_lm"])

@@ -84,7 +84,7 @@ def test_words_are_compared_without_a_model(monkeypatch):
 def test_what_is_wrong_is_named(monkeypatch):
     with pytest.raises(InputError, match="`min_score` must be from -1 to `max_score`, not 0.9"):
         mine_paraphrases(TEXTS, "jaccard", min_score=0.9, max_score=0.8)
-    with pytest.raises(InputError, match="`top_k` and `max_pairs` must be at least 1"):
+    with pytest.raises(InputError, match="`top_k` must be a whole number of at least 1, not 0"):
         mine_paraphrases(TEXTS, "jaccard", top_k=0)
     monkeypatch.setattr(mining, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="mining needs sentence-transformers: pip install"):

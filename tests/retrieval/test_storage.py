@@ -234,7 +234,7 @@ def test_a_retriever_in_a_repository(folder, tmp_path, monkeypatch):
     assert calls[0] == ("questions", {"private": True, "exist_ok": True})
     assert calls[1]["repo_id"] == "me/questions"
 
-    def snapshot_download(repo_id, *, allow_patterns, revision, token):
+    def snapshot_download(repo_id, *, allow_patterns, revision, token, cache_dir, local_files_only):
         assert repo_id == "me/questions"
         names = ("pairs.parquet", "index.faiss", CONFIG, "encoder/*")
         assert allow_patterns == [f"retriever/{name}" for name in names]

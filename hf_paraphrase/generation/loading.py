@@ -1,0 +1,118 @@
+"""Loading models with their tokenizers, to a device and in a precision."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from ..errors import InputError
+from ..models.precision import fast_dtype
+from ..pretrained import choose_device, load_model, load_tokenizer
+
+__all__ = ["load_pair_model", "load_paraphraser"]
+
+logger = logging.getLogger(__name__)
+
+DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
+
+
+def load_paraphraser(
+    path: str | os.PathLike,
+    device: str | int | torch.device | None = None,
+    trust_remote_code: bool = False,
+    dtype: str | torch.dtype | None = None,
+    *,
+    device_map: Any = None,
+    hub: Mapping[str, Any] | None = None,
+    **model_kwargs: Any,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a sequence-to-sequence model and its tokenizer.
+
+    Args:
+        path: A checkpoint folder or the name of a Hub repository.
+        device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
+        trust_remote_code: Let the checkpoint's own code run.
+        dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
+            fastest, see `fast_dtype`; None or "auto" for that of the checkpoint. In half precision the outputs of a
+            batch may differ from those of its texts one by one.
+        device_map: Which parts of the model go where, as `from_pretrained` takes it, in place of `device`.
+        hub: Where model and tokenizer come from: `revision`, `token`, `cache_dir`, `local_files_only`.
+        model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`.
+
+    Raises:
+        InputError: The folder holds no model or no tokenizer, code that would have to be trusted, or there is no such
+            `dtype` or `device`.
+        FileNotFoundError: There is no such checkpoint.
+    """
+    if device is not None and device_map is not None:
+        raise InputError("`device` and `device_map` both say where the model goes: pass one of the two")
+    device = choose_device(device)
+    if device_map is not None:
+        model_kwargs["device_map"] = device_map
+    if dtype not in (None, "auto"):
+        model_kwargs["dtype"] = _find_dtype(dtype, device)
+    model, tokenizer = _load(AutoModelForSeq2SeqLM, path, trust_remote_code, dict(hub or {}), **model_kwargs)
+    return model if device_map is not None else model.to(device), tokenizer
+
+
+def _find_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
+    if dtype == "fast":
+        found = fast_dtype(device)
+        if device.type == "cpu" and found == torch.float32:
+            logger.warning("`dtype`: this CPU has no fast arithmetic for bfloat16; the model runs in float32")
+        return found
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise InputError(f"`dtype` must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    return getattr(torch, name)
+
+
+def load_pair_model(
+    path: str | os.PathLike, device: str | int | torch.device | None = None, trust_remote_code: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a model that labels or scores pairs of sentences, and its tokenizer; the rest as `load_paraphraser`."""
+    device = choose_device(device)
+    model, tokenizer = _load(AutoModelForSequenceClassification, path, trust_remote_code, {})
+    return model.to(device), tokenizer
+
+
+def _load(
+    auto_class: type, path: str | os.PathLike, trust_remote_code: bool, hub: dict[str, Any], **model_kwargs: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    try:
+        model = load_model(auto_class, path, trust_remote_code, **hub, **model_kwargs)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        if Path(path).is_dir():
+            raise InputError(f"{path} holds no model that can be loaded: {error}") from error
+        at = f" at revision {hub['revision']!r}" if "revision" in hub else ""
+        raise FileNotFoundError(
+            f"{path}{at} is neither a checkpoint folder nor a Hub repository within reach"
+        ) from error
+    return model, _load_tokenizer(path, trust_remote_code, hub)
+
+
+def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool, hub: dict[str, Any]) -> PreTrainedTokenizerBase:
+    message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
+    try:
+        tokenizer = load_tokenizer(path, trust_remote_code, **hub)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(message) from error
+    # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise InputError(message)
+    return tokenizer
