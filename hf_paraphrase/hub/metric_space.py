@@ -101,7 +101,7 @@ def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
         ),
         title=title,
         description=f"{summary}\n\n{card.details}".strip(),
-        example=card.sections["Example"].replace(f'load_metric("{name}")', f'evaluate.load("{repo_id}")'),
+        example=card.sections["Examples"].replace(f'load_metric("{name}")', f'evaluate.load("{repo_id}")'),
         module=metric.function.__module__,
         name=name,
         arguments="\n".join(_make_row(parameter, function.arguments) for parameter in parameters),

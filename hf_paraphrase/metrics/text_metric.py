@@ -31,7 +31,7 @@ class CheckedMetric(evaluate.Metric, ABC):
 
     The function's positional arguments are the inputs, its keyword arguments the options of `compute`. A subclass sets
     `function`, `_check` and `_citation`; its docstring is the metric's card: `TITLE: summary.`, a description with the
-    addresses of the code behind it, and the sections `Example` and `Limits`. The function's docstring adds `Args`,
+    addresses of the code behind it, and the sections `Examples` and `Limits`. The function's docstring adds `Args`,
     `Returns` and `Source`.
 
     It is abstract so that `evaluate.load` passes over it and takes the subclass.
@@ -62,7 +62,7 @@ class CheckedMetric(evaluate.Metric, ABC):
     def _info(self) -> evaluate.MetricInfo:
         card, function = read_docstring(type(self)), read_docstring(self.function)
         sections = {**function.sections, **card.sections}
-        usage = (f"{name}:\n{textwrap.indent(sections[name], '    ')}\n" for name in ("Args", "Returns", "Example"))
+        usage = (f"{name}:\n{textwrap.indent(sections[name], '    ')}\n" for name in ("Args", "Returns", "Examples"))
         return evaluate.MetricInfo(
             description=f"{card.summary}\n\n{card.details}".strip(),
             citation=self._citation.strip(),

@@ -60,7 +60,7 @@ def test_every_metric_is_whole() -> None:
     for name in list_metrics():
         metric = load_metric(name, keep_in_memory=True)
         docstrings = read_docstring(type(metric)), read_docstring(metric.function)
-        assert f'load_metric("{name}")' in docstrings[0].sections["Example"]
+        assert f'load_metric("{name}")' in docstrings[0].sections["Examples"]
         assert docstrings[1].arguments.keys() == inspect.signature(metric.function).parameters.keys()
 
 

@@ -14,7 +14,7 @@ class Bleu(CheckedMetric):
     than the closest references. Each n-gram counts at most as often as in the reference that holds it most often.
     The code is sacrebleu (https://github.com/mjpost/sacrebleu), smoothing `exp`.
 
-    Example:
+    Examples:
         >>> load_metric("bleu").compute(predictions=["a b c d e"], references=[["a b c d f", "e"]])["precisions"]
         [100.0, 75.0, 66.66666666666667, 50.0]
 

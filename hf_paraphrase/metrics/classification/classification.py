@@ -11,7 +11,7 @@ class Classification(CheckedMetric):
 
     For pairs that are paraphrases or not, and for labels of any number of classes.
 
-    Example:
+    Examples:
         >>> metric = load_metric("classification")
         >>> metric.compute(predictions=[0.9, 0.4, 0.2], references=[1, 1, 0], threshold=0.5)["max_f1"]
         1.0

@@ -13,7 +13,7 @@ class Coherence(CheckedMetric):
     mean, over the pairs of output sentences, of how much their distance differs from that of their originals: 0 where
     the order is kept, 1.6 where two sentences are off by 1.6 places on average.
 
-    Example:
+    Examples:
         >>> metric = load_metric("coherence")
         >>> metric.compute(predictions=[["cats sleep", "dogs run"]], references=[["dogs run", "cats sleep"]])["score"]
         2.0

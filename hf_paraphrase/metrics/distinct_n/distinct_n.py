@@ -14,7 +14,7 @@ class DistinctN(CheckedMetric):
 
     Higher is more diverse.
 
-    Example:
+    Examples:
         >>> load_metric("distinct_n").compute(predictions=["a b", "a b"])["distinct_1"]
         0.5
 

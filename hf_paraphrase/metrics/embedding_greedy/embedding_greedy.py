@@ -10,11 +10,11 @@ __all__ = ["EmbeddingGreedy"]
 class EmbeddingGreedy(CheckedMetric):
     """Embedding greedy: greedy matching of word vectors; also the average and the extrema of the vectors.
 
-    Greedy matching takes for every word of one text the largest cosine with a word of the other, and averages over the
-    words and over both directions. `average` and `extrema` are the cosines of the texts' mean vectors, and of the
-    vectors that hold in every dimension the number farthest from 0.
+    Greedy matching takes for every word of one text the largest cosine with a word of the other, 0 where all are
+    negative, and averages over the words and over both directions. `average` and `extrema` are the cosines of the
+    texts' mean vectors, and of the vectors that hold in every dimension the number farthest from 0.
 
-    Example:
+    Examples:
         >>> metric = load_metric("embedding_greedy")
         >>> scores = metric.compute(predictions=["a dog"], references=["a puppy"], word_vectors="glove.6B.300d.txt")
 

@@ -12,7 +12,7 @@ class Ibleu(CheckedMetric):
     A copy of the source, which often has a high BLEU, loses. Both are of the corpus, by sacrebleu
     (https://github.com/mjpost/sacrebleu).
 
-    Example:
+    Examples:
         >>> metric = load_metric("ibleu")
         >>> scores = metric.compute(predictions=["a b c d"], references=["a b c d"], sources=["e f g h"])
         >>> round(scores["score"], 2)

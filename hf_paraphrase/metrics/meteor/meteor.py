@@ -15,7 +15,7 @@ class Meteor(CheckedMetric):
     (https://github.com/nltk/nltk), or the authors' (https://www.cs.cmu.edu/~alavie/METEOR/), which MultEval,
     coco-caption and nlg-eval use; one Java process aligns the whole corpus.
 
-    Example:
+    Examples:
         >>> metric = load_metric("meteor")
         >>> metric.compute(predictions=["a b c d"], references=["a b c d"], stages=("exact", "stem"))["score"]
         99.21875

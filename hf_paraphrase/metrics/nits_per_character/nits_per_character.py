@@ -14,7 +14,7 @@ class NitsPerCharacter(CheckedMetric):
 
     Comparable between models of characters and models of words. Lower is better.
 
-    Example:
+    Examples:
         >>> load_metric("nits_per_character").compute(losses=[6.0, 4.0], characters=[3, 5])["nits_per_character"]
         1.25
 

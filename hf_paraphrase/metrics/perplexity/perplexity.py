@@ -10,11 +10,12 @@ __all__ = ["Perplexity"]
 
 
 class Perplexity(CheckedMetric):
-    """Perplexity: from summed losses and token counts of any model.
+    """Perplexity: e to the power of the negative log-likelihood of all texts divided by their tokens.
 
-    Sums make batches of different sizes count as they should. Lower is better.
+    It takes summed losses and token counts of any model, so that batches of different sizes count as they should.
+    Lower is better.
 
-    Example:
+    Examples:
         >>> load_metric("perplexity").compute(losses=[0.0, 0.0], tokens=[3, 5])["perplexity"]
         1.0
 

@@ -13,7 +13,7 @@ class Pinc(CheckedMetric):
     For n from 1 to 4 the share of different n-grams that are new, averaged over n and over the sentences. Higher is
     newer.
 
-    Example:
+    Examples:
         >>> load_metric("pinc").compute(predictions=["a b"], sources=["a c"])["score"]
         75.0
 

@@ -12,7 +12,7 @@ class Preference(CheckedMetric):
     How often raters preferred the first of two systems, and how far they agreed beyond chance. `read_judgements` of
     `hf_paraphrase.metrics.preference.scoring` reads the inputs from a CSV file with columns item, rater and choice.
 
-    Example:
+    Examples:
         >>> metric = load_metric("preference")
         >>> metric.compute(items=["1", "1"], raters=["ann", "bob"], choices=["win", "win"])["wins"]
         2

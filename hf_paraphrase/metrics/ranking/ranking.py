@@ -12,7 +12,7 @@ class Ranking(CheckedMetric):
     How often the first candidate is right, the mean of 1 / rank of the first right one, and the mean of the average
     precisions.
 
-    Example:
+    Examples:
         >>> load_metric("ranking").compute(predictions=[[0.2, 0.9, 0.5]], references=[[1, 0, 0]])["mrr"]
         0.3333333333333333
 

@@ -15,7 +15,7 @@ class Rouge(CheckedMetric):
     where it is 1), each as recall, which older papers call ROUGE, precision and F. The figures of the first three are
     those of rouge-score (https://github.com/google-research/google-research/tree/master/rouge), which has no ROUGE-W.
 
-    Example:
+    Examples:
         >>> load_metric("rouge").compute(predictions=["a b c d"], references=["a b c e"])["rougeL"]
         75.0
 

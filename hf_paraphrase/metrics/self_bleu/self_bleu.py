@@ -16,7 +16,7 @@ class SelfBleu(CheckedMetric):
     source counts with the mean over its pairs, and the score is that of all sources as one corpus. The code is
     sacrebleu's (https://github.com/mjpost/sacrebleu).
 
-    Example:
+    Examples:
         >>> scores = load_metric("self_bleu").compute(predictions=[["a b c d", "a b c d"]])
         >>> round(scores["self_bleu_4"], 2)
         100.0

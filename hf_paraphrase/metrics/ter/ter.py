@@ -15,7 +15,7 @@ class Ter(CheckedMetric):
     of sacrebleu (https://github.com/mjpost/sacrebleu), which follows tercom; searches for shifts that cannot change a
     figure are left out, and the others run on a faster edit distance.
 
-    Example:
+    Examples:
         >>> load_metric("ter").compute(predictions=["b c d a"], references=["a b c d"])["score"]
         25.0
 

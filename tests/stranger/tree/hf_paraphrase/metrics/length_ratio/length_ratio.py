@@ -12,7 +12,7 @@ class LengthRatio(CheckedMetric):
 
     Words of all paraphrases, divided by those of their sources.
 
-    Example:
+    Examples:
         >>> load_metric("length_ratio").compute(predictions=["a b"], sources=["a b c d"])["score"]
         0.5
 
