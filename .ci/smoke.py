@@ -67,6 +67,7 @@ STORY: list[tuple[str, list[str], str | None]] = [
     # These are for other models, or for people with a token of the Hub.
     ("push", ["run", "--repo-id", "you/run"], "hf auth login"),
     ("push-decoding", ["diverse_beam", "--repo-id", "you/diverse-beam"], "hf auth login"),
+    ("push-metric", ["pinc", "--repo-id", "you/pinc"], "hf-paraphrase[demo]"),
     ("rank", ["run", "notes.md"], "cannot embed words and sentences"),
     ("explain match pairs", ["run", "--dataset", "synthetic_questions"], "cannot label or score pairs"),
     ("explain documents", ["run", "notes.md"], "hierarchical_autoencoder"),

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from .demo import check_gradio
 
 __all__ = ["app", "push_trained"]
 
@@ -93,6 +94,25 @@ def push_decoding(
     from ..hub.push import push_decoding
 
     typer.echo(push_decoding(decoding, repo_id, private=private))
+
+
+@app.command()
+def push_metric(
+    metric: Annotated[str, typer.Argument(help="bleu, pinc or any other that `hf_paraphrase.list_metrics()` names.")],
+    repo_id: Annotated[str, typer.Option(help="Space on the Hub, made if need be: you/pinc.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new Space private.")] = False,
+) -> None:
+    """Share a metric on the Hub: its module, a card and a page to try it out, in one commit.
+
+    \b
+    hf-paraphrase push-metric pinc --repo-id you/pinc
+
+    From then on `evaluate.load("you/pinc")` loads it where hf_paraphrase is installed.
+    """
+    check_gradio("push-metric")
+    from ..hub.push import push_metric
+
+    typer.echo(push_metric(metric, repo_id, private=private))
 
 
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:

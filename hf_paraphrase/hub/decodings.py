@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 
 from huggingface_hub import ModelCardData
 
+from ..docstrings import read_docstring
 from ..errors import InputError
 from ..models.dips import dips
 from ..models.diverse_beam_search import diverse_beam_search
@@ -113,12 +113,13 @@ def make_decoding(name: str) -> dict[str, bytes]:
 def make_decoding_card(name: str, repo_id: str) -> str:
     """The card of a decoding's repository; what it says of the decoding is what the function's docstring says."""
     function = SHARED[name]
-    summary, details, described = _read_docstring(function)
+    docstring = read_docstring(function)
     defaults = {
         argument: parameter.default
         for argument, parameter in inspect.signature(function).parameters.items()
         if parameter.default is not parameter.empty
     }
+    described = docstring.arguments
     rows = [f"| `{argument}` | `{default}` | {described[argument]} |" for argument, default in defaults.items()]
     metadata = ModelCardData(
         library_name="transformers",
@@ -128,19 +129,10 @@ def make_decoding_card(name: str, repo_id: str) -> str:
     return CARD.format(
         metadata=metadata.to_yaml(),
         title=repo_id.rpartition("/")[2],
-        summary=summary.partition(": `generate(")[0] + ".",
+        summary=docstring.summary.partition(": `generate(")[0] + ".",
         repo_id=repo_id,
         arguments="\n".join(rows),
-        details=details,
+        details=docstring.details,
         function=function.__name__,
         paper=PAPERS[name],
     )
-
-
-def _read_docstring(function: Callable) -> tuple[str, str, dict[str, str]]:
-    """The first sentence of a docstring, what follows it, and what it says of each argument."""
-    text, _, rest = inspect.getdoc(function).partition("\n\nArgs:\n")
-    summary, _, details = text.partition("\n\n")
-    arguments = rest.partition("\n\n")[0]
-    described = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", arguments, re.MULTILINE)
-    return summary, details, {name: " ".join(words.split()) for name, words in described}

@@ -17,10 +17,12 @@ from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP li
 from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
+from ..metrics import load_metric
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
 from .decodings import check_decoding, is_of_decoding, make_decoding, make_decoding_card
 from .files import find_files, is_ours
+from .metric_space import check_module_name, make_metric_space
 from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
@@ -30,6 +32,7 @@ __all__ = [
     "create_dataset",
     "push_decoding",
     "push_folder",
+    "push_metric",
     "push_space",
     "push_to_hub",
     "retry",
@@ -151,6 +154,36 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
     return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", is_of_decoding))
+
+
+def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
+    """Upload a metric as a Space that `evaluate.load(repo_id)` loads from, as one commit.
+
+    Args:
+        name: One of `list_metrics()`.
+        repo_id: The Space, made if need be; without a namespace, in the user's own. The module gets its name.
+        private: Make a new Space private.
+
+    Returns:
+        The address of the Space.
+
+    Raises:
+        InputError: There is no such metric or no token, or `evaluate` cannot load from a Space of that name.
+        PushError: The Hub refused, or could not be reached.
+    """
+    metric = load_metric(name, keep_in_memory=True)
+    check_module_name(repo_id)
+    check_access(repo_id)
+    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
+    repo = _create(api, repo_id, private, space_sdk="gradio", **kind)
+    files = make_metric_space(metric, repo.repo_id)
+
+    def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
+        additions = [CommitOperationAdd(path, text.encode()) for path, text in files.items()]
+        api.create_commit(repo.repo_id, additions, commit_message=f"Upload {name}", **kind)
+
+    retry(upload)
+    return str(repo)
 
 
 def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:

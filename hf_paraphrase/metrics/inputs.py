@@ -11,6 +11,7 @@ __all__ = [
     "check_list",
     "check_losses",
     "check_numbers",
+    "check_sources",
     "check_text_list",
     "check_text_lists",
     "check_texts",
@@ -39,6 +40,13 @@ def check_texts(
             "prediction (a list where there are several)"
         )
     return predictions, [_check_references(index, entry) for index, entry in enumerate(references)]
+
+
+def check_sources(predictions: Iterable[str], sources: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Check texts and, for each of them, the text that it paraphrases; raises an InputError that names the index."""
+    predictions, sources = check_text_list("predictions", predictions), check_text_list("sources", sources)
+    check_lengths(predictions=predictions, sources=sources)
+    return predictions, sources
 
 
 def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
@@ -79,7 +87,7 @@ def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
     return numbers
 
 
-def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> tuple[list[float], list[float]]:
+def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> tuple[list[float], list[int]]:
     """Summed losses and the counts they were summed over, none negative, or an InputError that names the index."""
     losses, counts = check_numbers("losses", losses), check_numbers(name, counts)
     check_lengths(**{"losses": losses, name: counts})

@@ -1,47 +1,92 @@
 from __future__ import annotations
 
+import inspect
+import re
+import textwrap
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import evaluate
 from datasets import Features, List, Value
 
-from .inputs import check_texts
+from ..docstrings import read_docstring
 
-__all__ = ["TEXT_FEATURES", "CheckedMetric", "TextMetric"]
+__all__ = ["CheckedMetric"]
 
-TEXT_FEATURES = Features({"predictions": Value("string"), "references": List(Value("string"))})
+# What a column of inputs holds, by its annotation in the plain function.
+_FEATURES = {
+    "Iterable[str]": Value("string"),
+    "Iterable[str | Sequence[str]]": List(Value("string")),
+    "Iterable[Sequence[str]]": List(Value("string")),
+    "Iterable[float]": Value("float64"),
+    "Iterable[int]": Value("int64"),
+    "Iterable[Sequence[float]]": List(Value("float64")),
+    "Iterable[int | Sequence[int]]": List(Value("int64")),
+}
 
 
 class CheckedMetric(evaluate.Metric, ABC):
-    """An `evaluate` metric whose inputs are checked as they are added.
+    """An `evaluate` module made from a plain function, whose inputs are checked as they are added.
 
-    It is abstract so that `evaluate.load` passes over it and takes the subclass, which defines `_info`, `_check` and
-    `_compute`.
+    The function's positional arguments are the inputs, its keyword arguments the options of `compute`. A subclass sets
+    `function`, `_check` and `_citation`; its docstring is the metric's card: `TITLE: summary.`, a description with the
+    addresses of the code behind it, and the sections `Examples` and `Limits`. The function's docstring adds `Args`,
+    `Returns` and `Source`.
+
+    It is abstract so that `evaluate.load` passes over it and takes the subclass.
     """
+
+    # BibTeX; each `url` is a reference of the module.
+    _citation = ""
+
+    @staticmethod
+    @abstractmethod
+    def function(**inputs_and_options: Any) -> dict[str, Any]:
+        """The plain function."""
+
+    @staticmethod
+    @abstractmethod
+    def _check(**inputs: Any) -> tuple[list, ...]:
+        """The inputs in the form of the features; raises an InputError that names what is wrong."""
 
     def add_batch(self, **inputs: Any) -> None:
         """Add rows: one list for each feature of the metric."""
-        super().add_batch(**self._check(**inputs))
+        super().add_batch(**dict(zip(self._feature_names(), self._check(**inputs), strict=True)))
 
     def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
         """Add one row: `prediction` and `reference`, and other features by their own names."""
         row = {"predictions": prediction, "references": reference, **inputs}
         self.add_batch(**{name: [row[name]] for name in self._feature_names()})
 
-    @staticmethod
-    @abstractmethod
-    def _check(**inputs: Any) -> dict[str, list]:
-        """The inputs in the form of the features; raises an InputError that names what is wrong."""
+    def _info(self) -> evaluate.MetricInfo:
+        card, function = read_docstring(type(self)), read_docstring(self.function)
+        sections = {**function.sections, **card.sections}
+        usage = (f"{name}:\n{textwrap.indent(sections[name], '    ')}\n" for name in ("Args", "Returns", "Examples"))
+        return evaluate.MetricInfo(
+            description=f"{card.summary}\n\n{card.details}".strip(),
+            citation=self._citation.strip(),
+            inputs_description="\n" + "".join(usage),
+            features=read_features(self.function),
+            codebase_urls=re.findall(r"https://[^\s)]+", card.details),
+            reference_urls=re.findall(r"url = {(.+?)}", self._citation),
+        )
 
-    @abstractmethod
-    def _compute(self, **inputs_and_options: Any) -> dict[str, Any]: ...
+    def _compute(self, **inputs_and_options: Any) -> dict[str, Any]:
+        return self.function(**inputs_and_options)
 
 
-class TextMetric(CheckedMetric):
-    """A metric over texts with one or several references for each; a subclass takes `TEXT_FEATURES`."""
+def read_features(function: Callable) -> Features:
+    """The columns that a metric takes: the positional arguments of its plain function.
 
-    @staticmethod
-    def _check(*, predictions: Any, references: Any) -> dict[str, list]:
-        predictions, references = check_texts(predictions, references)
-        return {"predictions": predictions, "references": references}
+    Raises:
+        TypeError: The annotation of an argument is unknown.
+    """
+    features = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            if parameter.annotation not in _FEATURES:
+                known = ", ".join(_FEATURES)
+                raise TypeError(f"{function.__name__}: annotate {name} as one of {known}, not {parameter.annotation}")
+            features[name] = _FEATURES[parameter.annotation]
+    return Features(features)

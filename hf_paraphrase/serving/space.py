@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import version
 from pathlib import Path
-
-import yaml
 
 from .. import __version__
 from ..files import copy_file, write_text
 from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
 from ..hub.push import push_space
+from ..hub.spaces import make_front_matter
 
 __all__ = ["push_space", "write_space"]
 
@@ -50,16 +48,6 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
 
 
 def _make_card(name: str, repo_id: str | None) -> str:
-    metadata = {
-        "title": name.rpartition("/")[2],
-        "emoji": "✍️",
-        "colorFrom": "blue",
-        "colorTo": "green",
-        "sdk": "gradio",
-        "sdk_version": version("gradio"),
-        "app_file": "app.py",
-        **({"models": [repo_id]} if repo_id else {}),
-        "tags": ["paraphrase"],
-    }
-    front = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
-    return f"---\n{front}---\n\nPeople try the model `{name}` out here. Made by `hf-paraphrase space`.\n"
+    models = {"models": [repo_id]} if repo_id else {}
+    front = make_front_matter(name.rpartition("/")[2], "✍️", **models, tags=["paraphrase"])
+    return f"{front}\nPeople try the model `{name}` out here. Made by `hf-paraphrase space`.\n"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import doctest
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 
 import hf_paraphrase.metrics
+from hf_paraphrase.docstrings import read_docstring
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.text_metric import read_features
 from hf_paraphrase.tokenization.word_vectors import WordVectors
 
 FOLDER = Path(hf_paraphrase.metrics.__file__).parent
@@ -54,10 +58,10 @@ def example(request: pytest.FixtureRequest) -> tuple[str, evaluate.EvaluationMod
 def test_every_metric_is_whole() -> None:
     assert list_metrics() == sorted(EXAMPLES)
     for name in list_metrics():
-        card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
-        assert card.startswith("---\ntitle: ")
-        assert f'load_metric("{name}")' in card
-        assert (FOLDER / name / "requirements.txt").read_text().strip()
+        metric = load_metric(name, keep_in_memory=True)
+        docstrings = read_docstring(type(metric)), read_docstring(metric.function)
+        assert f'load_metric("{name}")' in docstrings[0].sections["Examples"]
+        assert docstrings[1].arguments.keys() == inspect.signature(metric.function).parameters.keys()
 
 
 def test_unknown_metric() -> None:
@@ -93,6 +97,25 @@ def test_the_module_describes_itself(example) -> None:
     _, metric, _, _ = example
     assert metric.description.strip()
     assert "load_metric(" in metric.inputs_description
+
+
+def test_what_the_docstrings_leave_unsaid_is_named() -> None:
+    def function(texts: list[str], *, option: int = 1) -> None: ...
+
+    with pytest.raises(TypeError, match=r"function: annotate texts as one of Iterable\[str\], .*not list\[str\]"):
+        read_features(function)
+
+
+def test_its_example_holds(example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, metric, _, _ = example
+    (tmp_path / "glove.6B.300d.txt").write_text("a 1 0\ndog 0 1\npuppy 1 1\n")
+    monkeypatch.chdir(tmp_path)
+    examples = doctest.DocTestParser().get_doctest(
+        inspect.getdoc(type(metric)), {"load_metric": load_metric}, name, None, None
+    )
+    report: list[str] = []
+    failed, tried = doctest.DocTestRunner(verbose=False).run(examples, out=report.append)
+    assert tried and not failed, "".join(report)
 
 
 def test_evaluate_loads_it_by_its_path() -> None:

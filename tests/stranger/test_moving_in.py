@@ -70,6 +70,7 @@ SHARED = {
     "tests/datasets/test_card.py": 1,
     "tests/metrics/test_load_metric.py": 5,
     "tests/hub/test_metric_cards.py": 1,
+    "tests/serving/test_metric_page.py": 1,
     "tests/training/test_hub_configs.py": 2,
     "tests/test_moved_in.py": 4,
 }

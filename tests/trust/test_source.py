@@ -26,6 +26,7 @@ WITHOUT = {
     "card",
     "push",
     "push-decoding",
+    "push-metric",
     "space",
     "info",
     "env",

@@ -32,20 +32,22 @@ def bleu(
     """Corpus BLEU by sacrebleu, with its signature and, on request, a 95% confidence interval.
 
     Args:
-        predictions: One detokenised text each.
+        predictions: One detokenised text each; an empty text scores nothing and counts in the length.
         references: For each prediction one text or a non-empty list of texts; the lists may differ in length. Matches
             are clipped by the largest count in any reference, and the reference length is that of the closest one.
         max_order: The longest n-gram that counts.
-        tokenize: A tokenizer of sacrebleu; `13a` is that of WMT's mteval-v13a script.
+        tokenize: A tokenizer of sacrebleu; `13a` is that of WMT's mteval-v13a script, `none` is for text that
+            is tokenised already.
         lowercase: Whether to lower-case both sides first.
         n_bootstrap: How many times to resample the corpus, at least 2, for the confidence interval; None for none.
         seed: Seed of the resampling; the default is sacrebleu's own.
 
     Returns:
-        `score` (0 to 100), `bleu_1` to `bleu_N` (the score with each order up to `max_order` as the longest; the last
-        is `score` again), `precisions`, `counts` and `totals` for each order, `bp` (brevity penalty), `sys_len` and
-        `ref_len` (in tokens), `max_order`, `signature`; with `n_bootstrap` also `bootstrap_mean` and
-        `confidence_interval`, the bounds around that mean.
+        `score` (0 to 100), `bleu_1` to `bleu_N` (the score with each order up to `max_order` as the longest, as papers
+        print BLEU-2 beside BLEU-4; the last is `score` again), `precisions` (in per cent, smoothed where nothing
+        matches), `counts` and `totals` for each order, `bp` (brevity penalty), `sys_len` and `ref_len` (in tokens),
+        `max_order`, `signature`; with `n_bootstrap` also `bootstrap_mean` and `confidence_interval`, the bounds around
+        that mean.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.

@@ -9,7 +9,7 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_numbers
 from ..sufficient_statistics import SufficientStatistics
 
-__all__ = ["classification", "classification_statistics"]
+__all__ = ["check_number_pairs", "classification", "classification_statistics"]
 
 
 def classification(
@@ -25,11 +25,12 @@ def classification(
 
     Returns:
         `accuracy`; where all labels are 0 or 1 also `precision`, `recall` and `f1` of class 1; with `threshold` also
-        `max_f1` and `max_f1_threshold`, the largest threshold that reaches it. All scores are 0 to 1. Choose a
-        threshold on validation data; `max_f1` on a test set is a bound, not a result.
+        `max_f1` and `max_f1_threshold`, the largest threshold that reaches it. All scores are 0 to 1.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Dolan et al. 2004, for the task.
     """
     predictions, references = check_labels(predictions, references, threshold)
     labels = predictions if threshold is None else (predictions >= threshold).astype(int)
@@ -61,12 +62,18 @@ def classification_statistics(
     return statistics
 
 
+def check_number_pairs(predictions: Iterable[float], references: Iterable[int]) -> tuple[list[float], list[int]]:
+    """Check that both are numbers, equally many; whether they must be labels depends on the threshold."""
+    predictions, references = check_numbers("predictions", predictions), check_numbers("references", references)
+    check_lengths(predictions=predictions, references=references)
+    return predictions, references
+
+
 def check_labels(
     predictions: Iterable[float], references: Iterable[int], threshold: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check labels, or scores and the labels 0 and 1."""
-    predictions, references = check_numbers("predictions", predictions), check_numbers("references", references)
-    check_lengths(predictions=predictions, references=references)
+    predictions, references = check_number_pairs(predictions, references)
     labels = (
         {"references": references} if threshold is not None else {"predictions": predictions, "references": references}
     )

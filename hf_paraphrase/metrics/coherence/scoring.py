@@ -10,7 +10,7 @@ from ..inputs import check_lengths, check_text_lists
 from ..sufficient_statistics import SufficientStatistics
 from .features import choose_features
 
-__all__ = ["coherence", "coherence_statistics"]
+__all__ = ["check_documents", "coherence", "coherence_statistics"]
 
 
 def coherence(
@@ -69,9 +69,7 @@ def coherence_statistics(
     seed: int = 12345,
 ) -> dict[str, SufficientStatistics]:
     """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as those of `coherence`."""
-    predictions = check_text_lists("predictions", predictions)
-    references = check_text_lists("references", references, minimum=1)
-    check_lengths(predictions=predictions, references=references)
+    predictions, references = check_documents(predictions, references)
     extract, features = choose_features(tagger)
     draw = np.random.default_rng(seed)
     moves, unaligned = [], []
@@ -94,6 +92,16 @@ def coherence_statistics(
             "unaligned", unaligned, list(map(len, predictions)), signature, higher_is_better=False
         ),
     }
+
+
+def check_documents(
+    predictions: Iterable[Sequence[str]], references: Iterable[Sequence[str]]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Check the sentences of outputs, and of inputs, which have one at least."""
+    predictions = check_text_lists("predictions", predictions)
+    references = check_text_lists("references", references, minimum=1)
+    check_lengths(predictions=predictions, references=references)
+    return predictions, references
 
 
 def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int | None]:

@@ -16,7 +16,7 @@ def distinct_n(
     """Distinct-n: how many different n-grams all texts together have, divided by how many n-grams they have.
 
     Args:
-        predictions: Texts; the figure falls as their number grows, so compare equal numbers of texts.
+        predictions: One text each; an empty text adds no n-grams.
         max_order: The longest n-gram.
         tokenize: A tokenizer of sacrebleu; `none` for text that is tokenised already.
         lowercase: Whether to lower-case the texts first.

@@ -1,50 +1,34 @@
 from __future__ import annotations
 
-from typing import Any
-
-import evaluate
-
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
-from hf_paraphrase.metrics.text_metric import TEXT_FEATURES, TextMetric
+from hf_paraphrase.metrics.inputs import check_texts
+from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["EmbeddingGreedy"]
 
-_DESCRIPTION = """
-Similarity of word vectors: each word of one text greedily matched with the most similar word of the other, both
-directions averaged; and the cosines of the average and of the extrema vectors of the texts.
-"""
 
-_INPUTS = """
-Args:
-    predictions: texts
-    references: for each prediction a text or a list of texts, as many as there are
-    word_vectors: a file of word vectors (text, or word2vec's `.bin`), `WordVectors`, or gensim's KeyedVectors
-    tokenize, lowercase: see `hf_paraphrase.metrics.embedding_greedy.scoring.embedding_greedy`
-Returns:
-    score, average, extrema, signature
-Example:
-    >>> metric = load_metric("embedding_greedy")
-    >>> metric.compute(predictions=["a dog"], references=["a puppy"], word_vectors="glove.6B.300d.txt")["score"]
-"""
+class EmbeddingGreedy(CheckedMetric):
+    """Embedding greedy: greedy matching of word vectors; also the average and the extrema of the vectors.
 
-_CITATION = """
+    Greedy matching takes for every word of one text the largest cosine with a word of the other, 0 where all are
+    negative, and averages over the words and over both directions. `average` and `extrema` are the cosines of the
+    texts' mean vectors, and of the vectors that hold in every dimension the number farthest from 0.
+
+    Examples:
+        >>> metric = load_metric("embedding_greedy")
+        >>> scores = metric.compute(predictions=["a dog"], references=["a puppy"], word_vectors="glove.6B.300d.txt")
+
+    Limits:
+        - Scores depend on the vectors more than on the texts: in 50 dimensions all sentences are alike.
+    """
+
+    function = staticmethod(embedding_greedy)
+    _check = staticmethod(check_texts)
+    _citation = """
 @inproceedings{rus-lintean-2012-comparison, title = {A comparison of greedy and optimal assessment of natural language
   student input using word-to-word similarity metrics}, author = {Rus, Vasile and Lintean, Mihai}, booktitle = {BEA},
-  year = {2012}}
+  year = {2012}, url = {https://aclanthology.org/W12-2018}}
+@inproceedings{forgues-etal-2014-bootstrapping, title = {Bootstrapping dialog systems with word embeddings},
+  author = {Forgues, Gabriel and Pineau, Joelle and Larchevêque, Jean-Marie and Tremblay, Réal},
+  booktitle = {NIPS workshop on modern machine learning and natural language processing}, year = {2014}}
 """
-
-
-class EmbeddingGreedy(TextMetric):
-    """Greedy matching, average and extrema of word vectors."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=TEXT_FEATURES,
-            reference_urls=["https://aclanthology.org/W12-2018"],
-        )
-
-    def _compute(self, *, predictions: list[str], references: list[list[str]], **options: Any) -> dict[str, Any]:
-        return embedding_greedy(predictions, references, **options)

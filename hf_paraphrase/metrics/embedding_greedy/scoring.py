@@ -39,9 +39,10 @@ def embedding_greedy(
         predictions: One text each.
         references: For each prediction one text or a non-empty list of texts; the lists may differ in length. Of
             several the most similar one counts, for each of the three scores on its own.
-        word_vectors: A file, of text (`word v1 v2 …`) or named `.bin`, in word2vec's binary format; what
-            `load_word_vectors` made of it, or gensim's `KeyedVectors`. Words without a vector are left
-            out; a text without any word that has one, such as an empty text, scores 0.
+        word_vectors: A file, plain or gzipped, of text (`word v1 v2 …` on each line: GloVe, word2vec, fastText) or,
+            named `.bin`, in word2vec's binary format (Google News); what `load_word_vectors` made of it, or gensim's
+            `KeyedVectors`. Words without a vector are left out; a text without any word that has one, such as an empty
+            text, scores 0.
         tokenize: A tokenizer of sacrebleu; `none` for text that is tokenised already.
         lowercase: Whether to lower-case the texts, for vectors of lower-case words.
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from ...errors import InputError
 from ..bleu.scoring import bleu_statistics
-from ..inputs import check_lengths, check_text_list, check_texts
+from ..inputs import check_sources, check_texts
 from ..sufficient_statistics import SufficientStatistics
 
-__all__ = ["ibleu", "ibleu_statistics"]
+__all__ = ["check_paraphrases", "ibleu", "ibleu_statistics"]
 
 
 def ibleu(
@@ -25,7 +25,7 @@ def ibleu(
     """iBLEU: BLEU against the references, less BLEU against the source, so that copying does not pay.
 
     Args:
-        predictions: One paraphrase each.
+        predictions: One paraphrase each; an empty one is scored like any other.
         references: For each prediction one text or a non-empty list of texts; the lists may differ in length.
         sources: The text that each prediction paraphrases.
         alpha: Weight of the references; the source has `1 - alpha`. The paper advises 0.7 to 0.9.
@@ -33,7 +33,8 @@ def ibleu(
         lowercase: Whether to lower-case all texts first.
 
     Returns:
-        `score` (`alpha * bleu - (1 - alpha) * source_bleu`, at most 100), `bleu`, `source_bleu`, `alpha`, `signature`.
+        `score` (`alpha * bleu - (1 - alpha) * source_bleu`, at most 100, below 0 for copies that no
+        reference resembles), its parts `bleu` and `source_bleu`, `alpha`, `signature`.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
@@ -61,9 +62,7 @@ def ibleu_statistics(
     lowercase: bool = False,
 ) -> dict[str, SufficientStatistics]:
     """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
-    predictions, references = check_texts(predictions, references)
-    sources = check_text_list("sources", sources)
-    check_lengths(predictions=predictions, sources=sources)
+    predictions, references, sources = check_paraphrases(predictions, references, sources)
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha must lie between 0 and 1, got {alpha}")
     options = {"tokenize": tokenize, "lowercase": lowercase}
@@ -79,3 +78,11 @@ def ibleu_statistics(
     signature = f"alpha:{alpha:g}|{against_references.signature}"
     ibleu_of_both = SufficientStatistics("ibleu", rows, score_of_sums, signature)
     return {"ibleu": ibleu_of_both, "bleu": against_references, "source_bleu": against_source}
+
+
+def check_paraphrases(
+    predictions: Iterable[str], references: Iterable[str | Sequence[str]], sources: Iterable[str]
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Check the inputs of `ibleu`, and make a list of each entry of the references."""
+    predictions, references = check_texts(predictions, references)
+    return predictions, references, check_sources(predictions, sources)[1]

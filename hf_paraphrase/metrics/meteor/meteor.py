@@ -1,52 +1,42 @@
 from __future__ import annotations
 
-from typing import Any
-
-import evaluate
-
+from hf_paraphrase.metrics.inputs import check_texts
 from hf_paraphrase.metrics.meteor.scoring import meteor
-from hf_paraphrase.metrics.text_metric import TEXT_FEATURES, TextMetric
+from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["Meteor"]
 
-_DESCRIPTION = """
-METEOR: unigram matches by form, stem and synonym, weighted towards recall, less a penalty for broken order; nltk's, or
-version 1.5 by its authors' Java program. The two differ by up to ten points, so the result names the variant.
-"""
 
-_INPUTS = """
-Args:
-    predictions: texts
-    references: for each prediction a text or a list of texts, as many as there are
-    variant, stages, tokenize, jar, normalize: see `hf_paraphrase.metrics.meteor.scoring.meteor`
-Returns:
-    score, variant, signature
-Example:
-    >>> metric = load_metric("meteor")
-    >>> metric.compute(predictions=["a b c d"], references=["a b c d"], stages=("exact", "stem"))["score"]
-    99.21875
-"""
+class Meteor(CheckedMetric):
+    """METEOR: METEOR by nltk, or METEOR 1.5 by its authors' Java program; the result names the variant.
 
-_CITATION = """
+    Words of the prediction are aligned to words of a reference by form, then by stem, then by synonym. The score
+    weighs recall more than precision and falls as the matches break into chunks. The code is nltk's
+    (https://github.com/nltk/nltk), or the authors' (https://www.cs.cmu.edu/~alavie/METEOR/), which MultEval,
+    coco-caption and nlg-eval use; one Java process aligns the whole corpus.
+
+    Examples:
+        >>> metric = load_metric("meteor")
+        >>> metric.compute(predictions=["a b c d"], references=["a b c d"], stages=("exact", "stem"))["score"]
+        99.21875
+
+    Limits:
+        - Implementations differ by up to ten points: name the variant beside the score.
+        - The WordNet stage of `nltk` needs WordNet: `python -m nltk.downloader wordnet`. Without it there is an error,
+          never another metric under the same name.
+        - nltk looks synonyms up by the stems of the words left over (`automobil`), so its WordNet stage finds fewer
+          than one would think. Others report its scores, so this is kept.
+        - `1.5` needs Java and `pip install 'hf-paraphrase[meteor]'`; reading its paraphrase table takes some ten
+          seconds and up to 2 GB.
+    """
+
+    function = staticmethod(meteor)
+    _check = staticmethod(check_texts)
+    _citation = """
 @inproceedings{lavie-agarwal-2007-meteor, title = {{METEOR}: an automatic metric for {MT} evaluation with high levels
-  of correlation with human judgments}, author = {Lavie, Alon and Agarwal, Abhaya}, booktitle = {WMT}, year = {2007}}
+  of correlation with human judgments}, author = {Lavie, Alon and Agarwal, Abhaya}, booktitle = {WMT}, year = {2007},
+  url = {https://aclanthology.org/W07-0734}}
 @inproceedings{denkowski-lavie-2014-meteor, title = {Meteor universal: language specific translation evaluation for any
-  target language}, author = {Denkowski, Michael and Lavie, Alon}, booktitle = {WMT}, year = {2014}}
+  target language}, author = {Denkowski, Michael and Lavie, Alon}, booktitle = {WMT}, year = {2014},
+  url = {https://aclanthology.org/W14-3348}}
 """
-
-
-class Meteor(TextMetric):
-    """METEOR, variant named."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=TEXT_FEATURES,
-            codebase_urls=["https://github.com/nltk/nltk", "https://www.cs.cmu.edu/~alavie/METEOR/"],
-            reference_urls=["https://aclanthology.org/W07-0734", "https://aclanthology.org/W14-3348"],
-        )
-
-    def _compute(self, *, predictions: list[str], references: list[list[str]], **options: Any) -> dict[str, Any]:
-        return meteor(predictions, references, **options)

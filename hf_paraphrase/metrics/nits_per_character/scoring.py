@@ -18,7 +18,7 @@ def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> di
         characters: For each of them how many characters it was summed over, end marks included if they were predicted.
 
     Returns:
-        `nits_per_character`, `bits_per_character`, and the sums `loss` and `characters`.
+        `nits_per_character`, `bits_per_character` (the same divided by ln 2), and the sums `loss` and `characters`.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.

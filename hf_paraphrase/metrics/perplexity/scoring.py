@@ -19,10 +19,13 @@ def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]
         tokens: For each of them how many tokens it was summed over, padding left out, end marks included.
 
     Returns:
-        `perplexity` (infinite where no float can hold it), `loss_per_token`, and the sums `loss` and `tokens`.
+        `perplexity` (infinite where no float can hold it), `loss_per_token` (its logarithm), and
+        the sums `loss` and `tokens`.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Source: Jelinek et al. 1977.
     """
     statistics = perplexity_statistics(losses, tokens)["perplexity"]
     loss, count = statistics.rows.sum(axis=0)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import InputError
-from ..inputs import check_lengths, check_text_list
+from ..inputs import check_sources
 from ..sufficient_statistics import SufficientStatistics
 from ..words import ngrams, split_words
 
@@ -51,8 +51,7 @@ def pinc_statistics(
     lowercase: bool = False,
 ) -> dict[str, SufficientStatistics]:
     """The statistics of `pinc`, for `hf_paraphrase.metrics.significance`; arguments as there."""
-    predictions, sources = check_text_list("predictions", predictions), check_text_list("sources", sources)
-    check_lengths(predictions=predictions, sources=sources)
+    predictions, sources = check_sources(predictions, sources)
     if max_order < 1:
         raise InputError(f"max_order must be at least 1, got {max_order}")
     said, before = (split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources))

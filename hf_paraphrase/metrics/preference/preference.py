@@ -1,58 +1,36 @@
 from __future__ import annotations
 
-from typing import Any
-
-import evaluate
-from datasets import Features, Value
-
 from hf_paraphrase.metrics.preference.scoring import check_judgements, preference
 from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["Preference"]
 
-_DESCRIPTION = """
-How often raters preferred one system to another, with ties, and how far they agreed: Cohen's and Fleiss' kappa.
-"""
 
-_INPUTS = """
-Args:
-    items: what was judged
-    raters: who judged it
-    choices: win, tie or loss of the first system
-Returns:
-    wins, ties, losses, win_share, tie_share, loss_share, judgements, items, raters, cohen_kappa, fleiss_kappa
-Example:
-    >>> metric = load_metric("preference")
-    >>> metric.compute(items=["1", "1"], raters=["ann", "bob"], choices=["win", "win"])["wins"]
-    2
-"""
+class Preference(CheckedMetric):
+    """Preference: wins, ties and losses of human judgements, with Cohen's and Fleiss' kappa.
 
-_CITATION = """
+    How often raters preferred the first of two systems, and how far they agreed beyond chance. `read_judgements` of
+    `hf_paraphrase.metrics.preference.scoring` reads the inputs from a CSV file with columns item, rater and choice.
+
+    Examples:
+        >>> metric = load_metric("preference")
+        >>> metric.compute(items=["1", "1"], raters=["ann", "bob"], choices=["win", "win"])["wins"]
+        2
+
+    Limits:
+        - Show raters the two outputs in random order, and undo that order before counting: the forms of
+          `hf-paraphrase rating make` and `hf-paraphrase rating read` do both.
+        - For ratings on a scale use `cohen_kappa` and `fleiss_kappa` of `hf_paraphrase.metrics.preference.agreement`.
+    """
+
+    function = staticmethod(preference)
+    _check = staticmethod(check_judgements)
+    _citation = """
 @article{cohen-1960, title = {A coefficient of agreement for nominal scales}, author = {Cohen, Jacob},
   journal = {Educational and Psychological Measurement}, year = {1960}}
 @article{fleiss-1971, title = {Measuring nominal scale agreement among many raters}, author = {Fleiss, Joseph},
   journal = {Psychological Bulletin}, year = {1971}}
+@inproceedings{kazemnejad-etal-2020-paraphrase, title = {Paraphrase generation by learning how to edit from samples},
+  author = {Kazemnejad, Amirhossein and Salehi, Mohammadreza and Soleymani Baghshah, Mahdieh}, booktitle = {ACL},
+  year = {2020}, url = {https://aclanthology.org/2020.acl-main.535}}
 """
-
-_FEATURES = Features({"items": Value("string"), "raters": Value("string"), "choices": Value("string")})
-
-
-class Preference(CheckedMetric):
-    """Wins, ties, losses and the agreement of the raters."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=_FEATURES,
-            reference_urls=["https://aclanthology.org/2020.acl-main.535"],
-        )
-
-    @staticmethod
-    def _check(*, items: Any, raters: Any, choices: Any) -> dict[str, list]:
-        items, raters, choices = check_judgements(items, raters, choices)
-        return {"items": items, "raters": raters, "choices": choices}
-
-    def _compute(self, *, items: list, raters: list, choices: list, **options: Any) -> dict[str, Any]:
-        return preference(items, raters, choices, **options)

@@ -26,8 +26,8 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
 
     Returns:
         `wins`, `ties`, `losses` (counts), `win_share`, `tie_share`, `loss_share` (0 to 1), `judgements`, `items`,
-        `raters`, `cohen_kappa` (mean over the pairs of raters who share items) and `fleiss_kappa`; a kappa is
-        None where it is not defined.
+        `raters`, `cohen_kappa` (mean over the pairs of raters, each over the items that they share) and `fleiss_kappa`
+        (over the items with two judgements or more); a kappa is None where it is not defined.
 
     Raises:
         InputError: Judgements that cannot be counted; the message names the argument and the index.

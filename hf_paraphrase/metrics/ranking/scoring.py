@@ -18,8 +18,7 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
     """P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
 
     Args:
-        predictions: For each query the scores of its candidates, higher is better. Of candidates with equal scores the
-            wrong ones rank first, so that a model that scores all alike gains nothing.
+        predictions: For each query the scores of its candidates, higher is better.
         references: For each query the position of its one right candidate, or for each candidate 1 where it is right
             and 0 where not. Queries without a right candidate are left out, as is usual for WikiQA.
 

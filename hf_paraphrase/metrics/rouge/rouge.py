@@ -1,49 +1,36 @@
 from __future__ import annotations
 
-from typing import Any
-
-import evaluate
-
+from hf_paraphrase.metrics.inputs import check_texts
 from hf_paraphrase.metrics.rouge.scoring import rouge
-from hf_paraphrase.metrics.text_metric import TEXT_FEATURES, TextMetric
+from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["Rouge"]
 
-_DESCRIPTION = """
-ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose longest common subsequence favours unbroken runs of
-words: precision, recall and F against the reference with the best F.
-"""
 
-_INPUTS = """
-Args:
-    predictions: texts
-    references: for each prediction a text or a list of texts, as many as there are
-    use_stemmer, weight: see `hf_paraphrase.metrics.rouge.scoring.rouge`
-Returns:
-    rouge1, rouge2, rougeL, rougeW (F), for each of them NAME_precision and NAME_recall; signature
-Example:
-    >>> load_metric("rouge").compute(predictions=["a b c d"], references=["a b c e"])["rougeL"]
-    75.0
-"""
+class Rouge(CheckedMetric):
+    """ROUGE: ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W; F, precision and recall.
 
-_CITATION = """
+    Overlap of single words (ROUGE-1), pairs (ROUGE-2), the longest common subsequence (ROUGE-L) and the longest common
+    subsequence in which an unbroken run of k words is worth k to the power of `weight` (ROUGE-W, the same as ROUGE-L
+    where it is 1), each as recall, which older papers call ROUGE, precision and F. The figures of the first three are
+    those of rouge-score (https://github.com/google-research/google-research/tree/master/rouge), which has no ROUGE-W.
+
+    Examples:
+        >>> load_metric("rouge").compute(predictions=["a b c d"], references=["a b c e"])["rougeL"]
+        75.0
+
+    Limits:
+        - Of several references the one with the best F counts, for each kind on its own, as in rouge-score;
+          coco-caption combines the best precision with the best recall and weights recall, so its ROUGE-L is higher.
+        - Everything except a to z and 0 to 9 is dropped, as in the first ROUGE: do not use it for other scripts.
+        - Weighted subsequences follow Lin's table to the letter, which takes every match, even where passing it by
+          would score more.
+    """
+
+    function = staticmethod(rouge)
+    _check = staticmethod(check_texts)
+    _citation = """
 @inproceedings{lin-2004-rouge, title = {{ROUGE}: a package for automatic evaluation of summaries},
-  author = {Lin, Chin-Yew}, booktitle = {Text Summarization Branches Out}, year = {2004}}
+  author = {Lin, Chin-Yew}, booktitle = {Text Summarization Branches Out}, year = {2004},
+  url = {https://aclanthology.org/W04-1013}}
 """
-
-
-class Rouge(TextMetric):
-    """ROUGE-1, 2, L and W with precision and recall."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=TEXT_FEATURES,
-            codebase_urls=["https://github.com/google-research/google-research/tree/master/rouge"],
-            reference_urls=["https://aclanthology.org/W04-1013"],
-        )
-
-    def _compute(self, *, predictions: list[str], references: list[list[str]], **options: Any) -> dict[str, Any]:
-        return rouge(predictions, references, **options)

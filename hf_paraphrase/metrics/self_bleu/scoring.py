@@ -29,7 +29,7 @@ def self_bleu(
         lowercase: Whether to lower-case all texts first.
 
     Returns:
-        `self_bleu_2` and `self_bleu_4` (0 to 100), `signature`.
+        `self_bleu_2` and `self_bleu_4` (0 to 100, with pairs and with runs of four words as the longest), `signature`.
 
     Raises:
         InputError: Input that cannot be scored; the message names the index.

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..inputs import check_lengths, check_text_list
+from ..inputs import check_sources
 from ..sufficient_statistics import SufficientStatistics
 
 __all__ = ["length_ratio", "length_ratio_statistics"]
@@ -17,7 +17,7 @@ def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str
         sources: The text that each of them paraphrases.
 
     Returns:
-        `score`, and `signature`.
+        `score`, 1 where paraphrases are as long as their sources, and `signature`.
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
@@ -28,7 +28,6 @@ def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str
 
 def length_ratio_statistics(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, SufficientStatistics]:
     """The statistics of `length_ratio`, for `hf_paraphrase.metrics.significance`; arguments as there."""
-    predictions, sources = check_text_list("predictions", predictions), check_text_list("sources", sources)
-    check_lengths(predictions=predictions, sources=sources)
+    predictions, sources = check_sources(predictions, sources)
     words = ([len(text.split()) for text in texts] for texts in (predictions, sources))
     return {"length_ratio": SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")}

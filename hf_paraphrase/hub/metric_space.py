@@ -1,0 +1,118 @@
+"""A metric as a Space of the Hub, from which `evaluate.load("you/pinc")` loads it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..docstrings import read_docstring
+from ..errors import InputError
+from .spaces import make_front_matter
+
+if TYPE_CHECKING:
+    from ..metrics.text_metric import CheckedMetric
+
+__all__ = ["check_module_name", "make_metric_card", "make_metric_space"]
+
+APP = """from hf_paraphrase.serving.metric_page import launch_metric
+
+launch_metric({name!r})
+"""
+CARD = """{front}
+# {title}
+
+{description}
+
+## How to use
+
+Install it with `pip install 'hf-paraphrase[metrics]'`.
+
+```python
+>>> import evaluate
+{example}
+```
+
+`from {module} import {name}` gives the same as a plain function, which loads
+faster.
+
+## Inputs
+
+| argument | default | meaning |
+|---|---|---|
+{arguments}
+
+## Output
+
+{returns}{signature}
+
+## Limits
+
+{limits}
+
+## Sources
+
+{source}
+
+```bibtex
+{citation}
+```
+"""
+SIGNATURE = "\n\n`signature` is everything that decides the scores: compare only scores with equal signatures."
+
+
+def check_module_name(repo_id: str) -> None:
+    """Refuse a Space that `evaluate` could not load from: it imports a module of the Space's name.
+
+    Raises:
+        InputError: There is a dot in its name.
+    """
+    name = repo_id.rpartition("/")[2]
+    if "." in name:
+        raise InputError(f"evaluate.load cannot load from {repo_id}: choose a name without a dot, not {name!r}")
+
+
+def make_metric_space(metric: CheckedMetric, repo_id: str) -> dict[str, str]:
+    """The files of a metric's Space: its module, its card, and a page to try it out.
+
+    Args:
+        metric: One that `load_metric` gave.
+        repo_id: The Space, with its namespace.
+    """
+    return {
+        f"{repo_id.rpartition('/')[2]}.py": Path(inspect.getfile(type(metric))).read_text(encoding="utf-8"),
+        "README.md": make_metric_card(metric, repo_id),
+        "app.py": APP.format(name=metric.function.__name__),
+        "requirements.txt": f"hf-paraphrase[demo,metrics]=={__version__}\n",
+    }
+
+
+def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
+    """The card of a metric's Space, made from the docstrings of its class and of its plain function."""
+    card, function = read_docstring(type(metric)), read_docstring(metric.function)
+    title, _, summary = card.summary.partition(": ")
+    summary = summary[0].upper() + summary[1:]
+    parameters = inspect.signature(metric.function).parameters.values()
+    name = metric.function.__name__
+    return CARD.format(
+        front=make_front_matter(
+            title, "📏", description=summary, tags=["evaluate", "metric", "paraphrase"], license="apache-2.0"
+        ),
+        title=title,
+        description=f"{summary}\n\n{card.details}".strip(),
+        example=card.sections["Examples"].replace(f'load_metric("{name}")', f'evaluate.load("{repo_id}")'),
+        module=metric.function.__module__,
+        name=name,
+        arguments="\n".join(_make_row(parameter, function.arguments) for parameter in parameters),
+        returns=function.sections["Returns"],
+        signature=SIGNATURE if "`signature`" in function.sections["Returns"] else "",
+        limits=card.sections["Limits"],
+        source=function.sections.get("Source", ""),
+        citation=metric.citation,
+    )
+
+
+def _make_row(parameter: inspect.Parameter, described: dict[str, str]) -> str:
+    default = "" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
+    return f"| `{parameter.name}` | {default} | {described[parameter.name]} |"
