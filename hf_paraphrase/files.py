@@ -21,11 +21,15 @@ __all__ = [
     "check_links",
     "check_unicode",
     "copy_file",
+    "describe_digits",
     "locked",
     "open_plain_or_gzipped",
     "open_text",
+    "parse_json",
     "publish",
+    "read_json_object",
     "read_lines",
+    "script_json",
     "whole_file",
     "write_directory",
     "write_lines",
@@ -188,10 +192,59 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Parse JSON.
+
+    Args:
+        text: The JSON.
+        where: Names the file, and the line if need be, in the error.
+
+    Raises:
+        InputError: It is not JSON, nests too deeply, or has an integer of more digits than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{where} is not valid JSON: it nests too deeply") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not valid JSON: it is not UTF-8 at byte {error.start + 1}") from error
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON: {describe_digits(error)}") from error
+
+
+def script_json(value: Any) -> str:
+    """JSON for a `<script>`: no text in it ends the script, or begins a comment that swallows the page."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def describe_digits(error: ValueError) -> str:
+    """What Python says of an integer with too many digits, and how a user raises its limit."""
+    return f"{error}; if you trust the file, set PYTHONINTMAXSTRDIGITS to raise the limit"
+
+
+def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
+    """Read a file of one JSON object; `name` is what an error calls it.
+
+    Raises:
+        InputError: It is none.
+    """
+    values = parse_json(path.read_bytes(), name or str(path))
+    if not isinstance(values, dict):
+        raise InputError(f"{name or path} must hold one JSON object, not a {type(values).__name__}")
+    return values
+
+
 def read_lines(path: Path) -> list[Any]:
-    """Read what `write_lines` wrote."""
+    """Read what `write_lines` wrote.
+
+    Raises:
+        InputError: A line is not JSON.
+    """
     # Not `splitlines`, which also cuts at characters that JSON has inside of a text.
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    lines = enumerate(path.read_bytes().split(b"\n"), start=1)
+    return [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
 
 
 def copy_file(source: Path, path: Path) -> None:

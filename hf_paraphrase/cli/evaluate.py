@@ -49,6 +49,7 @@ from .options import (
     choose_metrics,
     parse_decoding,
 )
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -160,7 +161,7 @@ def evaluate(
         **decoding_options,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
-    typer.echo(format_results(results))
+    echo(format_results(results))
 
 
 def _parse_sampling(decoding: str, temperature: float | None) -> dict[str, Any]:
@@ -217,7 +218,7 @@ def evaluate_matcher(
         data=corpus.describe(max_samples=max_samples),
         trust_remote_code=trust_remote_code,
     )
-    typer.echo(format_matching_results(results))
+    echo(format_matching_results(results))
 
 
 @app.command()
@@ -266,7 +267,7 @@ def evaluate_autoencoder(
             data=corpus.describe(),
             num_beams=num_beams,
         )
-        typer.echo(format_document_results(results[run.name]))
+        echo(format_document_results(results[run.name]))
     if plot is not None:
         plot_reconstruction(results, plot)
 
@@ -319,8 +320,8 @@ def evaluate_language_model(
         data=corpus.describe(),
     )
     (score,) = results.entries[0].scores
-    typer.echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
-    typer.echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
+    echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
+    echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
 
 
 @app.command()
@@ -388,6 +389,6 @@ def score(
         seed=seed,
     )
     if as_json or as_csv:
-        typer.echo((format_as_json if as_json else format_as_csv)(rows))
+        echo((format_as_json if as_json else format_as_csv)(rows))
     else:
-        typer.echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
+        echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))

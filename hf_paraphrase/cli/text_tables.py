@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import InputError
 from ..files import check_unicode, open_text, whole_file
 from ..metrics.score_files import JSON_LINES, SEPARATORS, Row, parse_object, read_columns
+from .terminal import echo
 
 __all__ = ["Lines", "check_table", "open_table", "read_texts"]
 
@@ -40,7 +41,7 @@ class Lines:
             try:
                 text = line if isinstance(line, str) else line.decode("utf-8", self.errors)
             except UnicodeDecodeError as error:
-                print(f"standard input, line {number}: {error.reason} at byte {error.start + 1}", file=sys.stderr)
+                echo(f"standard input, line {number}: {error.reason} at byte {error.start + 1}", err=True)
                 self.bad.append(number)
                 text = ""
             yield text.rstrip("\r\n")
