@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError
-from ..files import open_text
 from ..metrics.scored import scored_metrics
+from .text_tables import read_texts
 
 __all__ = [
     "AllowOwnPair",
@@ -168,14 +168,13 @@ def check_matplotlib(picture: str) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, but for blank ones.
+    """The texts of a file, a text a line or in the column `text` or `source` of a table, without blank ones.
 
     Raises:
-        InputError: There is none, or the file is not UTF-8.
+        InputError: There is none, or one cannot be read.
         OSError: The file cannot be read.
     """
-    with open_text(path) as file:
-        lines = [line.strip() for line in file if line.strip()]
+    lines = [text.strip() for text in read_texts(str(path)) if text.strip()]
     if not lines:
         raise InputError(f"{path} has no line with text")
     return lines
