@@ -159,7 +159,9 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.list_(pa.struct([("key", _plain_type(kind.key_type)), ("value", _plain_type(kind.item_type))]))
     if pa.types.is_struct(kind):
-        return pa.struct([(kind.field(place).name, _plain_type(kind.field(place).type)) for place in range(kind.num_fields)])
+        return pa.struct(
+            [(kind.field(place).name, _plain_type(kind.field(place).type)) for place in range(kind.num_fields)]
+        )
     if pa.types.is_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         return pa.list_(_plain_type(kind.value_type))
     return kind

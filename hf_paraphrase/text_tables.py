@@ -46,6 +46,8 @@ DELIMITERS = (",", ";", "\t", "|")
 # A quoted cell that is longer, in characters, has lost its closing quote.
 LONGEST_CELL = 16 << 20
 ROWS_AT_ONCE = 1000
+# Files of a folder that tell of a data set or model and hold no rows.
+IGNORED = ("config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
 # The column of a plain text file.
 LINE = "text"
 WHITESPACE = re.compile(r"\s*")
@@ -79,7 +81,7 @@ def find_tables(folder: Path) -> list[Path]:
     Raises:
         InputError: There is none.
     """
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in IGNORED)
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     tables = [path for path in files if table_kind(path) not in (None, "txt")]
     tables = tables or [path for path in files if table_kind(path) == "txt"]
@@ -129,8 +131,11 @@ class TextTable:
         """How errors name a row."""
         return f"{self.path}, {'row' if self.kind == 'parquet' else 'line'} {line}"
 
-    def columns(self) -> list[str] | None:
+    def columns(self, lines: Iterable[tuple[int, str]] | None = None) -> list[str] | None:
         """The names of the columns; None where every row brings its own.
+
+        Args:
+            lines: As in `rows`.
 
         Raises:
             InputError: A name stands there twice, or the file has no header.
@@ -141,8 +146,10 @@ class TextTable:
             return [LINE]
         if self.kind == "parquet":
             return self.check_names(list(self.parquet_names()))
-        with self._open() as lines:
+        if lines is not None:
             return next(self._read_cells(lines, self._refuse)).values["columns"]
+        with self._open() as opened:
+            return self.columns(opened)
 
     def check_columns(self, names: Sequence[str], option: str = "") -> None:
         """Refuse a file whose header has none of these columns.
@@ -152,7 +159,9 @@ class TextTable:
         """
         there = self.columns()
         if self.kind == "txt" and option and LINE not in names:
-            raise InputError(f"{option}: {self.path} has no columns, only lines; only {ENDINGS.replace(', .txt', '')} have")
+            raise InputError(
+                f"{option}: {self.path} has no columns, only lines; only {ENDINGS.replace(', .txt', '')} have"
+            )
         if there is not None and not any(name in there for name in names):
             raise InputError(self._missing(str(self.path), names, there))
 
@@ -277,7 +286,11 @@ class TextTable:
                 # Nobody can ask for a column without a name, such as the index that pandas writes.
                 yield Row(number, {name: cell for name, cell in zip(names, cells, strict=True) if name})
             else:
-                reject(self.path, number, f"{len(cells)} cells for {len(names)} columns; quote cells that hold the delimiter")
+                reject(
+                    self.path,
+                    number,
+                    f"{len(cells)} cells for {len(names)} columns; quote cells that hold the delimiter",
+                )
 
     def _read_objects(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         for number, line in lines:
@@ -314,7 +327,9 @@ class TextTable:
             if isinstance(values, dict):
                 yield Row(line, self._check_texts(values, "its names"))
             else:
-                reject(self.path, line, f"expected a JSON object with a field for each column, not {_type_name(values)}")
+                reject(
+                    self.path, line, f"expected a JSON object with a field for each column, not {_type_name(values)}"
+                )
         except InputError as error:
             reject(self.path, line, str(error))
         except json.JSONDecodeError as error:

@@ -18,7 +18,7 @@ from xxhash import xxh3_64
 from ..arrow_tables import find_schema, read_tables, unify_schemas
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
-from ..datasets.hub_sources import read_splits
+from ..datasets.elsewhere import is_elsewhere, read_splits
 from ..errors import InputError
 from ..text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from .outcomes import check_columns
@@ -56,7 +56,7 @@ def open_source(path: str, column: str, keep_columns: Sequence[str] | None = Non
         if split is not None:
             raise InputError(f"--split is for corpora and the Hub; {path} has files")
         return _open_files(_find_files(Path(path)), column, keep_columns)
-    if Path(path).suffix in ENDINGS:
+    if table_kind(path) is not None:
         raise InputError(f"there is no file {path}")
     return _open_dataset(path, column, keep_columns, split or "train")
 
@@ -125,12 +125,14 @@ def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | No
 
 
 def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, split: str) -> Source:
-    try:
-        rows = load_corpus(path, split=split) if path in list_datasets() else read_splits(path)[split]
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is no file, folder, corpus or dataset of the Hub within reach: {error}") from error
+    if path in list_datasets():
+        rows = load_corpus(path, split=split)
+    elif not is_elsewhere(path):
+        raise InputError(f"{path} is no file, folder, corpus or dataset of the Hub")
+    elif split not in (splits := read_splits(path)):
+        raise InputError(f"{path} has no split {split}; there are: {', '.join(splits)}")
+    else:
+        rows = splits[split]
     schema = rows.features.arrow_schema
     kept = check_columns(column, keep_columns, schema.names, path)
     _check_text(schema, column, path)

@@ -33,6 +33,7 @@ __all__ = [
     "NumSamples",
     "ReplaceUnknown",
     "RestoreSurface",
+    "RougeTokenize",
     "Select",
     "Tokenize",
     "TrustRemoteCode",
@@ -65,6 +66,7 @@ WordVectors = Annotated[
 ]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+RougeTokenize = Annotated[str, typer.Option(help="ROUGE's words: ascii, as rouge-score, or unicode for any script.")]
 Select = Annotated[str, typer.Option(help="How: score, jaccard, mbr, embedding or matcher.")]
 Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
 Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam, dips or sample.")]
@@ -188,6 +190,7 @@ def choose_metrics(
     word_vectors: Path | None,
     meteor_variant: str,
     meteor_stages: str,
+    rouge_tokenize: str,
 ) -> dict[str, Any]:
     """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
 
@@ -208,6 +211,7 @@ def choose_metrics(
     options = {
         **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
         "ter": {"case_sensitive": not lowercase},
+        "rouge": {"tokenize": rouge_tokenize},
         "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
         "embedding_greedy": {"word_vectors": word_vectors, **words},
     }

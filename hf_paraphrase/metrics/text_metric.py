@@ -10,6 +10,8 @@ from .inputs import check_texts
 
 __all__ = ["TEXT_FEATURES", "CheckedMetric", "TextMetric"]
 
+# What metrics of this package score, beside predictions and references.
+INPUTS = ("sources", "losses", "characters", "tokens", "items", "raters", "choices")
 TEXT_FEATURES = Features({"predictions": Value("string"), "references": List(Value("string"))})
 
 
@@ -19,6 +21,17 @@ class CheckedMetric(evaluate.Metric, ABC):
     It is abstract so that `evaluate.load` passes over it and takes the subclass, which defines `_info`, `_check` and
     `_compute`.
     """
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Score the inputs and what was added before.
+
+        Inputs of other metrics, which `evaluate.combine` passes to all, are left out.
+        """
+        own = self._feature_names()
+        kwargs = {name: value for name, value in kwargs.items() if name in own or name not in INPUTS}
+        given = {"predictions": predictions, "references": references}
+        given = {name: value for name, value in given.items() if name in own and value is not None}
+        return super().compute(**given, **kwargs)
 
     def add_batch(self, **inputs: Any) -> None:
         """Add rows: one list for each feature of the metric."""

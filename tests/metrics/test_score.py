@@ -292,7 +292,9 @@ def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path])
     with pytest.raises(InputError, match=r"broken.jsonl, line 2: not JSON"):
         read_scored_texts([broken])
     broken.write_text('{"text": "a", "references": ["b"]}\n')
-    with pytest.raises(InputError, match=r"broken.jsonl, line 1: no column `prediction` or `paraphrases`; there are: text, references"):
+    with pytest.raises(
+        InputError, match=r"broken.jsonl, line 1: no column `prediction` or `paraphrases`; there are: text, references"
+    ):
         read_scored_texts([broken])
     broken.write_text('["a"]\n')
     with pytest.raises(InputError, match=r"broken.jsonl, line 1: expected a JSON object"):

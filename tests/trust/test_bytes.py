@@ -53,7 +53,11 @@ def test_a_stream_goes_on_behind_a_bad_line(scored, model, monkeypatch, capsys):
         ("a.txt", LINES, "line 2"),
         ("a.csv", b"text\n" + LINES, "line 3"),
         ("a.csv", "text\na\n".encode("utf-16"), "line 1: save it as UTF-8"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "a.jsonl, line 2: column `text`: half of a surrogate pair"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"text": "\\ud800"}\n',
+            "a.jsonl, line 2: column `text`: half of a surrogate pair",
+        ),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2"),
     ],
 )

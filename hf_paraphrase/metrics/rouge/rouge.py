@@ -18,7 +18,7 @@ _INPUTS = """
 Args:
     predictions: texts
     references: for each prediction a text or a list of texts, as many as there are
-    use_stemmer, weight: see `hf_paraphrase.metrics.rouge.scoring.rouge`
+    use_stemmer, weight, tokenize: see `hf_paraphrase.metrics.rouge.scoring.rouge`
 Returns:
     rouge1, rouge2, rougeL, rougeW (F), for each of them NAME_precision and NAME_recall; signature
 Example:
