@@ -40,6 +40,7 @@ from .options import (
     NumSamples,
     ReplaceUnknown,
     RestoreSurface,
+    RougeTokenize,
     Select,
     Tokenize,
     TrustRemoteCode,
@@ -77,6 +78,7 @@ def evaluate(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     num_neighbors: Annotated[
         list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
     ] = None,
@@ -122,6 +124,7 @@ def evaluate(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     decoding_options = parse_decoding(
         "beam" if decoding == "sample" else decoding,
@@ -345,6 +348,7 @@ def score(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
@@ -377,6 +381,7 @@ def score(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     check_errors(errors)
     rows = score_systems(
