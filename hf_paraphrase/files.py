@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -61,18 +63,20 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 @contextmanager
 def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]:
-    """Open a file of UTF-8 text for reading.
+    """Open a file of UTF-8 text, plain or gzipped, for reading.
 
     Args:
         path: The file.
         kwargs: Further arguments of `open`.
 
     Raises:
-        InputError: It turns out, inside the `with` block, not to be UTF-8.
+        InputError: It turns out, inside the `with` block, not to be UTF-8, or to be a damaged gzip file.
     """
     try:
-        with open(path, **{"encoding": "utf-8", **kwargs}) as file:
+        with io.TextIOWrapper(open_plain_or_gzipped(Path(path)), **{"encoding": "utf-8", **kwargs}) as file:
             yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path} is a damaged gzip file ({error})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is no text in UTF-8 ({_find_undecodable(Path(path), error)})") from error
 
@@ -81,7 +85,7 @@ def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
     """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
     if not path.is_file():
         return error.reason
-    with path.open("rb") as file:
+    with open_plain_or_gzipped(path) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "it begins as UTF-16 does, line 1: save it as UTF-8"
         file.seek(0)
@@ -123,6 +127,8 @@ def check_errors(errors: str) -> None:
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:
     """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
+    if not path.is_file():  # a named pipe, which can be read once
+        return path.open("rb")
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")

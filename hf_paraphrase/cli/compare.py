@@ -31,6 +31,7 @@ from .options import (
     MeteorStages,
     Metrics,
     NumSamples,
+    RougeTokenize,
     Select,
     TrustRemoteCode,
     WordVectors,
@@ -69,6 +70,7 @@ def compare(
     metrics: Metrics = "rouge,bleu,meteor,pinc",
     word_vectors: WordVectors = None,
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
@@ -104,6 +106,7 @@ def compare(
         word_vectors=word_vectors,
         meteor_variant="nltk",
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     compared = [parse_system(text) for text in systems]
     corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)

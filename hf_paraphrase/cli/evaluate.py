@@ -40,6 +40,7 @@ from .options import (
     NumSamples,
     ReplaceUnknown,
     RestoreSurface,
+    RougeTokenize,
     Select,
     Tokenize,
     TrustRemoteCode,
@@ -78,6 +79,7 @@ def evaluate(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     num_neighbors: Annotated[
         list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
     ] = None,
@@ -123,6 +125,7 @@ def evaluate(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     decoding_options = parse_decoding(
         "beam" if decoding == "sample" else decoding,
@@ -346,6 +349,7 @@ def score(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
@@ -378,6 +382,7 @@ def score(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     check_errors(errors)
     rows = score_systems(

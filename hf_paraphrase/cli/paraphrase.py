@@ -42,7 +42,7 @@ app = typer.Typer()
 # Without -n, `paraphrase` writes what the model writes; with it, what a `Paraphraser` chooses. Options of one alone:
 UNSCORED = ("num_return_sequences", "do_sample", "select")
 SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
-SCORED += ("encoder", "fluency", "seed", "return_rejected")
+SCORED += ("encoder", "fluency", "seed", "return_rejected", "safe_cells")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
 SHARED += ("max_source_length",)
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
@@ -119,6 +119,14 @@ def paraphrase(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    safe_cells: Annotated[
+        bool | None,
+        typer.Option(
+            "--safe-cells/--raw-cells",
+            help="With --output: an apostrophe before texts that a spreadsheet would run as a formula.  "
+            "[default: in .csv files]",
+        ),
+    ] = None,
     dtype: Dtype = None,
     errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
@@ -233,6 +241,7 @@ def _paraphrase_scored(
     input: str | None = None,
     column: str | None = None,
     output: Path | None = None,
+    safe_cells: bool | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
     dtype: str | None = None,
@@ -264,7 +273,7 @@ def _paraphrase_scored(
     numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
     if output is not None:
         counts = Counter()
-        with open_table(output, columns) as write:
+        with open_table(output, columns, safe_cells) as write:
             for number, source, group in numbered:
                 write(_make_rows(number, source, group, columns))
                 chosen = sum(one.reason is None for one in group)
