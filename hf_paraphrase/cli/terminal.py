@@ -31,7 +31,8 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, is_data: bool = 
         is_data: It is what the command was run for: where standard output is not a terminal, nothing in it is changed.
     """
     is_raw = is_data and not sys.stdout.isatty()
-    typer.echo(text if is_raw else make_printable(text), err=err, nl=nl)
+    # `color=True`: typer would drop escape sequences where standard output is not a terminal.
+    typer.echo(text if is_raw else make_printable(text), err=err, nl=nl, color=True if is_raw else None)
 
 
 class PrintableRecord(logging.LogRecord):
