@@ -1,8 +1,7 @@
 """The one door to checkpoints: all that anybody names is loaded here, and runs no code unless the user said so.
 
-Without an answer, transformers asks on standard input whether the code of a checkpoint may run, and would take the
-user's own texts for it. So it is always told. Weights are read from safetensors alone, since those of a pickle are a
-program too; a folder may not lead elsewhere, by symbolic links or by the index of its weights.
+transformers is always told whether the code of a checkpoint may run. Weights are read from safetensors alone, since
+those of a pickle are a program too; and no file of a checkpoint may lead elsewhere (`trust`).
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from transformers import (
 from .bounds import check_generation_sizes, check_model_sizes
 from .checks import whole_number
 from .errors import InputError
-from .files import check_links, read_json_object
+from .files import read_json_object
 from .tokenizer_growth import check_growth
+from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
 
 __all__ = [
@@ -167,21 +167,9 @@ def make_model(auto_class: type, config: PreTrainedConfig, trust_remote_code: bo
     """Make a model with new weights; of its configuration too, the code that it names runs only where trusted."""
     with _trusting(config.name_or_path, trust_remote_code):
         if not trust_remote_code:
+            check_nested_code(config.to_dict(), config.name_or_path or "the configuration")
             check_plan(_shapes_of(auto_class, config), f"`{config.model_type}`")
         return auto_class.from_config(config, trust_remote_code=trust_remote_code)
-
-
-def _check_shards(folder: Path) -> None:
-    """Refuse an index of weights that names files elsewhere, which transformers would read."""
-    for index in folder.glob("*.index.json"):
-        content = read_json_object(index)
-        try:
-            names, _ = set(content["weight_map"].values()), dict(content["metadata"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{index} is no index of weights: {error!r:.100}") from error
-        for name in names:
-            if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
-                raise InputError(f"{index} names the weights {name!r:.100}, which is no file beside it")
 
 
 def _check_json(folder: Path) -> None:
@@ -216,18 +204,17 @@ def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = 
 def _trusting(
     path: str | os.PathLike, trust_remote_code: bool, place: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[None]:
-    if not trust_remote_code and path and Path(path).is_dir():
-        check_links(Path(path))
-        _check_shards(Path(path))
-        _check_json(Path(path))
     if not trust_remote_code and path:
+        check_checkpoint(path, **place)
+        _check_json(Path(path))
         check_model_sizes(read_config(path, **place), f"{path}: config.json")
     try:
-        yield
+        with trusting(trust_remote_code):
+            yield
     except ValueError as error:
         if trust_remote_code or "trust_remote_code" not in str(error):
             raise
         raise InputError(
             f"{path or 'the configuration'} needs code of its own; read it, and if you trust it, let it run by "
-            "--trust-remote-code (in Python `trust_remote_code=True`)"
+            f"{TRUST_HINT}"
         ) from error

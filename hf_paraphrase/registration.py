@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
+from .trust import close_question
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -168,6 +169,8 @@ def register_with_transformers() -> None:
 def register() -> None:
     """Make transformers' Auto classes and `pipeline("text2text-generation")` find what this package has.
 
+    It also keeps transformers from asking on standard input whether a checkpoint's code may run.
+
     `register_with_transformers` says when it is called; calling it again changes nothing.
     """
     from transformers import AutoConfig, AutoTokenizer
@@ -185,6 +188,7 @@ def register() -> None:
             AutoTokenizer.register(config_class, tokenizer_class, exist_ok=True)
             tokenizer_class.register_for_auto_class()
     register_pipeline()
+    close_question()
 
 
 def register_pipeline() -> None:

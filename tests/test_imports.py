@@ -26,7 +26,7 @@ GROUND = (
     "pictures",
     "tokenizer_growth",
 )
-GROUND += ("weights", "pretrained")
+GROUND += ("weights", "trust", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
 ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from .. import __version__
 from ..errors import InputError
+from ..trust import refuse_to_ask
 from . import (
     augment,
     compare,
@@ -74,7 +78,8 @@ def main(args: list[str] | None = None) -> None:
 
     print_logs_safely()
     try:
-        sys.exit(app(args, prog_name="hf-paraphrase", standalone_mode=False) or 0)
+        with _no_questions():
+            sys.exit(app(args, prog_name="hf-paraphrase", standalone_mode=False) or 0)
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
@@ -93,6 +98,16 @@ def main(args: list[str] | None = None) -> None:
     except TrainingInterrupted as interruption:
         echo(str(interruption), err=True)
         sys.exit(interruption.exit_code)
+
+
+@contextmanager
+def _no_questions() -> Iterator[None]:
+    """Keep every library from reading what is piped in: commands read it themselves, and ask nothing."""
+    ask, builtins.input = builtins.input, refuse_to_ask
+    try:
+        yield
+    finally:
+        builtins.input = ask
 
 
 def _raised_by(error: Exception) -> str:

@@ -13,9 +13,9 @@ from transformers import AutoModel
 from transformers.utils import cached_file
 
 from ..errors import InputError
-from ..files import check_links
 from ..models.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer
+from ..trust import check_checkpoint, check_files, trusting
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -132,13 +132,16 @@ class SentenceTransformerEncoder:
         if not trust_remote_code:
             if Path(name).is_dir():
                 _check_folder(Path(name))
+            else:
+                check_checkpoint(name)
             kwargs["model_kwargs"] = {"use_safetensors": True, **kwargs.get("model_kwargs", {})}
         from sentence_transformers import SentenceTransformer
 
         self.name = os.fspath(name)
         self.batch_size = batch_size
         device = None if device is None else str(choose_device(device))
-        self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
+        with trusting(trust_remote_code):
+            self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
 
     is_portable = True
 
@@ -207,7 +210,9 @@ def _check_folder(folder: Path) -> None:
             f"{folder}: sentence-transformers below {LEAST_SAFE} runs the code of every folder that it loads; "
             "pip install 'hf-paraphrase[retrieval]' brings a newer one"
         )
-    check_links(folder)
+    check_checkpoint(folder)
+    for part in {file.parent for file in folder.rglob("*config.json")}:
+        check_files(part)
 
 
 def _has_modules(name: str | os.PathLike) -> bool:

@@ -22,7 +22,7 @@ from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 from tests.retrieval.corpus import count_letters
-from tests.trust.hostile import KINDS, change_json, make_hostile
+from tests.trust.hostile import CLASSIFIERS, KINDS, change_json, make_hostile
 
 from .trials import Trials
 
@@ -71,11 +71,12 @@ def make_checkpoint(scratch: Path, draw: random.Random) -> list[str]:
     outside, evil = scratch / "outside", scratch / "evil"
     save(tiny_matcher(2), outside)
     torch.save({}, outside / "optimizer.bin")
+    (outside / "vocab.txt").write_text("hello\nworld\n")
     make_hostile(outside / "evil", scratch / "canary", "known")
     if kind is None:
         save(WRITERS[name](), evil)
     else:
-        make_hostile(evil, scratch / "canary", kind, None if kind in ("unknown", "known") else WRITERS[name]())
+        make_hostile(evil, scratch / "canary", kind, None if kind in CLASSIFIERS else WRITERS[name]())
     if name == "fset":
         ParaphraseRetriever.from_pairs(PAIRS, count_letters).save_pretrained(evil / "retriever")
         shutil.copytree(outside, evil / "retriever" / "encoder")
@@ -221,6 +222,17 @@ def name_files_of_tokenizer(evil: Path, outside: Path, draw: random.Random) -> N
     rewrite_some(evil / "tokenizer_config.json", **values)
 
 
+def name_files_by_special_tokens(evil: Path, outside: Path, draw: random.Random) -> None:
+    """The file of special tokens, which transformers reads as arguments of the tokenizer, says where its words lie."""
+    change_json(evil / "tokenizer_config.json", added_tokens_decoder={})
+    content = json.loads((evil / "tokenizer_config.json").read_text())
+    del content["added_tokens_decoder"]
+    (evil / "tokenizer_config.json").unlink()
+    (evil / "tokenizer_config.json").write_text(json.dumps(content))
+    names = draw.sample(["vocab_file", "vocab", "merges_file", "tokenizer_file", "gguf_file", "spm_file"], 3)
+    rewrite_some(evil / "special_tokens_map.json", **dict.fromkeys(names, str(outside / "vocab.txt")))
+
+
 def name_checkpoint(evil: Path, outside: Path, draw: random.Random) -> None:
     """Its configs name another checkpoint wherever one may be named."""
     names = ("_name_or_path", "name_or_path", "base_model_name_or_path", "assistant_model", "custom_generate")
@@ -265,6 +277,7 @@ TRAPS = {
         name_code,
         name_shards,
         name_files_of_tokenizer,
+        name_files_by_special_tokens,
         name_checkpoint,
         name_encoder,
         name_modules,

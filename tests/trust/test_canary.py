@@ -140,6 +140,7 @@ def test_all_commands_are_tried():
         ("augment", "unknown"),
         ("train", "tokenizer"),
         ("mine", "unknown"),
+        ("paraphrase", "nested"),
     ],
 )
 def test_the_canary_sings_where_it_is_let(way, kind, good, canary, tmp_path):
@@ -198,12 +199,51 @@ def test_a_pickle_is_never_read_unasked(canary, tmp_path):
     assert not canary.exists()
 
 
-def test_the_real_command_line(good, tmp_path):
+@pytest.mark.parametrize(("kind", "said"), [("unknown", "needs code of its own"), ("nested", "`decoder.auto_map`")])
+def test_the_real_command_line(kind, said, tmp_path):
     """Once in a process of its own: what `input` would read there is what is piped in."""
     canary = tmp_path / "canary"
-    evil = make_hostile(tmp_path / "evil", canary, "unknown")
-    ran = subprocess.run(
-        [sys.executable, "-m", "hf_paraphrase", "paraphrase", str(evil)],
+    evil = make_hostile(tmp_path / "evil", canary, kind)
+    ran = run_in_process("-m", "hf_paraphrase", "paraphrase", str(evil))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr and "--trust-remote-code" in ran.stderr
+    assert not canary.exists()
+
+
+def test_transformers_asks_nobody_where_the_package_is_imported(tmp_path):
+    """Even by its own functions, which pass none of our checks."""
+    canary = tmp_path / "canary"
+    evil = make_hostile(tmp_path / "evil", canary, "nested")
+    code = (
+        "import sys, hf_paraphrase, transformers\n"
+        "try:\n    transformers.AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])\n"
+        "except ValueError as error:\n    print('refused' if 'trust_remote_code' in str(error) else error)\n"
+        "print(sys.stdin.readline())\n"
+    )
+    ran = run_in_process("-c", code, str(evil))
+    assert (ran.returncode, ran.stdout.split()) == (0, ["refused", "yes"]), ran.stderr
+    assert not canary.exists()
+
+
+def test_no_library_reads_what_is_piped_in(good, canary, capsys, monkeypatch):
+    """Whatever asks, and whenever: here as the model is loaded."""
+    from hf_paraphrase.pretrained import AutoTokenizer
+
+    load = AutoTokenizer.from_pretrained
+
+    def ask_and_load(*arguments, **options):
+        input("Shall I run this? [y/N]")
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", ask_and_load)
+    assert run("paraphrase", good) == 2
+    assert "error: a library asked a question" in capsys.readouterr().err
+    assert sys.stdin.readline() == "yes\n"
+
+
+def run_in_process(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *arguments],
         input="yes\n" * 20,
         capture_output=True,
         text=True,
@@ -211,6 +251,3 @@ def test_the_real_command_line(good, tmp_path):
         timeout=120,
         check=False,
     )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "needs code of its own" in ran.stderr and "--trust-remote-code" in ran.stderr
-    assert not canary.exists()

@@ -1,0 +1,179 @@
+"""What a checkpoint may not do unless somebody trusts it: run code, ask to run it, or name files elsewhere.
+
+`pretrained` asks this before it loads anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+from .files import check_links, read_json_object
+
+__all__ = ["check_checkpoint", "check_files", "check_nested_code", "close_question", "refuse_to_ask", "trusting"]
+
+# Arguments of `from_pretrained` that say which files are meant.
+WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")
+TRUST_HINT = "--trust-remote-code (in Python `trust_remote_code=True`)"
+# Fields that transformers notes for itself: it replaces them by the place that it loads from.
+NOTED = {"name_or_path", "_name_or_path", "tokenizer_file", "special_tokens_map_file"}
+# Fields with text, which may look like any path.
+TEXTS = {"chat_template", "added_tokens_decoder"}
+
+_is_trusted: ContextVar[bool] = ContextVar("is_trusted", default=False)
+
+
+@contextmanager
+def trusting(trust_remote_code: bool) -> Iterator[None]:
+    """Answer transformers' question about code, where it asks in spite of being told, as the user did."""
+    token = _is_trusted.set(trust_remote_code)
+    try:
+        yield
+    finally:
+        _is_trusted.reset(token)
+
+
+def refuse_to_ask(prompt: object = "") -> str:
+    """Stands in for `input()`: standard input holds the user's texts, and no line of them is an answer."""
+    if _is_trusted.get():
+        return "y"
+    raise InputError(f"a library asked a question, and standard input is for texts, not for answers: {prompt}")
+
+
+def close_question() -> None:
+    """Keep transformers from asking on standard input whether code may run, for the whole process.
+
+    It asks wherever `trust_remote_code` was not handed on, such as for the configurations inside of a composite one.
+    Without an answer it raises a ValueError that names `trust_remote_code`.
+    """
+    from transformers import dynamic_module_utils
+
+    dynamic_module_utils.input = refuse_to_ask
+
+
+def check_checkpoint(path: str | os.PathLike, **kwargs: Any) -> None:
+    """Refuse a checkpoint whose files name code in a nested configuration, or files elsewhere.
+
+    Args:
+        path: A folder or Hub repository; one that is not there is left to what loads it.
+        kwargs: Arguments of `from_pretrained`, such as `revision`.
+
+    Raises:
+        InputError: One does; the message names the file and the field.
+    """
+    if Path(path).is_dir():
+        check_links(Path(path))
+    check_files(path, **kwargs)
+
+
+def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
+    """Do what `check_checkpoint` does, but for links: those of a folder may lead to other parts of a checkpoint."""
+    if Path(path).is_dir():
+        for index in Path(path).glob("*.index.json"):
+            _check_shards(index)
+    where = {name: kwargs[name] for name in WHERE if kwargs.get(name) is not None}
+    for name, check in CHECKS.items():
+        if (file := _find(path, name, where)) is not None:
+            check(read_json_object(file, f"{path}: {name}"), f"{path}: {name}")
+
+
+def check_nested_code(config: dict[str, Any], source: str) -> None:
+    """Refuse a configuration with an `auto_map` below its first level, for which nobody is asked.
+
+    transformers reads the one at the first level itself, and is told there whom to trust.
+
+    Args:
+        config: The content of a `config.json`.
+        source: Where it stands, for the error.
+    """
+    for names, value in _walk(config):
+        if names[-1] == "auto_map" and len(names) > 1 and value:
+            raise InputError(
+                f"{source}: `{'.'.join(names):.200}` names code of its own; read it, and if you trust it, "
+                f"let it run by {TRUST_HINT}"
+            )
+
+
+def _check_shards(index: Path) -> None:
+    """Refuse an index of weights that names files elsewhere, which transformers would read."""
+    content = read_json_object(index)
+    try:
+        names, _ = set(content["weight_map"].values()), dict(content["metadata"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{index} is no index of weights: {error!r:.100}") from error
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
+            raise InputError(f"{index} names the weights {name!r:.100}, which is no file beside it")
+
+
+def _check_special_tokens(content: dict[str, Any], source: str) -> None:
+    """Refuse what is no special token: transformers hands all fields to the tokenizer, files too."""
+    for name in content:
+        if not name.endswith(("_token", "_tokens")):
+            raise InputError(f"{source}: `{name}` is no special token; remove it")
+
+
+def _check_tokenizer(content: dict[str, Any], source: str) -> None:
+    """Refuse fields by which a tokenizer would open a file that is not the checkpoint's."""
+    if content.get("init_inputs"):
+        raise InputError(f"{source}: `init_inputs` must be empty: it is handed to the tokenizer unread")
+    for names, value in _walk(content):
+        if isinstance(value, str) and names[0] not in TEXTS and names[-1] not in NOTED:
+            is_file = names[0] in ("vocab", "merges", "gguf_file") and len(names) == 1
+            # A special token may look like a path, so only what is there counts.
+            if is_file or (("/" in value or os.sep in value) and _is_file(value)):
+                raise InputError(f"{source}: `{'.'.join(names)}` names a file elsewhere: {value!r:.100}; remove it")
+
+
+def _check_adapter(content: dict[str, Any], source: str) -> None:
+    """Refuse an adapter of a model elsewhere on this machine; one of a Hub repository may be named."""
+    base = content.get("base_model_name_or_path")
+    if isinstance(base, str) and os.path.exists(base):
+        raise InputError(f"{source}: `base_model_name_or_path` names a folder elsewhere: {base!r:.100}")
+
+
+CHECKS = {
+    "config.json": check_nested_code,
+    "generation_config.json": check_nested_code,
+    "tokenizer_config.json": _check_tokenizer,
+    "special_tokens_map.json": _check_special_tokens,
+    "adapter_config.json": _check_adapter,
+}
+
+
+def _walk(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All values inside of a JSON value, with the names that lead to each; without recursion, at any depth."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while waiting:
+        names, inner = waiting.pop()
+        if names:
+            yield names, inner
+        pairs = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
+        waiting += [((*names, str(name)), one) for name, one in pairs]
+
+
+def _is_file(value: str) -> bool:
+    try:
+        return Path(value).expanduser().is_file()
+    except (OSError, RuntimeError, ValueError):  # too long, of no user, or with a null character
+        return False
+
+
+def _find(path: str | os.PathLike, name: str, where: dict[str, Any]) -> Path | None:
+    """A file of a checkpoint, out of the cache or the Hub where that is one; None where it has none."""
+    if Path(path).is_dir():
+        file = Path(path, where.get("subfolder", ""), name)
+        return file if file.is_file() else None
+    from transformers.utils import cached_file
+
+    options = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
+    try:
+        found = cached_file(os.fspath(path), name, **options, **where)
+    except (OSError, ValueError):  # no such repository, which loading says better
+        return None
+    return None if found is None else Path(found)
