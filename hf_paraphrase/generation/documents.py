@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..errors import InputError
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
+from .sentence_ranges import check_language
 
 __all__ = ["SentenceChange", "rewrite_document"]
 
@@ -74,7 +75,7 @@ Document = MarkdownDocument | PlainDocument
 
 
 def rewrite_document(
-    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False
+    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
 ) -> str | tuple[str, list[SentenceChange]]:
     """Rewrite the sentences of a document's prose; all that is no rewritten sentence stays byte for byte.
 
@@ -96,15 +97,17 @@ def rewrite_document(
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
             but indentation, else plain.
         return_changes: Whether to tell what became of each sentence too.
+        language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
     Returns:
         The document; with `return_changes`, a tuple of it and a `SentenceChange` for each sentence in order.
 
     Raises:
-        InputError: `text` is no str, `format` is none of these, or `rewrite` returned something else than asked for.
+        InputError: `text` is no str, `format` or `language` is none, or `rewrite` returned something else than asked for.
     """
+    check_language(language)
     document = _read_document(text, format)
-    found = [(passage, split_passage(passage)) for passage in document.passages]
+    found = [(passage, split_passage(passage, language)) for passage in document.passages]
     asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
     answers = iter(_ask(rewrite, asked))
     edits, changes = [], []

@@ -92,7 +92,7 @@ class MarkdownDocument:
             piece = content[start:end]
             if kind == SPAN:
                 spans.append((start, end))
-                mask = "Q" * (len(piece) - 1) + ("." if _ends_sentence(piece) else "Q")
+                mask = _mask(piece, content[start - 1 : start])
             else:
                 others.append(piece)
                 # A blank line ends a sentence.
@@ -220,6 +220,13 @@ def _merge(found: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 def _trim_address(found: re.Match[str]) -> Range:
     closing = ".,;:!?'\"*_~]" + ("" if "(" in found[0] else ")")
     return found.start(), found.start() + len(found[0].rstrip(closing))
+
+
+def _mask(span: str, before: str) -> str:
+    # What stands at the end of a sentence like the number of a note belongs to that sentence.
+    if len(span) > 2 and before in tuple(".!?…\"”’)]") and span[0] in "[<":
+        return f"[{'1' * (len(span) - 2)}]"
+    return "Q" * (len(span) - 1) + ("." if _ends_sentence(span) else "Q")
 
 
 def _ends_sentence(span: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from ..datasets.sentences import split_by_rules
+from .sentence_ranges import find_sentences
 
 __all__ = [
     "HARD_BREAK",
@@ -30,6 +30,8 @@ WORD = re.compile(r"\S+")
 MIN_WORDS = 3
 # White space to the sentence splitter; what it stands for in a mask is a line break that must stay.
 HARD_BREAK = "\v"
+# Chinese, Japanese, Thai, Lao, Burmese and Khmer.
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]+")
 
 Range = tuple[int, int]
 
@@ -139,25 +141,21 @@ class Sentence:
             return "a hard line break stands in it"
         bounds = [self.start, *(bound for span in self.spans for bound in span), self.end]
         words = " ".join(mask[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)).split()
-        if sum(any(letter.isalpha() for letter in word) for word in words) < MIN_WORDS:
+        if _count_words(words) < MIN_WORDS:
             return f"it has fewer than {MIN_WORDS} words outside its markup"
         return None
 
 
-def split_passage(passage: Passage) -> list[Sentence]:
-    """The sentences of a passage, in order, as `datasets.sentences.split_by_rules` splits them.
+def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
+    """The sentences of a passage, in order: see `find_sentences`.
 
     Together they hold all that is visible in it but markup that belongs to no sentence.
     """
     content, mask = passage.content, passage.markup.mask
-    visible = [position for position, letter in enumerate(mask) if not letter.isspace()]
     spans = iter([*passage.markup.spans, (len(content) + 1, len(content) + 1)])
     span = next(spans)
-    sentences, seen = [], 0
-    for text in split_by_rules(mask):
-        length = len(text) - text.count(" ")
-        start, end = visible[seen], visible[seen + length - 1] + 1
-        seen += length
+    sentences = []
+    for start, end in find_sentences(mask, language):
         own = []
         while span[0] < end:
             own.append(span)
@@ -235,6 +233,12 @@ def _wrap(words: Iterable[str], column: int, width: int) -> str:
 def _find_words(content: str, mask: str, start: int, end: int) -> list[str]:
     """The words of a part of the content, markup in one piece with what it touches."""
     return [content[word.start() : word.end()] for word in WORD.finditer(mask, start, end)]
+
+
+def _count_words(words: Iterable[str]) -> int:
+    """How many words there are, if those of scripts without spaces have two characters each."""
+    unspaced = sum(len(found) for word in words for found in UNSPACED.findall(word)) // 2
+    return unspaced + sum(any(letter.isalpha() for letter in UNSPACED.sub("", word)) for word in words)
 
 
 def _join_lines(text: str) -> str:
