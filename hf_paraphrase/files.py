@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,11 +23,15 @@ __all__ = [
     "check_links",
     "check_unicode",
     "copy_file",
+    "describe_digits",
     "locked",
     "open_plain_or_gzipped",
     "open_text",
+    "parse_json",
     "publish",
+    "read_json_object",
     "read_lines",
+    "script_json",
     "whole_file",
     "write_directory",
     "write_lines",
@@ -57,18 +63,20 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 @contextmanager
 def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]:
-    """Open a file of UTF-8 text for reading.
+    """Open a file of UTF-8 text, plain or gzipped, for reading.
 
     Args:
         path: The file.
         kwargs: Further arguments of `open`.
 
     Raises:
-        InputError: It turns out, inside the `with` block, not to be UTF-8.
+        InputError: It turns out, inside the `with` block, not to be UTF-8, or to be a damaged gzip file.
     """
     try:
-        with open(path, **{"encoding": "utf-8", **kwargs}) as file:
+        with io.TextIOWrapper(open_plain_or_gzipped(Path(path)), **{"encoding": "utf-8", **kwargs}) as file:
             yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path} is a damaged gzip file ({error})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is no text in UTF-8 ({_find_undecodable(Path(path), error)})") from error
 
@@ -77,7 +85,7 @@ def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
     """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
     if not path.is_file():
         return error.reason
-    with path.open("rb") as file:
+    with open_plain_or_gzipped(path) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "it begins as UTF-16 does, line 1: save it as UTF-8"
         file.seek(0)
@@ -119,6 +127,8 @@ def check_errors(errors: str) -> None:
 
 def open_plain_or_gzipped(path: Path) -> BinaryIO:
     """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
+    if not path.is_file():  # a named pipe, which can be read once
+        return path.open("rb")
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
@@ -188,10 +198,59 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Parse JSON.
+
+    Args:
+        text: The JSON.
+        where: Names the file, and the line if need be, in the error.
+
+    Raises:
+        InputError: It is not JSON, nests too deeply, or has an integer of more digits than Python reads.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{where} is not valid JSON: it nests too deeply") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where} is not valid JSON: it is not UTF-8 at byte {error.start + 1}") from error
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON: {describe_digits(error)}") from error
+
+
+def script_json(value: Any) -> str:
+    """JSON for a `<script>`: no text in it ends the script, or begins a comment that swallows the page."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def describe_digits(error: ValueError) -> str:
+    """What Python says of an integer with too many digits, and how a user raises its limit."""
+    return f"{error}; if you trust the file, set PYTHONINTMAXSTRDIGITS to raise the limit"
+
+
+def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
+    """Read a file of one JSON object; `name` is what an error calls it.
+
+    Raises:
+        InputError: It is none.
+    """
+    values = parse_json(path.read_bytes(), name or str(path))
+    if not isinstance(values, dict):
+        raise InputError(f"{name or path} must hold one JSON object, not a {type(values).__name__}")
+    return values
+
+
 def read_lines(path: Path) -> list[Any]:
-    """Read what `write_lines` wrote."""
+    """Read what `write_lines` wrote.
+
+    Raises:
+        InputError: A line is not JSON.
+    """
     # Not `splitlines`, which also cuts at characters that JSON has inside of a text.
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    lines = enumerate(path.read_bytes().split(b"\n"), start=1)
+    return [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
 
 
 def copy_file(source: Path, path: Path) -> None:

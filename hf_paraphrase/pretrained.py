@@ -7,21 +7,32 @@ program too; a folder may not lead elsewhere, by symbolic links or by the index 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
+from .bounds import check_generation_sizes, check_model_sizes
 from .checks import whole_number
 from .errors import InputError
-from .files import check_links
+from .files import check_links, read_json_object
+from .tokenizer_growth import check_growth
+from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
 
 __all__ = [
     "choose_device",
@@ -33,41 +44,82 @@ __all__ = [
     "read_config",
 ]
 
+# The files whose JSON transformers reads; all of them hold one object.
+JSON_FILES = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
+# Arguments of `from_pretrained` that say where a checkpoint lies, and so belong to its configuration too.
+PLACE = ("revision", "token", "cache_dir", "local_files_only", "subfolder")
+
 
 def load_model(
-    auto_class: type, path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any
+    auto_class: type, path: str | os.PathLike, trust_remote_code: bool = False, new_head: bool = False, **kwargs: Any
 ) -> PreTrainedModel:
-    """Load a model.
+    """Load a model, all of whose weights are in its files, and finite.
 
     Args:
         auto_class: What loads it, such as `AutoModelForSeq2SeqLM`.
         path: A checkpoint folder or Hub repository.
         trust_remote_code: Let the code beside the weights run, and read weights that are a pickle.
+        new_head: The model will be trained: a head that the checkpoint lacks is initialised.
         kwargs: Further arguments of `from_pretrained`.
 
     Raises:
-        InputError: It needs code of its own, which is not trusted, or the folder leads elsewhere.
+        InputError: It needs code of its own, which is not trusted, the folder leads elsewhere, its files are damaged
+            or ask for too much, or it is no model of that class.
         OSError: There is no such model.
-        ValueError: It is none of that class.
     """
-    with _trusting(path, trust_remote_code):
-        return auto_class.from_pretrained(
-            path,
-            trust_remote_code=trust_remote_code,
-            use_safetensors=None if trust_remote_code else True,
-            **kwargs,
-        )
+    source = os.fspath(path)
+    place = {name: kwargs[name] for name in PLACE if name in kwargs}
+    with _trusting(path, trust_remote_code, place), _naming_damage(path):
+        shapes = {} if trust_remote_code else _plan(auto_class, path, kwargs.get("config"), place)
+        with muted_report():
+            try:
+                model, info = auto_class.from_pretrained(
+                    path,
+                    trust_remote_code=trust_remote_code,
+                    use_safetensors=None if trust_remote_code else True,
+                    output_loading_info=True,
+                    **kwargs,
+                )
+            except RuntimeError as error:
+                if "ignore_mismatched_sizes" not in str(error):
+                    raise
+                wrong = describe_mismatches(shapes, Path(path)) or "some have other shapes"
+                raise InputError(f"{source}: the weights are not those of config.json: {wrong}") from error
+    check_keys(model, info, source, headless=auto_class is AutoModel, new_head=new_head)
+    check_finite(model, source)
+    if getattr(model, "generation_config", None) is not None:
+        check_generation_sizes(model.generation_config.to_dict(), f"{source}: the generation config")
+    return model
+
+
+def _plan(
+    auto_class: type, path: str | os.PathLike, config: PreTrainedConfig | None, place: Mapping[str, Any]
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of the model's tensors, before any is made; refused where they are too large."""
+    if config is None:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **place)
+    shapes = _shapes_of(auto_class, config)
+    check_plan(shapes, os.fspath(path), Path(path) if Path(path).is_dir() else None)
+    return shapes
+
+
+def _shapes_of(auto_class: type, config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
+    with torch.device("meta"):
+        return read_shapes(auto_class.from_config(config, trust_remote_code=False))
 
 
 def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; arguments and errors as those of `load_model`."""
-    with _trusting(path, trust_remote_code):
-        return AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
+    with _trusting(path, trust_remote_code), _naming_damage(path, (OSError, ValueError)):
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
+    if not trust_remote_code:
+        check_growth(tokenizer, os.fspath(path))
+    return tokenizer
 
 
 def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> PreTrainedConfig:
     """Load a model's configuration; arguments and errors as those of `load_model`."""
-    with _trusting(path, trust_remote_code):
+    with _trusting(path, trust_remote_code), _naming_damage(path):
         return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
 
 
@@ -94,12 +146,13 @@ def choose_device(device: str | int | torch.device | None = None) -> torch.devic
     return found
 
 
-def read_config(path: str | os.PathLike) -> dict[str, Any]:
+def read_config(path: str | os.PathLike, **place: Any) -> dict[str, Any]:
     """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
     try:
-        return PreTrainedConfig.get_config_dict(path)[0]
-    except (OSError, ValueError):
+        values, _ = PreTrainedConfig.get_config_dict(path, **place)
+    except (OSError, RecursionError, ValueError):
         return {}
+    return values if isinstance(values, dict) else {}
 
 
 def load_pipeline(
@@ -113,27 +166,62 @@ def load_pipeline(
 def make_model(auto_class: type, config: PreTrainedConfig, trust_remote_code: bool = False) -> PreTrainedModel:
     """Make a model with new weights; of its configuration too, the code that it names runs only where trusted."""
     with _trusting(config.name_or_path, trust_remote_code):
+        if not trust_remote_code:
+            check_plan(_shapes_of(auto_class, config), f"`{config.model_type}`")
         return auto_class.from_config(config, trust_remote_code=trust_remote_code)
 
 
 def _check_shards(folder: Path) -> None:
     """Refuse an index of weights that names files elsewhere, which transformers would read."""
     for index in folder.glob("*.index.json"):
+        content = read_json_object(index)
         try:
-            content = json.loads(index.read_text(encoding="utf-8"))
             names, _ = set(content["weight_map"].values()), dict(content["metadata"])
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{index} is no index of weights: {error!r:.100}") from error
         for name in names:
             if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
                 raise InputError(f"{index} names the weights {name!r:.100}, which is no file beside it")
 
 
+def _check_json(folder: Path) -> None:
+    """Refuse JSON that cannot be read, by the name of its file, which transformers does not say."""
+    for name in JSON_FILES:
+        if (folder / name).is_file():
+            read_json_object(folder / name)
+
+
 @contextmanager
-def _trusting(path: str | os.PathLike, trust_remote_code: bool) -> Iterator[None]:
+def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
+    """Say of what checkpoint an error tells: damaged or hostile files make transformers raise any error there is.
+
+    Args:
+        path: The checkpoint.
+        kept: Errors that stay what they are.
+    """
+    try:
+        yield
+    except (InputError, ImportError, MemoryError, torch.OutOfMemoryError, *kept):
+        raise
+    except SafetensorError as error:
+        raise InputError(f"{find_damaged(Path(path)) or path} is damaged: {error}") from error
+    except Exception as error:
+        if "trust_remote_code" in str(error):
+            raise
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise InputError(f"{path} holds no model that can be loaded: {kind}{error!s:.1000}") from error
+
+
+@contextmanager
+def _trusting(
+    path: str | os.PathLike, trust_remote_code: bool, place: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[None]:
     if not trust_remote_code and path and Path(path).is_dir():
         check_links(Path(path))
         _check_shards(Path(path))
+        _check_json(Path(path))
+    if not trust_remote_code and path:
+        check_model_sizes(read_config(path, **place), f"{path}: config.json")
     try:
         yield
     except ValueError as error:

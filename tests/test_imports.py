@@ -15,7 +15,18 @@ import hf_paraphrase
 ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
-GROUND = ("docstrings", "errors", "checks", "files", "pictures", "pretrained")
+GROUND = (
+    "docstrings",
+    "errors",
+    "bounds",
+    "checks",
+    "files",
+    "text_tables",
+    "arrow_tables",
+    "pictures",
+    "tokenizer_growth",
+)
+GROUND += ("weights", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
 ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.

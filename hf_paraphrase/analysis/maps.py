@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import script_json, write_text
 from ..pictures import in_style, label_points, new_figure, save_figure, wrap
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def write_map_page(points: np.ndarray, labels: Sequence[str], path: str | os.Pat
     low, high = points.min(axis=0), points.max(axis=0)
     unit = ((points - low) / np.maximum(high - low, 1e-9)).round(5).tolist()
     rows = [[x, y, label] for (x, y), label in zip(unit, labels, strict=True)]
-    # `</` in a label would end the script.
-    data = json.dumps(rows, ensure_ascii=False).replace("</", "<\\/")
-    write_text(Path(path), PAGE.replace("%TITLE%", escape(title)).replace("%DATA%", data))
+    # Not one after the other: a title may hold what stands for the data.
+    parts = {"%TITLE%": escape(title), "%DATA%": script_json(rows)}
+    write_text(Path(path), re.sub("|".join(parts), lambda found: parts[found[0]], PAGE))
 
 
 PAGE = """<!doctype html>

@@ -20,8 +20,9 @@ from datatrove.pipeline.base import PipelineStep
 
 from ..generation.paraphraser import Paraphraser
 from ..retrieval import ParaphraseRetriever
+from ..text_tables import ROWS_AT_ONCE
 from .folders import whole_in_folder
-from .inputs import ROWS_AT_ONCE, SOURCE_ID
+from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
 
 __all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]

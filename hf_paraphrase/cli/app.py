@@ -29,6 +29,7 @@ from . import (
 from .recipes import recipes
 from .reproduce import reproduce
 from .serve import serve
+from .terminal import echo, print_logs_safely
 
 __all__ = ["app", "main"]
 
@@ -71,6 +72,7 @@ def main(args: list[str] | None = None) -> None:
     """
     from ..training.signals import TrainingInterrupted
 
+    print_logs_safely()
     try:
         sys.exit(app(args, prog_name="hf-paraphrase", standalone_mode=False) or 0)
     except UsageError as error:
@@ -89,7 +91,7 @@ def main(args: list[str] | None = None) -> None:
             raise
         _fail(str(error))
     except TrainingInterrupted as interruption:
-        print(interruption, file=sys.stderr)
+        echo(str(interruption), err=True)
         sys.exit(interruption.exit_code)
 
 
@@ -101,13 +103,13 @@ def _raised_by(error: Exception) -> str:
 
 def _fail(message: str) -> None:
     """Say what is wrong in one line, whatever the library that noticed it wrote."""
-    print("error:", " ".join(line.strip() for line in message.splitlines()), file=sys.stderr)
+    echo(f"error: {' '.join(line.strip() for line in message.splitlines())}", err=True)
     sys.exit(2)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"hf-paraphrase {__version__}")
+        echo(f"hf-paraphrase {__version__}")
         raise typer.Exit
 
 

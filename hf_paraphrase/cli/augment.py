@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from .options import MaxSourceLength, TrustRemoteCode, parse_pairs
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -147,21 +148,21 @@ def augment(
             trust_remote_code=trust_remote_code,
         )
     except KeyboardInterrupt:
-        typer.echo("interrupted; the same command does what is missing", err=True)
+        echo("interrupted; the same command does what is missing", err=True)
         raise typer.Exit(130) from None
     if counts is None:
-        typer.echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
+        echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
         return
-    typer.echo(
+    echo(
         f"{counts['rows']:,} rows: {counts['paraphrases']:,} paraphrases; of {counts['without']:,} rows no candidate "
         f"passed, {counts['failed']:,} rows failed (`error` says why)"
     )
     if counts["cut"]:
-        typer.echo(f"{counts['cut']:,} rows are longer than what the model reads (`max_source_length`)", err=True)
+        echo(f"{counts['cut']:,} rows are longer than what the model reads (`max_source_length`)", err=True)
     if push_to_hub:
         from ..hub.push import push_folder
 
-        typer.echo(push_folder(output, hub_dataset_id or Path(output).resolve().name, private=hub_private_repo))
+        echo(push_folder(output, hub_dataset_id or Path(output).resolve().name, private=hub_private_repo))
 
 
 def check_push(output: str, repo_id: str | None) -> None:

@@ -31,6 +31,7 @@ from .options import (
     MeteorStages,
     Metrics,
     NumSamples,
+    RougeTokenize,
     Select,
     TrustRemoteCode,
     WordVectors,
@@ -38,6 +39,7 @@ from .options import (
     choose_metrics,
     parse_pairs,
 )
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -68,6 +70,7 @@ def compare(
     metrics: Metrics = "rouge,bleu,meteor,pinc",
     word_vectors: WordVectors = None,
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
@@ -103,6 +106,7 @@ def compare(
         word_vectors=word_vectors,
         meteor_variant="nltk",
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     compared = [parse_system(text) for text in systems]
     corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
@@ -134,7 +138,7 @@ def compare(
     write_text(output_dir / "comparison.md", table)
     if importlib.util.find_spec("matplotlib") and all(map(results.entries[0].find, ("bleu_4", "pinc"))):
         plot_quality_against_diversity(results, output_dir / "comparison.png")
-    typer.echo(table, nl=False)
+    echo(table, nl=False)
 
 
 @app.command(cls=ArgumentsCommand)
@@ -191,7 +195,7 @@ def compare_choices(
     table = format_choices(results, shlex.join(["hf-paraphrase", "compare-choices", *ctx.obj]))
     results.save(output_dir / "choices.json")
     write_text(output_dir / "choices.md", table)
-    typer.echo(table, nl=False)
+    echo(table, nl=False)
 
 
 @app.command()
@@ -253,7 +257,7 @@ def compare_language_models(
             scores.setdefault(recipe.name, []).append(score)
             spent = {"seed": seed, **{name: summary[name] for name in ("steps", "train_seconds")}}
             runs.append(replace(made, system=recipe.name, training=spent, environment=results.environment))
-            typer.echo(f"{recipe.name}, seed {seed}: {score:.3f} nits per character")
+            echo(f"{recipe.name}, seed {seed}: {score:.3f} nits per character")
     runs.sort(key=lambda run: run.scores[0].score)
     Results("comparison", results.data, tuple(runs)).save(output_dir / "comparison.json")
     plot_architectures(scores, output_dir / "comparison.png")

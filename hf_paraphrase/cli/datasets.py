@@ -11,6 +11,7 @@ import typer
 
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, read_corpus
 from .options import check_matplotlib
+from .terminal import echo
 
 if TYPE_CHECKING:
     import datasets
@@ -38,7 +39,7 @@ def list_all() -> None:
     width = max(map(len, names))
     for name in names:
         summary = inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ")
-        typer.echo(f"{name:<{width}}  {summary}")
+        echo(f"{name:<{width}}  {summary}")
 
 
 @app.command()
@@ -50,7 +51,7 @@ def info(name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase
     """
     from ..datasets import dataset_card
 
-    typer.echo(dataset_card(name).text.strip())
+    echo(dataset_card(name).text.strip())
 
 
 @app.command()
@@ -89,20 +90,20 @@ def preview(
     corpus = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs)
     if corpus.is_streamed:
         for split, content in corpus.stream().items():
-            typer.echo(f"{split}: streamed\n")
+            echo(f"{split}: streamed\n")
             for row in content.take(rows):
-                typer.echo(_format_row(content, row))
+                echo(_format_row(content, row))
         return
     splits = corpus.load()
     lengths = {split: count_lengths(content) for split, content in splits.items()}
     for split, content in splits.items():
-        typer.echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
+        echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
         for row in content.select(range(min(rows, len(content)))):
-            typer.echo(_format_row(content, row))
+            echo(_format_row(content, row))
     if plot is not None:
         split = next(iter(splits))
         plot_lengths({f"{name}, {split}, {column}": counts for column, counts in lengths[split].items()}, plot)
-        typer.echo(f"{plot}: lengths of {split}")
+        echo(f"{plot}: lengths of {split}")
 
 
 def _format_lengths(lengths: dict[str, LengthCounts]) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from ..errors import InputError
 from .options import Model, TrustRemoteCode
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -67,11 +68,11 @@ def space(
 
     if output is not None:
         write_space(model, output, package)
-        typer.echo(f"{output}: run it with `python app.py` there")
+        echo(f"{output}: run it with `python app.py` there")
         return
     with TemporaryDirectory() as folder:
         write_space(model, Path(folder), package)
-        typer.echo(push_space(folder, push, private=private))
+        echo(push_space(folder, push, private=private))
 
 
 def check_gradio(command: str) -> None:

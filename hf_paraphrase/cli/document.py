@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import Errors, Model, TrustRemoteCode
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -59,4 +60,4 @@ def paraphrase_document(
     if changes is not None:
         write_lines(changes, [record._asdict() for record in records])
     rewritten = sum(record.reason is None for record in records)
-    typer.echo(f"{rewritten} of {len(records)} sentences rewritten: {output}")
+    echo(f"{rewritten} of {len(records)} sentences rewritten: {output}")

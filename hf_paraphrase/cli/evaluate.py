@@ -40,6 +40,7 @@ from .options import (
     NumSamples,
     ReplaceUnknown,
     RestoreSurface,
+    RougeTokenize,
     Select,
     Tokenize,
     TrustRemoteCode,
@@ -49,6 +50,7 @@ from .options import (
     choose_metrics,
     parse_decoding,
 )
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -77,6 +79,7 @@ def evaluate(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     num_neighbors: Annotated[
         list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
     ] = None,
@@ -122,6 +125,7 @@ def evaluate(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     decoding_options = parse_decoding(
         "beam" if decoding == "sample" else decoding,
@@ -160,7 +164,7 @@ def evaluate(
         **decoding_options,
         **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
     )
-    typer.echo(format_results(results))
+    echo(format_results(results))
 
 
 def _parse_sampling(decoding: str, temperature: float | None) -> dict[str, Any]:
@@ -217,7 +221,7 @@ def evaluate_matcher(
         data=corpus.describe(max_samples=max_samples),
         trust_remote_code=trust_remote_code,
     )
-    typer.echo(format_matching_results(results))
+    echo(format_matching_results(results))
 
 
 @app.command()
@@ -266,7 +270,7 @@ def evaluate_autoencoder(
             data=corpus.describe(),
             num_beams=num_beams,
         )
-        typer.echo(format_document_results(results[run.name]))
+        echo(format_document_results(results[run.name]))
     if plot is not None:
         plot_reconstruction(results, plot)
 
@@ -319,8 +323,8 @@ def evaluate_language_model(
         data=corpus.describe(),
     )
     (score,) = results.entries[0].scores
-    typer.echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
-    typer.echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
+    echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
+    echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
 
 
 @app.command()
@@ -345,6 +349,7 @@ def score(
     word_vectors: WordVectors = None,
     meteor_variant: MeteorVariant = "nltk",
     meteor_stages: MeteorStages = "exact,stem,wordnet",
+    rouge_tokenize: RougeTokenize = "ascii",
     n_samples: NumSamples = 1000,
     n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
@@ -377,6 +382,7 @@ def score(
         word_vectors=word_vectors,
         meteor_variant=meteor_variant,
         meteor_stages=meteor_stages,
+        rouge_tokenize=rouge_tokenize,
     )
     check_errors(errors)
     rows = score_systems(
@@ -388,6 +394,6 @@ def score(
         seed=seed,
     )
     if as_json or as_csv:
-        typer.echo((format_as_json if as_json else format_as_csv)(rows))
+        echo((format_as_json if as_json else format_as_csv)(rows))
     else:
-        typer.echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
+        echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))

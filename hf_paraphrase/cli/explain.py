@@ -12,6 +12,7 @@ import typer
 from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, MaxSamples, read_corpus, take_rows
 from .options import Model, TrustRemoteCode, check_ability, check_matplotlib, read_lines
+from .terminal import echo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,14 +63,14 @@ def edit(
             raise InputError(f"--retrieved: {model} edits by no retrieved pair")
         levelled = levels.explain_levels(editor.eval(), tokenizer, text)
         write_text(output, levels.format_levels(levelled))
-        typer.echo(levelled.paraphrase)
+        echo(levelled.paraphrase)
         return
     if retrieved is None:
         nearest = load_retriever(editor, trust_remote_code).retrieve([text], neighbor)[0][-1]
         retrieved = (nearest.source, nearest.target)
     explanation = edits.explain_edit(editor.eval(), tokenizer, text, retrieved)
     write_text(output, edits.format_html(explanation))
-    typer.echo(explanation.paraphrase)
+    echo(explanation.paraphrase)
 
 
 @match.command()
@@ -92,7 +93,7 @@ def heatmap(
 
     check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
     (grid,) = read_grids(*load_matcher(model, trust_remote_code), [(text, text_pair)])
-    typer.echo(f"{output}: unit {plot_unit(grid, output, unit)}")
+    echo(f"{output}: unit {plot_unit(grid, output, unit)}")
 
 
 @match.command()
@@ -126,7 +127,7 @@ def pairs(
     texts = ((row["sentence1"], row["sentence2"]) for row in content if row["sentence2"])
     table = format_exciting_pairs(most_exciting_pairs(*matcher, texts, top=top))
     if output is None:
-        typer.echo(table)
+        echo(table)
     else:
         write_text(output, table)
 
@@ -163,12 +164,12 @@ def documents(
     autoencoder, tokenizer = load_autoencoder(model, trust_remote_code)
     joined = [join_sentences(split_by_rules(line)) for line in lines]
     for step, text in enumerate(interpolate_documents(autoencoder, tokenizer, *joined[:2], steps=steps)):
-        typer.echo(f"{step / (steps - 1):4.2f}  {' '.join(text.split())}")
+        echo(f"{step / (steps - 1):4.2f}  {' '.join(text.split())}")
     vectors = embed_documents(autoencoder, tokenizer, joined)
     for row, neighbours in enumerate(nearest_documents(vectors, nearest)[:shown]):
-        typer.echo(f"\n      {lines[row]}")
+        echo(f"\n      {lines[row]}")
         for other, cosine in neighbours:
-            typer.echo(f"{cosine:4.2f}  {lines[other]}")
+            echo(f"{cosine:4.2f}  {lines[other]}")
 
 
 @app.command("map")
@@ -224,7 +225,7 @@ def map_embeddings(
             near = [center, *(labels[row] for row in rows)]
             file = output_dir / f"{name}-near-{number}"
             _draw(file, near, np.concatenate((vector, vectors[rows])), f"near: {center}", perplexity, seed, 0)
-            typer.echo(f"{center}\n  " + "\n  ".join(near[1:11]))
+            echo(f"{center}\n  " + "\n  ".join(near[1:11]))
 
 
 def _count(documents: Dataset) -> tuple[Counter[str], set[str]]:
@@ -257,4 +258,4 @@ def _draw(
     points = project(vectors, perplexity, seed)
     draw_map(points, labels, file.with_suffix(".png"), title, center)
     write_map_page(points, labels, file.with_suffix(".html"), title)
-    typer.echo(f"wrote {file}.png and {file}.html")
+    echo(f"wrote {file}.png and {file}.html")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from .demo import check_gradio
+from .terminal import echo
 
 __all__ = ["app", "push_trained"]
 
@@ -72,7 +72,7 @@ def push(
         language=language,
         with_handler=with_handler,
     )
-    typer.echo(address)
+    echo(address)
 
 
 @app.command()
@@ -93,7 +93,7 @@ def push_decoding(
     """
     from ..hub.push import push_decoding
 
-    typer.echo(push_decoding(decoding, repo_id, private=private))
+    echo(push_decoding(decoding, repo_id, private=private))
 
 
 @app.command()
@@ -112,7 +112,7 @@ def push_metric(
     check_gradio("push-metric")
     from ..hub.push import push_metric
 
-    typer.echo(push_metric(metric, repo_id, private=private))
+    echo(push_metric(metric, repo_id, private=private))
 
 
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:
@@ -124,12 +124,10 @@ def push_trained(folder: Path, repo_id: str, private: bool) -> None:
     if not PartialState().is_main_process:
         return
     try:
-        typer.echo(push_to_hub(folder, repo_id, private=private))
+        echo(push_to_hub(folder, repo_id, private=private))
     except (PushError, InputError) as error:
         command = ["hf-paraphrase", "push", str(folder), "--repo-id", repo_id, *(["--private"] if private else [])]
-        print(
-            f"warning: {folder} is trained but not pushed: {error}\nto push it: {shlex.join(command)}", file=sys.stderr
-        )
+        echo(f"warning: {folder} is trained but not pushed: {error}\nto push it: {shlex.join(command)}", err=True)
 
 
 @app.command()
@@ -152,7 +150,7 @@ def card(
 
     text = str(make_card(read_checkpoint(folder), repo_id, dataset_id, license, language))
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write_text(output, text)
 
@@ -171,7 +169,7 @@ def info(
     from ..hub.checkpoint import read_checkpoint
     from ..hub.describe import describe_checkpoint
 
-    typer.echo(describe_checkpoint(read_checkpoint(model, revision)))
+    echo(describe_checkpoint(read_checkpoint(model, revision)))
 
 
 @app.command()
@@ -184,4 +182,4 @@ def env() -> None:
     from ..training.environment import report_environment
 
     for name, value in report_environment().items():
-        typer.echo(f"- {name}: {value}")
+        echo(f"- {name}: {value}")

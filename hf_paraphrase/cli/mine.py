@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from .options import TrustRemoteCode
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -94,4 +95,4 @@ def mine(
             for place in places
         )
         write_text(paths[split], "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        typer.echo(f"{paths[split]}: {len(places):,} pairs")
+        echo(f"{paths[split]}: {len(places):,} pairs")

@@ -11,8 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError
-from ..files import open_text
 from ..metrics.scored import scored_metrics
+from .text_tables import read_texts
 
 __all__ = [
     "AllowOwnPair",
@@ -33,6 +33,7 @@ __all__ = [
     "NumSamples",
     "ReplaceUnknown",
     "RestoreSurface",
+    "RougeTokenize",
     "Select",
     "Tokenize",
     "TrustRemoteCode",
@@ -65,6 +66,7 @@ WordVectors = Annotated[
 ]
 MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
 MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
+RougeTokenize = Annotated[str, typer.Option(help="ROUGE's words: ascii, as rouge-score, or unicode for any script.")]
 Select = Annotated[str, typer.Option(help="How: score, jaccard, mbr, embedding or matcher.")]
 Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
 Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam, dips or sample.")]
@@ -168,14 +170,13 @@ def check_matplotlib(picture: str) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, but for blank ones.
+    """The texts of a file, a text a line or in the column `text` or `source` of a table, without blank ones.
 
     Raises:
-        InputError: There is none, or the file is not UTF-8.
+        InputError: There is none, or one cannot be read.
         OSError: The file cannot be read.
     """
-    with open_text(path) as file:
-        lines = [line.strip() for line in file if line.strip()]
+    lines = [text.strip() for text in read_texts(str(path)) if text.strip()]
     if not lines:
         raise InputError(f"{path} has no line with text")
     return lines
@@ -189,6 +190,7 @@ def choose_metrics(
     word_vectors: Path | None,
     meteor_variant: str,
     meteor_stages: str,
+    rouge_tokenize: str,
 ) -> dict[str, Any]:
     """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
 
@@ -209,6 +211,7 @@ def choose_metrics(
     options = {
         **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
         "ter": {"case_sensitive": not lowercase},
+        "rouge": {"tokenize": rouge_tokenize},
         "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
         "embedding_greedy": {"word_vectors": word_vectors, **words},
     }

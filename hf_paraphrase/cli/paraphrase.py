@@ -28,6 +28,7 @@ from .options import (
     parse_decoding,
     read_lines,
 )
+from .terminal import echo
 from .text_tables import Lines, check_table, open_table, read_texts
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ app = typer.Typer()
 # Without -n, `paraphrase` writes what the model writes; with it, what a `Paraphraser` chooses. Options of one alone:
 UNSCORED = ("num_return_sequences", "do_sample", "select")
 SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
-SCORED += ("encoder", "fluency", "seed", "return_rejected")
+SCORED += ("encoder", "fluency", "seed", "return_rejected", "safe_cells")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
 SHARED += ("max_source_length",)
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
@@ -118,6 +119,14 @@ def paraphrase(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a text: source, paraphrases; with -n one a paraphrase.")
     ] = False,
+    safe_cells: Annotated[
+        bool | None,
+        typer.Option(
+            "--safe-cells/--raw-cells",
+            help="With --output: an apostrophe before texts that a spreadsheet would run as a formula.  "
+            "[default: in .csv files]",
+        ),
+    ] = None,
     dtype: Dtype = None,
     errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
@@ -191,11 +200,11 @@ def paraphrase(
     for source, output in zip(sources, outputs, strict=True):
         paraphrases = [entry["generated_text"] for entry in output]
         if as_json:
-            typer.echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
+            echo(json.dumps({"source": source, "paraphrases": paraphrases}, ensure_ascii=False))
         else:
-            typer.echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]))
+            echo("\n".join(paraphrases if is_single else [source, *paraphrases, ""]), is_data=True)
     if cutter.cut:
-        typer.echo(cutter.describe(), err=True)
+        echo(cutter.describe(), err=True)
     lines.check()
 
 
@@ -232,6 +241,7 @@ def _paraphrase_scored(
     input: str | None = None,
     column: str | None = None,
     output: Path | None = None,
+    safe_cells: bool | None = None,
     keep: str | None = None,
     return_rejected: bool = False,
     dtype: str | None = None,
@@ -263,12 +273,12 @@ def _paraphrase_scored(
     numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
     if output is not None:
         counts = Counter()
-        with open_table(output, columns) as write:
+        with open_table(output, columns, safe_cells) as write:
             for number, source, group in numbered:
                 write(_make_rows(number, source, group, columns))
                 chosen = sum(one.reason is None for one in group)
                 counts.update(texts=1, paraphrases=chosen, unanswered=not chosen)
-        typer.echo(
+        echo(
             f"{output}: {counts['paraphrases']:,} paraphrases of {counts['texts']:,} texts, "
             f"{counts['unanswered']:,} of which have none",
             err=True,
@@ -291,15 +301,15 @@ def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mappi
 def _print_rows(source: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            echo(json.dumps(row, ensure_ascii=False))
     elif source.strip():
-        typer.echo(source)
+        echo(source)
         if not rows:
-            typer.echo("no candidate passed; --return-rejected shows why")
+            echo("no candidate passed; --return-rejected shows why")
         for row in rows:
             scores = " ".join("  -  " if row[name] is None else f"{row[name]:.3f}" for name in list(COLUMNS)[4:])
-            typer.echo(f"{scores}  {row['text']}" + (f"  ({row['reason']})" if row.get("reason") else ""))
-        typer.echo("")
+            echo(f"{scores}  {row['text']}" + (f"  ({row['reason']})" if row.get("reason") else ""))
+        echo("")
 
 
 @app.command()
@@ -332,9 +342,9 @@ def rank(
     cutter = SourceCutter(paraphraser, tokenizer)
     groups = paraphraser.paraphrase(list(map(cutter, texts)), tokenizer, num_candidates, *drawn, seed=seed)
     for text, group in zip(texts, groups, strict=True):
-        typer.echo(f"\n       {text}")
+        echo(f"\n       {text}")
         for candidate in group[:shown]:
-            typer.echo(f"{candidate.distance:6.3f} {candidate.text}{' (copy)' if candidate.is_copy else ''}")
+            echo(f"{candidate.distance:6.3f} {candidate.text}{' (copy)' if candidate.is_copy else ''}")
     if output is not None:
         rows = (
             {"text": text, "candidates": [candidate._asdict() for candidate in group]}
@@ -342,7 +352,7 @@ def rank(
         )
         write_text(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     if cutter.cut:
-        typer.echo(cutter.describe(), err=True)
+        echo(cutter.describe(), err=True)
 
 
 def _parse_draw(option: str, value: str) -> float | Literal["uniform"]:

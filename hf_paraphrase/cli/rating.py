@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from .terminal import echo
 
 if TYPE_CHECKING:
     from ..rating.forms import SourceOutputs
@@ -44,9 +45,9 @@ def make(
     systems = _read_systems(system)
     paths = make_rating_forms(systems, output_dir, num_sources=num_sources, num_outputs=num_outputs, seed=seed)
     for name, path in paths.items():
-        typer.echo(f"{name}: {path}")
+        echo(f"{name}: {path}")
     if equal := len(AnswerKey.load(paths["key"]).equal):
-        typer.echo(f"{equal} pairs of equal outputs are not asked about: they count as ties")
+        echo(f"{equal} pairs of equal outputs are not asked about: they count as ties")
 
 
 @app.command()
@@ -67,7 +68,7 @@ def read(
 
     answer_key = AnswerKey.load(key)
     results = summarise_answers(read_answers(answers, answer_key), answer_key)
-    typer.echo(format_rating_results(results))
+    echo(format_rating_results(results))
     if output is not None:
         write_text(output, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 

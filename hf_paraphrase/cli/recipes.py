@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .terminal import echo
+
 __all__ = ["describe_recipe", "recipes"]
 
 COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, and of which model")
@@ -30,9 +32,9 @@ def recipes(
 
     described = [describe_recipe(name) for name in list_recipes()]
     if as_json:
-        typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        echo(json.dumps(described, indent=2, ensure_ascii=False))
     else:
-        typer.echo(_format_table([COLUMNS, *map(_cells, described)]))
+        echo(_format_table([COLUMNS, *map(_cells, described)]))
 
 
 def describe_recipe(name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import typer
 from ..errors import InputError
 from ..papers import PAPERS
 from .corpus import DataDir
+from .terminal import echo
 
 __all__ = ["reproduce"]
 
@@ -65,7 +66,7 @@ def reproduce(
     text = write_reproduction(chosen, measured, command, output_dir)
     if cards:
         write_reproduction(chosen, measured, command, CARDS / chosen.cards)
-    print(text, end="")
+    echo(text, nl=False)
 
 
 def _parse_seeds(seeds: str | None) -> tuple[int, ...] | None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, pick_split, read_corpus
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -70,4 +71,4 @@ def train(
     )
     seconds = time.perf_counter() - started
     recall = measure_recall(AutoModelEncoder(output_dir), validation)
-    typer.echo(f"{seconds:.0f} s; {100 * recall:.1f}% of {len(validation)} sources find their own target first")
+    echo(f"{seconds:.0f} s; {100 * recall:.1f}% of {len(validation)} sources find their own target first")

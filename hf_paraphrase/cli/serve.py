@@ -9,6 +9,7 @@ import typer
 
 from ..errors import InputError
 from .options import Model, TrustRemoteCode
+from .terminal import echo
 
 __all__ = ["serve"]
 
@@ -55,5 +56,5 @@ def serve(
         app = make_app(load_served_model(model, max_batch, trust_remote_code), limits, api_key)
         address, number, *_ = listener.getsockname()
         shown = f"[{address}]" if ":" in address else address
-        typer.echo(f"{model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")
+        echo(f"{model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")
         run_server(app, listener)

@@ -1,4 +1,4 @@
-"""Texts out of files of any length, and rows into them, as they come."""
+"""Texts out of files and standard input, and rows into files, as they come."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import check_unicode, open_text, whole_file
-from ..metrics.score_files import JSON_LINES, SEPARATORS, Row, parse_object, read_columns
+from ..files import whole_file
+from ..text_tables import TextTable
+from .terminal import echo
 
 __all__ = ["Lines", "check_table", "open_table", "read_texts"]
 
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")
-PARQUET = ".parquet"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# What a spreadsheet takes for a formula where a cell begins with it.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+WRITTEN = (".parquet", *DELIMITERS, ".jsonl", ".json")
 
 
 class Lines:
@@ -39,8 +43,9 @@ class Lines:
         for number, line in enumerate(getattr(sys.stdin, "buffer", sys.stdin), start=1):
             try:
                 text = line if isinstance(line, str) else line.decode("utf-8", self.errors)
+                text = text.removeprefix("\ufeff") if number == 1 else text  # Windows begins a stream with this mark
             except UnicodeDecodeError as error:
-                print(f"standard input, line {number}: {error.reason} at byte {error.start + 1}", file=sys.stderr)
+                echo(f"standard input, line {number}: {error.reason} at byte {error.start + 1}", err=True)
                 self.bad.append(number)
                 text = ""
             yield text.rstrip("\r\n")
@@ -58,75 +63,28 @@ def read_texts(path: str, column: str | None = None, errors: str = "strict") -> 
     """Read the texts of a file, as they are asked for; but all of them once before, since what is wrong shows there.
 
     Args:
-        path: `.csv` or `.tsv` with columns that the first line names, `.jsonl` or `.json` with an object a line,
-            `.parquet`, or any other with a text a line.
+        path: A table (`text_tables`), or any other file with a text a line.
         column: Where the texts are; None for `text` or `source`.
-        errors: "replace" reads what is no UTF-8 as U+FFFD.
+        errors: "replace" reads invalid UTF-8 as U+FFFD.
 
     Raises:
-        InputError: A row without a text; the message names the file and the line.
+        InputError: A row without that column, or with a cell that is no text; the message names file and line. A
+            missing cell is an empty text.
         OSError: The file cannot be read.
     """
-    if Path(path).is_file():  # what else there is, such as a named pipe, can be read once
-        deque(_read(Path(path), column, errors), maxlen=0)
-    texts = _read(Path(path), column, errors)
+    table = TextTable(Path(path), errors=errors)
+    names = TEXT_COLUMNS if column is None else (column,)
+    if table.path.is_file():  # what else there is, such as a named pipe, can be read once
+        table.check_columns(names, "--column")
+        deque(_read(table, names), maxlen=0)
+    texts = _read(table, names)
     first = next(texts, None)
     return iter(()) if first is None else chain([first], texts)
 
 
-def _read(path: Path, column: str | None, errors: str) -> Iterator[str]:
-    return _read_column(path, column, errors) if _is_table(path) else _read_lines(path, errors)
-
-
-def _is_table(path: Path) -> bool:
-    return path.suffix in (*SEPARATORS, *JSON_LINES, PARQUET)
-
-
-def _read_lines(path: Path, errors: str) -> Iterator[str]:
-    with open_text(path, encoding="utf-8-sig", errors=errors, newline="\n") as file:
-        yield from (line.rstrip("\r\n") for line in file)
-
-
-def _read_column(path: Path, column: str | None, errors: str) -> Iterator[str]:
-    names = TEXT_COLUMNS if column is None else (column,)
-    rows = _read_parquet(path, names) if path.suffix == PARQUET else _read_rows(path, names, errors)
-    unit = "row" if path.suffix == PARQUET else "line"
-    for row in rows:
-        name = next((name for name in names if name in row.values), None)
-        if name is None:
-            there = ", ".join(row.values) or "nothing"
-            raise InputError(f"{path}, {unit} {row.line}: no {' or '.join(names)}, only {there}; give --column")
-        if not isinstance(row.values[name], str):
-            raise InputError(f"{path}, {unit} {row.line}: `{name}` is no text: {row.values[name]!r:.100}")
-        yield check_unicode(row.values[name], f"{path}, {unit} {row.line}, `{name}`", errors)
-
-
-def _read_rows(path: Path, names: Sequence[str], errors: str) -> Iterator[Row]:
-    newline = "" if path.suffix in SEPARATORS else "\n"
-    with open_text(path, encoding="utf-8-sig", errors=errors, newline=newline) as file:
-        if path.suffix in SEPARATORS:
-            yield from read_columns(path, file)
-        else:
-            for number, line in enumerate(file, start=1):
-                yield Row(number, parse_object(path, number, line, names[0], errors))
-
-
-def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Row]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            wanted = [name for name in names if name in file.schema_arrow.names][:1]
-            if not wanted:
-                yield Row(1, dict.fromkeys(file.schema_arrow.names))
-            batches = file.iter_batches(columns=wanted)
-            yield from map(Row, count(1), chain.from_iterable(batch.to_pylist() for batch in batches))
-    # Bytes that are no UTF-8 show only now, and what is damaged shows itself in all these ways.
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        raise InputError(f"{path} is no Parquet file that can be read: {error}") from error
+def _read(table: TextTable, names: Sequence[str]) -> Iterator[str]:
+    for row in table.rows(names):
+        yield table.text(row, table.column(row, names, "; give --column"))
 
 
 def check_table(path: Path) -> None:
@@ -135,12 +93,14 @@ def check_table(path: Path) -> None:
     Raises:
         InputError: Its name ends otherwise.
     """
-    if not _is_table(path):
+    if path.suffix.lower() not in WRITTEN:
         raise InputError(f"--output must end in .parquet, .csv, .tsv or .jsonl, not {path.name}")
 
 
 @contextmanager
-def open_table(path: Path, columns: Mapping[str, str]) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+def open_table(
+    path: Path, columns: Mapping[str, str], safe_cells: bool | None = None
+) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
     """Write rows to a file as they come.
 
     Lines are flushed at every call, so that they can be read meanwhile, and stay where the process stops. Of a Parquet
@@ -149,11 +109,14 @@ def open_table(path: Path, columns: Mapping[str, str]) -> Iterator[Callable[[Seq
     Args:
         path: A file that `check_table` lets pass.
         columns: Their names, and pyarrow's names of their types.
+        safe_cells: Write an apostrophe before texts that a spreadsheet would run as a formula; None does so in csv
+            files.
 
     Yields:
         What writes rows.
     """
-    if path.suffix == PARQUET:
+    kind = path.suffix.lower()
+    if kind == ".parquet":
         import pyarrow
         import pyarrow.parquet
 
@@ -162,18 +125,34 @@ def open_table(path: Path, columns: Mapping[str, str]) -> Iterator[Callable[[Seq
             yield lambda rows: writer.write_table(pyarrow.Table.from_pylist(list(rows), schema)) if rows else None
         return
     with path.open("w", encoding="utf-8", newline="") as file:
-        if path.suffix in SEPARATORS:
-            table = csv.DictWriter(file, list(columns), delimiter=SEPARATORS[path.suffix], lineterminator="\n")
+        if kind in DELIMITERS:
+            table = csv.DictWriter(file, list(columns), delimiter=DELIMITERS[kind], lineterminator="\n")
             table.writeheader()
         else:
             table = JsonLines(file)
 
+        is_safe = kind == ".csv" if safe_cells is None else safe_cells and kind in DELIMITERS
+
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
-            table.writerows(rows)
+            rows = map(_quote_formulas, rows) if is_safe else rows
+            table.writerows(map(_join_lines, rows) if kind == ".tsv" else rows)
             file.flush()
 
         write([])
         yield write
+
+
+def _quote_formulas(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: f"'{value}" if _is_formula(value) else value for name, value in row.items()}
+
+
+def _is_formula(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(FORMULA_STARTS)
+
+
+def _join_lines(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for tsv, in which a line is a row: line ends inside of texts become spaces."""
+    return {name: " ".join(value.splitlines()) if isinstance(value, str) else value for name, value in row.items()}
 
 
 class JsonLines:

@@ -13,6 +13,7 @@ from ..errors import InputError
 from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, TrainedCorpus, choose_corpus
 from .hub import push_trained
 from .options import ArgumentsCommand, TrustRemoteCode, check_matplotlib
+from .terminal import echo
 
 __all__ = ["app"]
 
@@ -127,7 +128,7 @@ def train(
 
         options = {"data_dir": corpus.data_dir, "trust_remote_code": trust_remote_code}
         for run in search(chosen, parse_grid(grid), output_dir, **options)["runs"]:
-            typer.echo(f"{run['cost']:.4f}  {run['folder']}")
+            echo(f"{run['cost']:.4f}  {run['folder']}")
         return
     run_training(
         chosen,

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, get_args, get_type_hints
 import datasets
 import pyarrow as pa
 
+from .. import arrow_tables, text_tables
 from ..errors import InputError
 from .addresses import DOWNLOADS, RELEASES, Release
 from .downloads import download_release
 from .reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
 
-__all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order"]
+__all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order", "state_of_file"]
 
 TEXT = datasets.Value("string")
 # Larger files are known by size and time of change: reading them through would take longer than finding the cache.
@@ -194,11 +195,12 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def state_of(cls, data_dir: Path | None) -> str:
         """A digest of this package's readers and of what the corpus's files hold, for the name of its cache."""
         paths = sorted(Path(__file__).parent.glob("*.py"))
+        paths += [Path(module.__file__) for module in (text_tables, arrow_tables)]
         if data_dir is not None:
             paths += cls.paths(data_dir)
         digest = hashlib.sha256(os.environ.get(DOWNLOADS, "").encode() if data_dir is None else b"")
         for path in paths:
-            digest.update(f"{path.name}\0{_state(path)}\0".encode())
+            digest.update(f"{path.name}\0{state_of_file(path)}\0".encode())
         return digest.hexdigest()[:32]
 
     def _info(self) -> datasets.DatasetInfo:
@@ -244,7 +246,8 @@ def seeded_order(items: Iterable[Any], *seed: Any) -> list[Any]:
     return sorted(items, key=lambda item: hashlib.sha256("\0".join(map(str, (*seed, item))).encode()).digest())
 
 
-def _state(path: Path) -> str:
+def state_of_file(path: Path) -> str:
+    """What changes with the contents of a file."""
     status = path.stat()
     if status.st_size > HASHED_SIZE:
         return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"

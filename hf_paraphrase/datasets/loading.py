@@ -16,6 +16,7 @@ import datasets
 from ..errors import InputError
 from .builder import CorpusBuilder
 from .elsewhere import is_elsewhere, load_elsewhere
+from .table_files import as_data_files, split_files
 
 __all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder", "no_progress_bars"]
 
@@ -28,7 +29,7 @@ def list_datasets() -> list[str]:
 
 
 def load_dataset(
-    path: str,
+    path: str | os.PathLike,
     name: str | None = None,
     data_dir: str | os.PathLike | None = None,
     split: str | None = None,
@@ -44,13 +45,13 @@ def load_dataset(
     reader change.
 
     Args:
-        path: A corpus, one of `list_datasets()`; or a repository of the Hub (`owner/name`), a Parquet, csv, tsv, json
-            or text file, a folder of such files, or one that `save_to_disk` wrote.
+        path: A corpus, one of `list_datasets()`; or a repository of the Hub (`owner/name`), a file of
+            rows (`text_tables`), a folder of such files, or one that `save_to_disk` wrote.
         name: A configuration of the corpus, where it has several.
         data_dir: The folder with the corpus's files. Without one they are downloaded, where their address is open
             (`datasets.addresses`), into the cache of datasets.
         split: One split only, such as `train`, `test` or `train[:100]`.
-        data_files: The files of the corpus `pairs`: a path, several, or those of each split.
+        data_files: The files of the corpus `pairs`: a path or glob pattern, several, or those of each split.
         num_proc: Processes to read with, where a corpus comes in several files.
         streaming: Make the rows while they are read, and keep none of them.
         columns: Of what is no corpus of the list, the columns to keep, by the names to give them:
@@ -67,6 +68,7 @@ def load_dataset(
         InputError: An argument that does not exist, with what exists; or damaged files, with what is wrong where.
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
+    path = os.fspath(path)
     if path not in list_datasets() and is_elsewhere(path):
         places = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
         splits = load_elsewhere(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
@@ -130,7 +132,7 @@ def make_builder(
         dataset_name=path,
         config_name=name,
         data_dir=None if folder is None else str(folder),
-        data_files=_as_strings(data_files),
+        data_files=None if data_files is None else as_data_files(split_files(data_files)),
         hash=builder_class.state_of(folder),
         **builder_kwargs,
     )
@@ -145,21 +147,6 @@ def _builders() -> dict[str, type[CorpusBuilder]]:
     modules = [importlib.import_module(f".{module.name}", __package__) for module in iter_modules(package.__path__)]
     classes = [value for module in modules for value in vars(module).values() if inspect.isclass(value)]
     return {found.corpus_name: found for found in classes if issubclass(found, CorpusBuilder) and found.corpus_name}
-
-
-def _as_strings(data_files: DataFiles | None) -> Any:
-    """Absolute paths in the form that datasets takes them."""
-    if data_files is None:
-        return None
-    if isinstance(data_files, Mapping):
-        return {split: _as_strings(files) for split, files in data_files.items()}
-    if isinstance(data_files, str | os.PathLike):
-        data_files = [data_files]
-    paths = [Path(path).expanduser().absolute() for path in data_files]
-    for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"`data_files`: there is no file {path}")
-    return [str(path) for path in paths]
 
 
 @contextmanager

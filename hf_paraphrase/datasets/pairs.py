@@ -8,17 +8,16 @@ from typing import Any
 
 import datasets
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .reader import CorpusReader, is_text, refusing_damage
+from ..text_tables import ENDINGS, TextTable, table_kind
+from .reader import CorpusReader, is_text
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
 
 __all__ = ["PairsBuilder", "PairsConfig"]
 
 SPLITS = ("train", "validation", "test")
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 ROWS_AT_ONCE = 10_000
 
 
@@ -40,7 +39,7 @@ class PairsConfig(SampledPairsConfig):
 
 
 class PairsBuilder(SampledPairsBuilder):
-    """Your own paraphrase pairs, from csv, tsv, jsonl or Parquet files.
+    """Your own paraphrase pairs, from csv, tsv, json, jsonl or Parquet files.
 
     Source: `load_dataset("pairs", data_files=…)`, with a path, several, or those of each split:
     `{"train": …, "validation": …, "test": …}`.
@@ -49,9 +48,10 @@ class PairsBuilder(SampledPairsBuilder):
 
     Licence: that of your data.
 
-    Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line; both
-    may be gzipped. Fields may be quoted, those of csv files over several lines; in tsv files a line is a row. The
-    columns are `source` and `target` unless `source_column` and `target_column` name others.
+    Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line, json
+    files may have an array of objects; all may be gzipped. Fields may be quoted, those of csv files over several
+    lines; in tsv files a line is a row. The columns are `source` and `target` unless `source_column` and
+    `target_column` name others; a list of targets is as many pairs.
 
     Columns: `source` and `target`; `test` has `source` and `references`.
 
@@ -69,14 +69,14 @@ class PairsBuilder(SampledPairsBuilder):
 
     def layout(self) -> str:
         return (
-            f"expected are files that end in .csv, .tsv, .jsonl or .parquet, with the columns "
+            f"expected are files that end in {ENDINGS}, with the columns "
             f"{self.config.source_column!r} and {self.config.target_column!r}; {self.origin}"
         )
 
     def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
-        rows = self._rows(reader, self.config.data_files["train"], self.config.target_column)
+        rows = self._pairs(reader, self.config.data_files["train"])
         while batch := list(islice(rows, ROWS_AT_ONCE)):
-            sources, targets = zip(*((source, target) for source, (target, *_) in batch), strict=True)
+            sources, targets = zip(*batch, strict=True)
             yield pa.array(sources, pa.string()), pa.array(targets, pa.string())
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
@@ -100,20 +100,25 @@ class PairsBuilder(SampledPairsBuilder):
         if paths is None:
             yield from super()._generate_examples(split, groups)
             return
-        column = self.config.target_column
-        if split == "test" and self.config.references_column is not None:
-            column = self.config.references_column
+        column = self.config.references_column or self.config.target_column
         with self.reader() as reader:
-            for number, (source, targets) in enumerate(self._rows(reader, paths, column)):
-                row = {"references": targets} if split == "test" else {"target": targets[0]}
-                yield number, {"source": source, **row}
+            if split == "test":
+                rows = self._rows(reader, paths, column)
+                yield from enumerate({"source": source, "references": targets} for source, targets in rows)
+            else:
+                pairs = self._pairs(reader, paths)
+                yield from enumerate({"source": source, "target": target} for source, target in pairs)
+
+    def _pairs(self, reader: CorpusReader, paths: list[str]) -> Iterator[tuple[str, str]]:
+        """Read sources and targets; a list of targets is as many pairs."""
+        for source, targets in self._rows(reader, paths, self.config.target_column):
+            yield from ((source, target) for target in targets)
 
     def _rows(self, reader: CorpusReader, paths: list[str], column: str) -> Iterator[tuple[str, list[str]]]:
         """Read sources, each with the texts of another column."""
         names = (self.config.source_column, column)
         for path in map(Path, paths):
-            for number, values in self._values(reader, path, names):
-                source, targets = values
+            for number, (source, targets) in self._values(reader, path, names):
                 texts = [source, *(targets if isinstance(targets, list) else [targets])]
                 texts = [cut(text, None) if is_text(text) else "" for text in texts]
                 if len(texts) > 1 and all(texts):
@@ -121,47 +126,16 @@ class PairsBuilder(SampledPairsBuilder):
                 else:
                     reader.reject(path, number, f"has no text in {names[0]!r} or {names[1]!r}")
 
-    def _values(
-        self, reader: CorpusReader, path: Path, names: tuple[str, str]
-    ) -> Iterator[tuple[int, tuple[Any, Any]]]:
-        kind = Path(path.name.removesuffix(".gz")).suffix
-        if kind in SEPARATORS:
-            columns = reader.header(path, SEPARATORS[kind])
-            self._check_columns(path, names, columns)
-            places = [columns.index(name) for name in names]
-            quotes = {"quoted": True, "over_lines": kind == ".csv"}
-            for number, row in reader.rows(path, columns, SEPARATORS[kind], header=True, **quotes):
-                yield number, tuple(row[place] for place in places)
-        elif kind in (".jsonl", ".json"):
-            for number, record in reader.json_lines(path, names[:1]):
-                yield number, tuple(record.get(name) for name in names)
-        elif kind == ".parquet":
-            yield from self._parquet_values(reader, path, names)
-        else:
-            raise InputError(f"{path} ends in {kind or 'nothing'}; {self.layout()}")
-
-    def _parquet_values(
-        self, reader: CorpusReader, path: Path, names: tuple[str, str]
-    ) -> Iterator[tuple[int, tuple[Any, Any]]]:
-        with path.open("rb") as opened:
-            with refusing_damage(f"{path} is no Parquet file", self.layout()):
-                file = pq.ParquetFile(opened)
-                columns = file.schema_arrow.names
-            self._check_columns(path, names, columns)
-            number = 0
-            batches = file.iter_batches(ROWS_AT_ONCE, columns=list(names))
-            while True:
-                with refusing_damage(f"{path} is damaged after row {number:,}", self.layout()):
-                    batch = next(batches, None)
-                    rows = None if batch is None else [batch[name].to_pylist() for name in names]
-                if rows is None:
-                    return
-                reader.lines_read += len(batch)
-                for values in zip(*map(reader.without_nul, rows), strict=True):
-                    number += 1
-                    yield number, values
-
-    def _check_columns(self, path: Path, names: tuple[str, str], columns: list[str]) -> None:
+    def _values(self, reader: CorpusReader, path: Path, names: tuple[str, str]) -> Iterator[tuple[int, list[Any]]]:
+        kind = table_kind(path)
+        if kind is None:
+            raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
+        table = TextTable(path, "tsv" if kind == "txt" else kind)
+        there = table.columns() if kind == "parquet" else table.columns(reader.peek(path))
         for name in names:
-            if name not in columns:
-                raise InputError(f"{path} has no column {name!r}; it has: {', '.join(columns)}; {self.layout()}")
+            if there is not None and name not in there:
+                raise InputError(f"{path} has no column {name!r}; it has: {', '.join(there)}; {self.layout()}")
+        lines = None if kind == "parquet" else ((number, f"{line}\n") for number, line in reader.lines(path))
+        for row in table.rows(names, lines, reader.reject):
+            reader.lines_read += kind == "parquet"
+            yield row.line, [reader.without_nul(row.values.get(name)) for name in names]

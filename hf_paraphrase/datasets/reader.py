@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import functools
 import gzip
 import json
 import logging
 import zlib
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,8 +15,9 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..files import open_plain_or_gzipped
+from ..text_tables import parse_cells, split_records
 
-__all__ = ["BoundedFile", "CorpusReader", "is_text", "refusing_damage"]
+__all__ = ["BoundedFile", "CorpusReader", "is_text"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +29,6 @@ MAX_UNPACKED_SIZE = 16 << 30
 REPORTED = 5
 # A file of which most lines are bad is given up after so many of them: it is another file.
 PATIENCE = 1000
-# A quoted field that goes on for more lines than these has lost its closing quote.
-MAX_RECORD_LINES = 20
 BOM = codecs.BOM_UTF8
 # That of UTF-32 begins as that of UTF-16 does.
 OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -176,10 +171,9 @@ class CorpusReader:
             self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
         most = len(columns)
         allowed = range(most - optional, most + 1)
-        if over_lines:
-            records = _over_lines(lines, separator, allowed)
-        elif quoted:
-            records = ((number, _parse(line, separator) or line.split(separator)) for number, line in lines)
+        if over_lines or quoted:
+            ended = ((number, f"{line}\n") for number, line in lines)
+            records = split_records(ended, separator, allowed, over_lines)
         else:
             records = ((number, line.split(separator)) for number, line in lines)
         for number, fields in records:
@@ -188,13 +182,9 @@ class CorpusReader:
             else:
                 self.reject(path, number, f"has {len(fields)} columns, not {most}")
 
-    def header(self, path: Path, separator: str) -> list[str]:
-        """The names in the first line of a file, which may be quoted."""
-        # Its own, since the line is read once more with the others.
-        own = CorpusReader(1.0, self.layout, self.unit, self.max_line_length, self.max_unpacked_size)
-        for _, line in own.lines(path):
-            return [name.strip() for name in _parse(line, separator) or []]
-        raise InputError(f"{path} is empty; {self.layout}")
+    def peek(self, path: Path) -> Iterator[tuple[int, str]]:
+        """As `lines`, but counts nothing: for a look at what will be read once more."""
+        return CorpusReader(1.0, self.layout, self.unit, self.max_line_length, self.max_unpacked_size).lines(path)
 
     def columns(
         self, path: Path, columns: Sequence[str], wanted: Sequence[str], separator: str = "\t", optional: int = 0
@@ -306,7 +296,7 @@ class CorpusReader:
         return ""
 
     def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str, quoted: bool) -> None:
-        fields = _parse(line, separator) or [] if quoted else line.split(separator)
+        fields = parse_cells(line, separator) or [] if quoted else line.split(separator)
         names = [name.strip().lower() for name in fields]
         if names != [name.lower() for name in columns]:
             raise InputError(
@@ -365,56 +355,8 @@ class BoundedFile:
         return chunk
 
 
-def _over_lines(lines: Iterator[tuple[int, str]], separator: str, allowed: range) -> Iterator[tuple[int, list[str]]]:
-    """Split lines whose fields may be quoted; a quote that is closed nowhere, or oddly, stands for itself."""
-    ahead: deque[tuple[int, str]] = deque()
-    while following := ahead.popleft() if ahead else next(lines, None):
-        number, line = following
-        fields = _parse(line, separator)
-        record, used = line, 0
-        while fields is None and used < MAX_RECORD_LINES:
-            if used == len(ahead):
-                ahead.extend(islice(lines, 1))
-            if used == len(ahead):
-                break
-            record = f"{record}\n{ahead[used][1]}"
-            used += 1
-            fields = _parse(record, separator)
-        if used and fields is not None and len(fields) in allowed:
-            for _ in range(used):
-                ahead.popleft()
-        elif used or not fields:
-            fields = line.split(separator)
-        yield number, fields
-
-
-def _parse(record: str, separator: str) -> list[str] | None:
-    """Split a record; no fields where its quotes make no sense, None while one is open."""
-    if '"' not in record:
-        return record.split(separator)
-    try:
-        return next(csv.reader([record], delimiter=separator, strict=True))
-    except csv.Error as error:
-        return None if "unexpected end" in str(error) else []
-
-
 def _places(mask: pa.Array) -> list[int]:
     return pc.indices_nonzero(mask).to_pylist()
-
-
-@contextmanager
-def refusing_damage(problem: str, remedy: str) -> Iterator[None]:
-    """Refuse a Parquet file whose bytes are not what they should be, by whichever error pyarrow notices it.
-
-    Raises:
-        InputError: One of them; it says the problem, the error and the remedy.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
-        raise InputError(f"{problem} ({error}); {remedy}") from error
 
 
 def is_text(value: Any) -> bool:

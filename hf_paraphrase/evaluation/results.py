@@ -12,7 +12,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import parse_json, write_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -308,11 +308,7 @@ class Results:
             InputError: The file has another shape; the message names it.
             FileNotFoundError: There is no such file.
         """
-        try:
-            values = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise InputError(f"{path} is not valid JSON: {error}") from error
-        return cls.from_dict(values, path)
+        return cls.from_dict(parse_json(Path(path).read_bytes(), str(path)), path)
 
 
 def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +14,7 @@ from huggingface_hub.hf_api import RepoFile
 
 from ..errors import InputError
 from ..evaluation.results import Results
-from ..files import check_links
-from .files import read_json_object
+from ..files import check_links, read_json_object, read_lines
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
@@ -157,10 +155,7 @@ def _read_outputs(results: Results, sizes: dict[str, int], open_file: Callable[[
     path = f"evaluation/{results.entries[0].outputs}"
     if path not in sizes:
         return []
-    try:
-        return [json.loads(line) for line in open_file(path).read_text(encoding="utf-8").split("\n") if line]
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{path} is not valid JSON Lines: {error}") from error
+    return read_lines(open_file(path))
 
 
 def _check_config(config: dict[str, Any], source: str) -> dict[str, Any]:

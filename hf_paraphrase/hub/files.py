@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
 from ..errors import InputError
-from ..files import check_links
+from ..files import check_links, read_json_object
 
-__all__ = ["find_code", "find_files", "is_ours", "read_json_object"]
+__all__ = ["find_code", "find_files", "is_ours"]
 
 WEIGHTS = ("model*.safetensors", "model*.safetensors.index.json")
 # Everything else that is read by transformers or by a person; a run's checkpoints, logs and outputs stay at home.
@@ -102,21 +100,6 @@ def _find_module(config: Path, reference: str) -> Path:
     if not path.is_file():
         raise InputError(f"{path} is missing, which a config file there names; save the model anew")
     return path
-
-
-def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
-    """Read a file of one JSON object; `name` is what an error calls it.
-
-    Raises:
-        InputError: It is none.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{name or path} is not valid JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{name or path} must hold one JSON object, not a {type(values).__name__}")
-    return values
 
 
 def is_ours(path: str) -> bool:

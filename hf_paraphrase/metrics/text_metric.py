@@ -25,6 +25,9 @@ _FEATURES = {
     "Iterable[int | Sequence[int]]": List(Value("int64")),
 }
 
+# What metrics of this package score, beside predictions and references.
+INPUTS = ("sources", "losses", "characters", "tokens", "items", "raters", "choices")
+
 
 class CheckedMetric(evaluate.Metric, ABC):
     """An `evaluate` module made from a plain function, whose inputs are checked as they are added.
@@ -49,6 +52,17 @@ class CheckedMetric(evaluate.Metric, ABC):
     @abstractmethod
     def _check(**inputs: Any) -> tuple[list, ...]:
         """The inputs in the form of the features; raises an InputError that names what is wrong."""
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
+        """Score the inputs and what was added before.
+
+        Inputs of other metrics, which `evaluate.combine` passes to all, are left out.
+        """
+        own = self._feature_names()
+        kwargs = {name: value for name, value in kwargs.items() if name in own or name not in INPUTS}
+        given = {"predictions": predictions, "references": references}
+        given = {name: value for name, value in given.items() if name in own and value is not None}
+        return super().compute(**given, **kwargs)
 
     def add_batch(self, **inputs: Any) -> None:
         """Add rows: one list for each feature of the metric."""

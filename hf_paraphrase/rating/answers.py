@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import open_text, write_text
+from ..files import open_text, read_json_object, write_text
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
 
@@ -60,7 +60,7 @@ class AnswerKey:
             FileNotFoundError: There is no such file.
         """
         try:
-            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls(**read_json_object(Path(path)))
         except (ValueError, TypeError) as error:
             raise InputError(f"{path} is no key.json as the forms are written with") from error
 

@@ -41,7 +41,7 @@ def read_outputs(path: str | os.PathLike) -> list[SourceOutputs]:
             try:
                 row = json.loads(line)
                 rows.append(SourceOutputs(row["source"], tuple(row.get("predictions") or [row["prediction"]])))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (RecursionError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(
                     f"{path}, line {number}: this must be a JSON object with `source` and `prediction`, as "
                     "`hf-paraphrase evaluate --output-dir` writes them"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import IGNORING_CASE, Scoring
+from ..files import read_lines
 from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu_statistics
@@ -268,7 +268,7 @@ def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: s
 def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
     """Of the outputs, and how alike those of a row are, where it has several."""
     found = Scoring(table.metrics, METRIC_OPTIONS).collect(read_scored_texts([file]))
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = read_lines(file)
     if "predictions" in rows[0]:
         found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from ..errors import InputError
+from ..files import read_json_object
 from ..papers.table import Settings
 from ..training.recipe import Recipe, load_recipe
 from ..training.signals import LAUNCHED
@@ -196,7 +196,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str |
 
 def _read_summary(folder: Path) -> dict[str, Any] | None:
     file = folder / SUMMARY_FILE
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return read_json_object(file) if file.is_file() else None
 
 
 def _slug(name: str) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 import datasets
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 from datasets.exceptions import DatasetGenerationError
 
+from ..bounds import check_bound
 from ..errors import InputError
 
 __all__ = ["COMPARED", "PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
@@ -119,9 +121,21 @@ COMPARED = {"source": PairMemory.sources, "pair": PairMemory.pairs}
 
 def _check_parquet(path: Path) -> None:
     """Read all of a file once: what is damaged inside of it, datasets would tell late, or never."""
-    with pq.ParquetFile(path) as file:
+    size = 0
+    # A text that the file holds once may be that of every row, and is unpacked later.
+    with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
+        check_bound("RETRIEVER_PAIRS", file.metadata.num_rows, f"{path}: the number of pairs")
         for batch in file.iter_batches(ROWS_AT_ONCE):
             batch.validate(full=True)
+            size += sum(map(_count_bytes, batch.columns))
+            check_bound("RETRIEVER_BYTES", size, f"{path}: the number of bytes once unpacked")
+
+
+def _count_bytes(column: pa.Array) -> int:
+    """The bytes of a column's texts, once those in a dictionary are written out."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column.nbytes
+    return pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
 
 
 def sentence_keys(texts: Iterable[str]) -> np.ndarray:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import write_directory
+from ..files import read_json_object, write_directory
 from .encoders import SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory
@@ -193,7 +193,7 @@ def _read_config(path: Path) -> RetrieverConfig:
         raise FileNotFoundError(f"{path.parent} holds no retriever: there is no {path.name}")
     names = [field.name for field in fields(RetrieverConfig) if field.default is MISSING]
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json_object(path)
         score = float(values.get("first_score", RetrieverConfig.first_score))
         compare = values.get("compare", RetrieverConfig.compare)
         config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score, compare=compare)

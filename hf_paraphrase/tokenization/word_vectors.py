@@ -80,7 +80,7 @@ def _read_text(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
     for number, line in enumerate(file, start=1):
         try:
             # Some words hold spaces of other kinds; vectors do not.
-            fields = line.decode().rstrip().split(" ")
+            fields = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip().split(" ")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{path}, line {number}, is not UTF-8 at byte {error.start + 1}; word2vec's binary format is read "

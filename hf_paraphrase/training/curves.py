@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import read_lines
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 
 __all__ = ["evaluations_of", "plot_learning_curves"]
@@ -61,5 +61,5 @@ def _read_evaluations(directory: Path) -> list[dict[str, Any]]:
     file = directory / "log_history.jsonl"
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; is {directory} the output folder of a training run?")
-    entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    entries = read_lines(file)
     return [entry for entry in entries if "eval_loss" in entry]

@@ -10,15 +10,47 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 from huggingface_hub.dataclasses import type_validator
 
+from ..bounds import check_bound
 from ..errors import InputError
+from ..files import describe_digits
 
 __all__ = ["check_known", "check_type", "parse_scalar", "read_yaml"]
 
 
 class _Yaml12Loader(yaml.SafeLoader):
-    """YAML 1.2 scalars: `1e-3` is a number and `no` a word, where PyYAML's 1.1 reads a string and `False`."""
+    """YAML 1.2 scalars: `1e-3` is a number and `no` a word, where PyYAML's 1.1 reads a string and `False`.
+
+    It bounds how deep values nest, and how many there are once every alias stands for a copy of what it names.
+    """
 
     yaml_implicit_resolvers: dict = {}
+
+    def __init__(self, stream: str):
+        super().__init__(stream)
+        self.depth = self.nodes = 0
+        self.sizes: dict[str, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node:
+        """Compose a node, and count the values in it."""
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) and event.anchor in self.anchors:
+            if event.anchor not in self.sizes:
+                raise InputError(f"line {event.start_mark.line + 1}: the anchor `{event.anchor}` contains itself")
+            self._count(self.sizes[event.anchor])
+            return super().compose_node(parent, index)
+        before = self.nodes
+        self.depth += 1
+        check_bound("YAML_DEPTH", self.depth, f"line {event.start_mark.line + 1}: the depth of the nesting")
+        self._count(1)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if event.anchor is not None:
+            self.sizes[event.anchor] = self.nodes - before
+        return node
+
+    def _count(self, size: int) -> None:
+        self.nodes += size
+        check_bound("YAML_NODES", self.nodes, "the number of values, aliases replaced by what they name,")
 
 
 # Kind, pattern, and the characters that such a scalar can begin with.
@@ -36,7 +68,9 @@ for _kind, _pattern, _first in _SCALARS:
 def read_yaml(path: Path) -> Any:
     """Read a YAML 1.2 file; a mistake in it becomes an `InputError` with file and line."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Yaml12Loader)
+        return _parse(path.read_text(encoding="utf-8"))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid YAML: {error}") from error
 
@@ -44,9 +78,26 @@ def read_yaml(path: Path) -> Any:
 def parse_scalar(text: str) -> Any:
     """Read one value as a recipe file would: `"0.5"` -> 0.5, `"true"` -> True, `"[tensorboard]"` -> a list."""
     try:
-        return yaml.load(text, _Yaml12Loader)
+        return _parse(text)
     except yaml.YAMLError:
         return text
+
+
+def _parse(text: str) -> Any:
+    """Parse YAML.
+
+    Raises:
+        InputError: It asks for more than the bounds allow.
+        yaml.YAMLError: It is not valid.
+    """
+    try:
+        return yaml.load(text, _Yaml12Loader)
+    except InputError:
+        raise
+    except RecursionError as error:
+        raise InputError("the values nest too deeply for Python") from error
+    except ValueError as error:  # an integer of too many digits
+        raise InputError(describe_digits(error)) from error
 
 
 def check_known(names: Iterable[str], known: Iterable[str], source: str, what: str = "field") -> None:
@@ -76,7 +127,7 @@ def check_type(name: str, value: Any, expected: Any) -> None:
     try:
         type_validator(name, value, expected)
     except TypeError as error:
-        raise InputError(f"`{name}` must be {_describe(expected)}, not {value!r}") from error
+        raise InputError(f"`{name}` must be {_describe(expected)}, not {value!r:.200}") from error
 
 
 def _describe(expected: Any) -> str:

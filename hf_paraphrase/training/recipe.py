@@ -18,8 +18,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ..bounds import check_generation_sizes, check_model_sizes
 from ..errors import InputError
-from ..files import write_text
+from ..files import read_json_object, write_text
 from .arguments import TrainingConfig
 from .fields import check_known, check_type, parse_scalar, read_yaml
 from .tasks import TASKS
@@ -196,11 +197,11 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
             check_known([found], CONFIG_MAPPING.keys(), f"`pretrained`: {training['pretrained']}", "model_type")
             model = {"model_type": found}
     if model_file.is_file():
-        own = _read_json(model_file)
+        own = read_json_object(model_file)
         same = own.get("model_type", model.get("model_type")) == model.get("model_type")
         model = check_model_config(model | own if same else own, str(model_file))
     if generation_file.is_file():
-        generation = check_generation_config(generation | _read_json(generation_file), str(generation_file))
+        generation = check_generation_config(generation | read_json_object(generation_file), str(generation_file))
     training = extended | training
     read_training(training, str(training_file))  # here, for a mistake is told of the file that has it
     return model, generation, training
@@ -236,6 +237,7 @@ def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
         raise InputError(f"{source}: the field `model_type` is missing; name the architecture, such as residual_lstm")
     check_known([values["model_type"]], CONFIG_MAPPING.keys(), source, "model_type")
     _check_fields(values, {"model_type", *_model_fields(values)}, source)
+    check_model_sizes(values, source)
     try:
         _make_config(values)
     except StrictDataclassError as error:
@@ -248,6 +250,7 @@ def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
 def check_generation_config(values: dict[str, Any], source: str) -> dict[str, Any]:
     """Refuse what `GenerationConfig` does not know."""
     _check_fields(values, _generation_fields(), source)
+    check_generation_sizes(values, source)
     try:
         for name in values.keys() & set(COUNTS):
             check_type(name, values[name], int | None)
@@ -290,13 +293,3 @@ def _read_pretrained_config(name: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
     return {"model_type": None, **values}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{path} must hold one JSON object, not {type(values).__name__}")
-    return values

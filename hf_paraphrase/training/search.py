@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import write_text
+from ..files import read_json_object, write_text
 from . import loop
 from .fields import parse_scalar
 from .recipe import Recipe
@@ -68,7 +68,7 @@ def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str
     """
     summary = folder / "training_summary.json"
     if summary.is_file():
-        return json.loads(summary.read_text(encoding="utf-8"))
+        return read_json_object(summary)
     return loop.train(recipe, folder, resume=any(folder.glob("checkpoints/last-*")), **kwargs)
 
 

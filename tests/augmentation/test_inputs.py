@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hf_paraphrase.augmentation.inputs import ROWS_AT_ONCE, open_source, write_rows
+from hf_paraphrase.augmentation.inputs import open_source, write_rows
 from hf_paraphrase.augmentation.steps import RowReader
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.text_tables import ROWS_AT_ONCE
 
 TEXTS = ("how do i learn ?", "", 'a "cat",')
 ROWS = [{"question": text, "label": label} for label, text in enumerate(TEXTS, start=1)]
@@ -59,7 +60,9 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
 def test_a_corpus_keeps_what_datasets_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     classes = datasets.Features(question=datasets.Value("string"), label=datasets.ClassLabel(names=["no", "yes"]))
     rows = datasets.Dataset.from_dict({"question": ["a", None], "label": [1, 0]}, features=classes)
-    monkeypatch.setattr(datasets, "load_dataset", lambda path, split: {("you/yours", "test"): rows}[path, split])
+    monkeypatch.setattr(
+        "hf_paraphrase.augmentation.inputs.read_splits", lambda path: {"you/yours": {"test": rows}}[path]
+    )
     assert read("you/yours", tmp_path, split="test") == [
         {"question": "a", "label": 1, "source_id": "test:0"},
         {"question": None, "label": 0, "source_id": "test:1"},
@@ -93,19 +96,27 @@ def test_columns_are_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("in.jsonl", '{"question": "a"}\n{"question": 3}\n', r"in\.jsonl, line 2: `question` is no text: 3"),
-        ("in.jsonl", '{"question": "a"}\n{"query": "b"}\n', r"in\.jsonl, line 2: no `question`, only query"),
+        (
+            "in.jsonl",
+            '{"question": "a"}\n{"question": 3}\n',
+            r"in\.jsonl, line 2, column `question`: expected text, not a number: 3",
+        ),
+        (
+            "in.jsonl",
+            '{"question": "a"}\n{"query": "b"}\n',
+            r"in\.jsonl, line 2: no column `question`; there are: query",
+        ),
         ("in.jsonl", '{"question": "a"}\nwhat\n', r"in\.jsonl, line 2: not JSON"),
         (
             "in.jsonl",
             '{"question": "a", "label": 1}\n{"question": "b", "label": "x"}\n',
-            r"in\.jsonl, line 2: `label` has another type than before: 'x'",
+            r"in\.jsonl, line 2: column `label` has another type than before: 'x'",
         ),
-        ("in.csv", "question,label\na,1\nb\n", r"in\.csv, line 3: 1 fields, but 2 columns"),
-        ("in.csv", "query,label\na,1\n", r"in\.csv has no column `question`; it has: query, label"),
-        ("in.csv", "question,label\n", r"in\.csv has no rows"),
-        ("in.parquet", "question", r"in\.parquet is no Parquet file"),
-        ("in.txt", "question", r"in\.txt is no file that ends in \.csv"),
+        ("in.csv", "question,label\na,1\nb\n", r"in\.csv, line 3: 1 cells for 2 columns"),
+        ("in.csv", "query,label\na,1\n", r"in\.csv: no column `question`; there are: query, label"),
+        ("in.csv", "question,label\n", "the input has no rows"),
+        ("in.parquet", "question", r"in\.parquet is not a Parquet file"),
+        ("in.txt", "question", r"in\.txt: no column `question`; there are: text"),
     ],
 )
 def test_what_cannot_be_read_is_named(name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -146,7 +157,7 @@ def test_bytes_that_are_no_text_are_found_before_work_is_spent(tmp_path: Path) -
 
 def test_a_column_that_is_no_text(tmp_path: Path) -> None:
     path = write(tmp_path / "in.parquet", [{"question": 1}])
-    with pytest.raises(InputError, match=r"in\.parquet: `question` has int64, not text"):
+    with pytest.raises(InputError, match=r"in\.parquet: column `question` must hold text, not int64"):
         read(path, tmp_path)
 
 

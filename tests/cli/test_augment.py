@@ -48,7 +48,7 @@ def test_options_reach_the_paraphraser(checkpoint: Path, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--column", "text"], "in.csv has no column `text`; it has: question, label"),
+        (["--column", "text"], "in.csv: no column `text`; there are: question, label"),
         (["--executor", "cloud"], "`executor` must be one of local, slurm, ray, not cloud"),
         (["--executor", "slurm"], "the executor slurm needs time and partition, as in time="),
         (["--executor-option", "partition=gpu"], "the executor local has no option `partition`"),

@@ -50,11 +50,17 @@ def write_texts(path: Path) -> None:
 def read_rows(path: Path) -> list[dict]:
     if path.suffix == ".parquet":
         return pyarrow.parquet.read_table(path).to_pylist()
+    rows = read_table(path)
+    if path.suffix == ".jsonl":
+        return rows
+    return [row | {"row": int(row["row"]), "rank": int(row["rank"]), "score": float(row["score"])} for row in rows]
+
+
+def read_table(path: Path) -> list[dict]:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     with path.open(newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t"))
-    return [row | {"row": int(row["row"]), "rank": int(row["rank"]), "score": float(row["score"])} for row in rows]
+        return list(csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t"))
 
 
 @pytest.mark.parametrize(
@@ -177,14 +183,24 @@ def test_what_cannot_be(options: list[str], message: str, checkpoint: Path, caps
 
 
 WRONG = [
-    ("a.csv", b"number,question\n1,x\n", [], "a.csv, line 2: no text or source, only number, question; give --column"),
-    ("a.csv", b"text,other\nx,1\ny\n", [], "a.csv, line 3: 1 fields, but 2 columns"),
-    ("a.csv", b"text\nx\ny\n", ["--column", "z"], "a.csv, line 2: no z, only text; give --column"),
-    ("a.jsonl", b'{"text": "x"}\n{"text": 3}\n', [], "a.jsonl, line 2: `text` is no text: 3"),
-    ("a.jsonl", b'{"text": "x"}\n{"source": null}\n', [], "a.jsonl, line 2: `source` is no text: None"),
+    ("a.csv", b"number,question\n1,x\n", [], "a.csv: no column `text` or `source`; there are: number, question"),
+    ("a.csv", b"text,other\nx,1\ny\n", [], "a.csv, line 3: 1 cells for 2 columns"),
+    ("a.csv", b"text\nx\ny\n", ["--column", "z"], "a.csv: no column `z`; there are: text"),
+    ("a.jsonl", b'{"text": "x"}\n{"text": 3}\n', [], "a.jsonl, line 2, column `text`: expected text, not a number: 3"),
+    (
+        "a.jsonl",
+        b'{"text": "x"}\n{"q": "y"}\n',
+        [],
+        "a.jsonl, line 2: no column `text` or `source`; there are: q; give",
+    ),
     ("a.jsonl", b'{"text": "x"}\nx\n', [], "a.jsonl, line 2: not JSON (Expecting value)"),
-    ("a.jsonl", b"[1]\n", ["--column", "q"], "a.jsonl, line 1: expected an object with the field `q`"),
-    ("a.parquet", b"text", [], "a.parquet is no Parquet file that can be read: "),
+    (
+        "a.jsonl",
+        b"[1]\n",
+        ["--column", "q"],
+        "a.jsonl, line 1: expected a JSON object with a field for each column, not a list",
+    ),
+    ("a.parquet", b"text", [], "a.parquet is not a Parquet file that can be read: "),
     ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3, line 2)"),
     ("none.csv", None, [], "No such file or directory: 'none.csv'"),
     ("none.txt", None, [], "No such file or directory: 'none.txt'"),
@@ -216,9 +232,11 @@ def test_columns_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"q": ["x", None], "r": ["y", "z"]}), path)
     assert list(read_texts(str(path), "r")) == ["y", "z"]
-    with pytest.raises(InputError, match="a.parquet, row 1: no text or source, only q, r; give --column"):
+    with pytest.raises(InputError, match="a.parquet: no column `text` or `source`; there are: q, r"):
         read_texts(str(path))
-    with pytest.raises(InputError, match="a.parquet, row 2: `q` is no text: None"):
+    assert list(read_texts(str(path), "q")) == ["x", ""]
+    pyarrow.parquet.write_table(pyarrow.table({"q": [["x"]]}), path)
+    with pytest.raises(InputError, match="a.parquet, row 1, column `q`: expected text, not a list"):
         read_texts(str(path), "q")
 
 
@@ -251,3 +269,24 @@ def test_a_parquet_file_that_failed_is_not_there(tmp_path: Path) -> None:
             for row in rows():
                 write([row])
         assert [file.read_bytes() for file in tmp_path.iterdir()] == ([old] if old else [])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "safe_cells", "is_quoted"),
+    [
+        (".csv", None, True),
+        (".csv", False, False),
+        (".tsv", None, False),
+        (".tsv", True, True),
+        (".jsonl", True, False),
+    ],
+)
+def test_formulas_of_spreadsheets(suffix: str, safe_cells: bool | None, is_quoted: bool, tmp_path: Path) -> None:
+    texts = ['=HYPERLINK("http://evil")', "+1", "-1", "@SUM(A1)", "a = b", ""]
+    path = tmp_path / f"rows{suffix}"
+    with open_table(path, {"text": "string", "row": "int64", "score": "double"}, safe_cells) as write:
+        write([{"text": text, "row": 1, "score": -0.5} for text in texts])
+    rows = read_table(path)
+    quoted = [f"'{text}" for text in texts[:4]] if is_quoted else texts[:4]
+    assert [row["text"] for row in rows] == [*quoted, *texts[4:]]
+    assert {float(row["score"]) for row in rows} == {-0.5}

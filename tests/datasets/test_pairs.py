@@ -84,7 +84,7 @@ def test_damage_in_another_process_is_named(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text('{"source": "a", "target": "b"}\n{"source": 1, "target": "b"}\n')
     files = {"train": [path, path], "test": [path]}
-    with pytest.raises(InputError, match="line 2, has no text in source"):
+    with pytest.raises(InputError, match="line 2, has no text in 'source' or 'target'"):
         load_dataset("pairs", data_files=files, num_proc=2)
 
 
@@ -92,11 +92,11 @@ def test_damage_in_another_process_is_named(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", b"x,y\n1,2\n", "has no column 'source'; it has: x, y; expected"),
-        ("a.csv", b"", "is empty; expected"),
+        ("a.csv", b"", "a.csv is empty: its first line must name the columns"),
         ("a.tsv", b"source,target\n", "has no column 'source'; it has: source,target"),
-        ("a.jsonl", b"{}\n", "has no text in source"),
-        ("a.parquet", b"PAR1 no", "is no Parquet file"),
-        ("a.jsonl", b'{"source": "a", "target": "\\ud83d"}\n', "line 1, has no text in 'source' or 'target'"),
+        ("a.jsonl", b"{}\n", "has no text in 'source' or 'target'"),
+        ("a.parquet", b"PAR1 no", "is not a Parquet file that can be read"),
+        ("a.jsonl", b'{"source": "a", "target": "\\ud83d"}\n', "line 1, column `target`: half of a surrogate"),
         ("a.tsv", "source\ttarget\n".encode("utf-16"), "a.tsv is UTF-16"),
         ("a.docx", b"", "ends in .docx; expected are files that end in .csv"),
     ],

@@ -107,7 +107,9 @@ def test_weights_that_lie_elsewhere(place, folder):
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '{"weight_map": [1]}', '{"weight_map": {}}', "[" * 100_000])
 def test_an_index_of_weights_that_is_none(content, folder):
     (folder / "model.safetensors.index.json").write_text(content)
-    with pytest.raises(InputError, match="is no index of weights"):
+    with pytest.raises(
+        InputError, match="index.json (is no index of weights|is not valid JSON|must hold one JSON object)"
+    ):
         load_model(AutoModelForSeq2SeqLM, folder)
 
 

@@ -113,12 +113,18 @@ def test_tables_are_read_by_column(suffix: str, separator: str, good: Path, tmp_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("question,answer\na,b\n", "line 2: no prediction or paraphrases, only question, answer"),
-        ("prediction,reference\na,b,c\n", "line 2: 3 fields, but 2 columns"),
-        ("prediction,reference\na,b\n\nc,d\n", "line 3: 0 fields, but 2 columns"),
-        ('prediction,reference\na,"b\n', "line 2: unexpected end of data"),
+        (
+            "question,answer\na,b\n",
+            "line 2: no column `prediction` or `paraphrases`; there are: question, answer",
+        ),
+        ("prediction,reference\na,b,c\n", "line 2: 3 cells for 2 columns; quote cells that hold the delimiter"),
+        ("prediction,reference\na,\n", "line 2: no text in `references`"),
         ("prediction,reference\n", "is empty"),
-        ("prediction\na\n", "line 2: no references or reference or target, only prediction; give --references"),
+        ("prediction,prediction\na,b\n", "two columns are called `prediction`; rename one"),
+        (
+            "prediction\na\n",
+            "line 2: no column `references` or `reference` or `target`; there are: prediction; give --references",
+        ),
     ],
 )
 def test_tables_that_cannot_be_read_are_refused(
@@ -128,13 +134,16 @@ def test_tables_that_cannot_be_read_are_refused(
     path.write_text(text)
     code, _, error = run(capsys, "--predictions", path)
     assert code == 2
-    assert re.fullmatch(rf"error: {path}(, | ){message}\n", error), error
+    assert re.fullmatch(rf"error: {path}(, | |: ){message}\n", error), error
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "outputs.parquet").write_bytes(b"PAR1\xff\xfe")
-    with pytest.raises(InputError, match="outputs.parquet is no text in UTF-8 .* at byte 5"):
+    with pytest.raises(InputError, match="outputs.parquet is not a Parquet file that can be read"):
         read_scored_texts([tmp_path / "outputs.parquet"])
+    (tmp_path / "outputs.txt").write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(InputError, match="outputs.txt is no text in UTF-8 .* at byte 5"):
+        read_scored_texts([tmp_path / "outputs.txt"])
 
 
 def test_outputs_of_paraphrase_as_json(tmp_path: Path, texts: dict[str, Path], capsys: pytest.CaptureFixture) -> None:
@@ -147,7 +156,7 @@ def test_outputs_of_paraphrase_as_json(tmp_path: Path, texts: dict[str, Path], c
     plain = ["--predictions", texts["good"], "--sources", texts["sources"]]
     assert said == run(capsys, *plain, *options)[1]
     (tmp_path / "said.json").write_text(json.dumps({"source": "a", "paraphrases": []}) + "\n")
-    with pytest.raises(InputError, match="said.json, line 1: no text in `paraphrases`"):
+    with pytest.raises(InputError, match="said.json, line 1, column `paraphrases`: the list is empty"):
         read_scored_texts([tmp_path / "said.json"], [tmp_path / "said.json"])
 
 
@@ -271,7 +280,7 @@ def test_word_vectors_in_word2vec_s_binary_format(tmp_path: Path, good: Path, ca
 def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path]) -> None:
     with pytest.raises(
         InputError,
-        match=r"good.txt, line 1: no references or .*; give --references",
+        match=r"good.txt, line 1: no column `references` or .*; give --references",
     ):
         read_scored_texts([texts["good"]])
     short = tmp_path / "short.txt"
@@ -283,10 +292,12 @@ def test_bad_files_are_named(tmp_path: Path, good: Path, texts: dict[str, Path])
     with pytest.raises(InputError, match=r"broken.jsonl, line 2: not JSON"):
         read_scored_texts([broken])
     broken.write_text('{"text": "a", "references": ["b"]}\n')
-    with pytest.raises(InputError, match=r"broken.jsonl, line 1: no prediction or paraphrases, only text, references"):
+    with pytest.raises(
+        InputError, match=r"broken.jsonl, line 1: no column `prediction` or `paraphrases`; there are: text, references"
+    ):
         read_scored_texts([broken])
     broken.write_text('["a"]\n')
-    with pytest.raises(InputError, match=r"broken.jsonl, line 1: expected an object"):
+    with pytest.raises(InputError, match=r"broken.jsonl, line 1: expected a JSON object"):
         read_scored_texts([broken])
     broken.write_text("")
     with pytest.raises(InputError, match=r"broken.jsonl is empty"):

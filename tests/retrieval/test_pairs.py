@@ -4,6 +4,8 @@ import re
 
 import datasets
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hf_paraphrase.errors import InputError
@@ -117,3 +119,35 @@ def test_a_failed_addition_adds_nothing():
     with pytest.raises(InputError):
         memory.add([("good", "pair"), ("bad", "")])
     assert len(memory) == memory.keys.shape[1] == len(PAIRS)
+
+
+def write_repeated(path, text: str, rows: int) -> None:
+    """A small file of one text, in every row of both columns."""
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [text])
+    pq.write_table(pa.table({"source": column, "target": column}), path, compression="zstd")
+
+
+def test_a_small_file_of_millions_of_pairs_is_refused_at_once(tmp_path, monkeypatch):
+    write_repeated(tmp_path / "pairs.parquet", "the cat sat", 10_000_001)
+    assert (tmp_path / "pairs.parquet").stat().st_size < 9_000_000
+    monkeypatch.setattr(datasets.Dataset, "from_parquet", None)
+    with pytest.raises(InputError, match="the number of pairs is 10,000,001, .*HF_PARAPHRASE_MAX_RETRIEVER_PAIRS"):
+        PairMemory.read(tmp_path / "pairs.parquet")
+
+
+def test_a_small_file_of_large_texts_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    write_repeated(tmp_path / "pairs.parquet", "cat " * 1_000_000, 2_000)
+    assert (tmp_path / "pairs.parquet").stat().st_size < 100_000
+    monkeypatch.setattr(datasets.Dataset, "from_parquet", None)
+    with pytest.raises(InputError, match="once unpacked is 16,000,000,000,.*HF_PARAPHRASE_MAX_RETRIEVER_BYTES"):
+        PairMemory.read(tmp_path / "pairs.parquet")
+
+
+def test_the_bounds_can_be_raised(tmp_path, monkeypatch):
+    write_repeated(tmp_path / "pairs.parquet", "the cat sat", 30)
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_RETRIEVER_PAIRS", "29")
+    with pytest.raises(InputError, match="RETRIEVER_PAIRS"):
+        PairMemory.read(tmp_path / "pairs.parquet")
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_RETRIEVER_PAIRS", "30")
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_RETRIEVER_BYTES", str(30 * 2 * len("the cat sat")))
+    assert len(PairMemory.read(tmp_path / "pairs.parquet")) == 1

@@ -53,7 +53,11 @@ def test_a_stream_goes_on_behind_a_bad_line(scored, model, monkeypatch, capsys):
         ("a.txt", LINES, "line 2"),
         ("a.csv", b"text\n" + LINES, "line 3"),
         ("a.csv", "text\na\n".encode("utf-16"), "line 1: save it as UTF-8"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', "a.jsonl, line 2, `text`: half of a surrogate pair"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"text": "\\ud800"}\n',
+            "a.jsonl, line 2: column `text`: half of a surrogate pair",
+        ),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2"),
     ],
 )
@@ -70,7 +74,7 @@ def test_a_file_is_read_before_work_is_spent(name, content, message, model, tmp_
 def test_parquet_of_bytes_that_are_no_text(tmp_path):
     column = pyarrow.array([b"a", b"\xff"]).view(pyarrow.string())
     pyarrow.parquet.write_table(pyarrow.table({"text": column}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="a.parquet is no Parquet file that can be read"):
+    with pytest.raises(InputError, match="a.parquet is not a Parquet file that can be read"):
         text_tables.read_texts(str(tmp_path / "a.parquet"))
 
 
@@ -79,7 +83,7 @@ def test_parquet_of_bytes_that_are_no_text(tmp_path):
     [
         ("a.txt", b"a\nb\xff\n", "a.txt is no text in UTF-8 (invalid start byte at byte 4, line 2)"),
         ("a.csv", "prediction\na\n".encode("utf-16"), "it begins as UTF-16 does, line 1: save it as UTF-8"),
-        ("a.jsonl", b'{"prediction": "\\udc00"}\n', "a.jsonl, line 1, `prediction`: half of a surrogate pair"),
+        ("a.jsonl", b'{"prediction": "\\udc00"}\n', "a.jsonl, line 1: column `prediction`: half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON"),
         ("a.jsonl", b'{"prediction": "a", "n": ' + b"1" * 5000 + b"}", "a.jsonl, line 1: not JSON"),
     ],

@@ -22,7 +22,8 @@ class Rouge(CheckedMetric):
     Limits:
         - Of several references the one with the best F counts, for each kind on its own, as in rouge-score;
           coco-caption combines the best precision with the best recall and weights recall, so its ROUGE-L is higher.
-        - Everything except a to z and 0 to 9 is dropped, as in the first ROUGE: do not use it for other scripts.
+        - By default everything except a to z and 0 to 9 is dropped, as in the first ROUGE: other scripts score 0, with
+          a warning, and `où` is `o`. Pass `tokenize="unicode"` for them.
         - Weighted subsequences follow Lin's table to the letter, which takes every match, even where passing it by
           would score more.
     """

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import logging
+import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import regex
 
 from ...errors import InputError
 from ..extras import require
@@ -16,6 +19,12 @@ from .weighted_lcs import Pair, weighted_lcs
 __all__ = ["rouge", "rouge_statistics"]
 
 _LIBRARY_TYPES = ("rouge1", "rouge2")
+TOKENIZE = ("ascii", "unicode")
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+# Marks belong to the letter before them: without them Hindi words fall apart.
+WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|(?:(?![{UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}])+")
+
+logger = logging.getLogger(__name__)
 
 
 def rouge(
@@ -24,6 +33,7 @@ def rouge(
     *,
     use_stemmer: bool = False,
     weight: float = 1.2,
+    tokenize: str = "ascii",
 ) -> dict[str, Any]:
     """ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose subsequences favour unbroken runs of words.
 
@@ -36,6 +46,9 @@ def rouge(
         use_stemmer: Whether words of more than three letters match by their Porter stem.
         weight: A run of k words in ROUGE-W is worth `k**weight`. Li et al. 2015 name none; 1.2 is what the ROUGE
             package's own evaluations used.
+        tokenize: `ascii`, rouge-score's own, drops all but a to z and 0 to 9, so that other scripts score 0 and
+            accented letters split words; `unicode` takes runs of letters, marks and digits of any script, and each
+            character of scripts that put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese).
 
     Returns:
         `rouge1`, `rouge2`, `rougeL` and `rougeW` (mean F of the sentences, 0 to 100), for each of them
@@ -46,7 +59,8 @@ def rouge(
 
     Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """
-    statistics = rouge_statistics(predictions, references, use_stemmer=use_stemmer, weight=weight)
+    options = {"use_stemmer": use_stemmer, "weight": weight, "tokenize": tokenize}
+    statistics = rouge_statistics(predictions, references, **options)
     scores = {name: entry.score for name, entry in statistics.items()}
     return {**scores, "signature": statistics["rouge1"].signature}
 
@@ -57,12 +71,16 @@ def rouge_statistics(
     *,
     use_stemmer: bool = False,
     weight: float = 1.2,
+    tokenize: str = "ascii",
 ) -> dict[str, SufficientStatistics]:
     """The statistics of every score of `rouge`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_texts(predictions, references)
     if weight < 1:
         raise InputError(f"weight must be at least 1, got {weight}; 1 makes ROUGE-W the same as ROUGE-L")
-    tokenizer = _make_tokenizer(use_stemmer)
+    if tokenize not in TOKENIZE:
+        raise InputError(f"unknown tokenize {tokenize!r} of rouge; available: {', '.join(TOKENIZE)}")
+    tokenizer = _make_tokenizer(use_stemmer, tokenize)
+    _warn_of_lost_letters([*predictions, *(text for texts in references for text in texts)], tokenizer, tokenize)
     counts = [len(texts) for texts in references]
     pairs = [
         (tokenizer.tokenize(text), tokenizer.tokenize(prediction))
@@ -79,6 +97,7 @@ def rouge_statistics(
             f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
             "multi:best-f",
             "case:lc",
+            f"tok:{tokenize}",
             f"stem:{'porter' if use_stemmer else 'no'}",
             f"w:{weight:g}",
             f"version:rouge-score-{version('rouge-score')}",
@@ -120,21 +139,41 @@ def _fmeasure(score: Any) -> float:
     return score.fmeasure
 
 
-def _make_tokenizer(use_stemmer: bool) -> Any:
-    """rouge-score's tokenizer, which remembers texts and stems: a prediction meets several references, twice."""
+def _make_tokenizer(use_stemmer: bool, tokenize: str) -> Any:
+    """A tokenizer of rouge-score that remembers texts and stems: a prediction meets several references, twice."""
     require("rouge_score", "rouge-score", "rouge")
-    from rouge_score.tokenize import tokenize
+    from rouge_score.tokenize import tokenize as tokenize_ascii
     from rouge_score.tokenizers import Tokenizer
+
+    stemmer = _RememberingStemmer() if use_stemmer else None
+    split = partial(_split_unicode if tokenize == "unicode" else tokenize_ascii, stemmer=stemmer)
 
     class Remembering(Tokenizer):
         def __init__(self):
-            self._stemmer = _RememberingStemmer() if use_stemmer else None
-            self.tokenize = lru_cache(maxsize=None)(self.tokenize)
+            self.tokenize = lru_cache(maxsize=None)(split)
 
         def tokenize(self, text: str) -> list[str]:
-            return tokenize(text, self._stemmer)
+            raise NotImplementedError  # an instance has its own
 
     return Remembering()
+
+
+def _split_unicode(text: str, stemmer: Any) -> list[str]:
+    words = WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    # As rouge-score does, whose authors found stems of short words misleading.
+    return words if stemmer is None else [stemmer.stem(word) if len(word) > 3 else word for word in words]
+
+
+def _warn_of_lost_letters(texts: list[str], tokenizer: Any, tokenize: str) -> None:
+    lettered = [text for text in texts if any(map(str.isalnum, text))]
+    empty = sum(not tokenizer.tokenize(text) for text in lettered)
+    if tokenize == "unicode":
+        lost = empty
+    else:
+        lost = sum(any(letter.isalnum() and not letter.isascii() for letter in text) for text in lettered)
+    if lost:
+        message = "rouge: of %d texts %d have letters that its %s tokenizer drops, %d of them all; tokenize='unicode' "
+        logger.warning(message + "reads every script", len(texts), lost, tokenize, empty)
 
 
 class _RememberingStemmer:

@@ -207,6 +207,7 @@ class Task(ABC):
                 self.auto_class,
                 name,
                 self.trust_remote_code,
+                new_head=True,
                 config=config,
                 ignore_mismatched_sizes=self.training.ignore_mismatched_sizes,
             )

@@ -1,0 +1,196 @@
+"""Files and folders of rows, which `text_tables` reads, as splits of datasets."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+from datasets.data_files import DataFilesDict, DataFilesList
+
+from ..arrow_tables import find_schema, read_tables, unify_schemas
+from ..errors import InputError
+from ..text_tables import TextTable, expand_globs, find_tables, table_kind
+from .builder import CorpusBuilder, CorpusConfig, state_of_file
+
+__all__ = ["as_data_files", "as_strings", "read_table_files", "split_files"]
+
+logger = logging.getLogger(__name__)
+
+Splits = datasets.DatasetDict | datasets.IterableDatasetDict
+
+# The words of a file's or folder's name that tell its split, as datasets has them.
+SPLIT_WORDS = dict.fromkeys(("train", "training"), "train")
+SPLIT_WORDS |= dict.fromkeys(("validation", "valid", "dev", "val"), "validation")
+SPLIT_WORDS |= dict.fromkeys(("test", "testing", "eval", "evaluation"), "test")
+SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
+
+
+@dataclass
+class TableFilesConfig(CorpusConfig):
+    """How files of rows are read.
+
+    Args:
+        kind: That of the files; None to tell it by their endings.
+        delimiter: Of csv; None for the one that the header shows.
+        texts: The columns that must hold text.
+        lists: Those of them that may hold lists of texts.
+    """
+
+    kind: str | None = None
+    delimiter: str | None = None
+    texts: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+
+
+class TableFilesBuilder(CorpusBuilder):
+    """The files of one split."""
+
+    BUILDER_CONFIG_CLASS = TableFilesConfig
+    BUILDER_CONFIGS = [TableFilesConfig(name="default")]
+    DEFAULT_CONFIG_NAME = "default"
+
+    def features(self) -> datasets.Features | None:
+        """None until the files are read."""
+        return None
+
+    def tables(self) -> list[TextTable]:
+        """The files of the split."""
+        config = self.config
+        paths = [path for files in config.data_files.values() for path in files]
+        kinds = ["tsv" if config.kind == "csv" and table_kind(path) == "tsv" else config.kind for path in paths]
+        return [TextTable(Path(path), kind, config.delimiter) for path, kind in zip(paths, kinds, strict=True)]
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        tables = self.tables()
+        schemas = [find_schema(table, self.config.texts, self.config.lists) for table in tables]
+        schema = schemas[0]
+        for table, other in zip(tables[1:], schemas[1:], strict=True):
+            if table.columns() is not None and set(other.names) != set(schemas[0].names):
+                differing = ", ".join(sorted(set(other.names) ^ set(schemas[0].names)))
+                raise InputError(f"{table.path} and {tables[0].path} differ in their columns: {differing}")
+            schema = unify_schemas(schema, other, str(table.path))
+        self.info.features = datasets.Features.from_arrow_schema(schema)
+        (split,) = self.config.data_files
+        return [datasets.SplitGenerator(name=split, gen_kwargs={"schema": self.info.features.arrow_schema})]
+
+    def _generate_tables(self, schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
+        parts = (rows for table in self.tables() for _, rows in read_tables(table, schema))
+        yield from enumerate(parts)
+
+
+def read_table_files(
+    files: Mapping[str, Sequence[Path]],
+    texts: Iterable[str],
+    lists: Iterable[str],
+    kind: str | None = None,
+    delimiter: str | None = None,
+    streaming: bool = False,
+) -> Splits:
+    """Read files of rows through the cache of datasets, or as they are used.
+
+    Args:
+        files: Those of each split.
+        texts: The columns that must hold text, where they are there.
+        lists: Those of them that may hold lists of texts.
+        kind: That of the files; None to tell it by their endings.
+        delimiter: Of csv; None for the one that the header shows.
+        streaming: Keep nothing.
+
+    Raises:
+        InputError: Files without rows, or that cannot be read; the message names file, line and column.
+    """
+    splits = {}
+    for split, paths in files.items():
+        digest = hashlib.sha256(CorpusBuilder.state_of(None).encode())
+        for path in paths:
+            digest.update(f"{path}\0{state_of_file(path)}\0".encode())
+        builder = TableFilesBuilder(
+            dataset_name="table_files",
+            data_files=as_data_files({split: paths}),
+            kind=kind,
+            delimiter=delimiter,
+            texts=list(texts),
+            lists=list(lists),
+            hash=digest.hexdigest()[:32],
+        )
+        if streaming:
+            splits[split] = builder.as_streaming_dataset()[split]
+            continue
+        builder.download_and_prepare(verification_mode="no_checks")
+        if not builder.info.splits[split].num_examples:
+            raise InputError(f"{', '.join(map(str, paths))}: no rows")
+        splits[split] = builder.as_dataset(split)
+    return datasets.IterableDatasetDict(splits) if streaming else datasets.DatasetDict(splits)
+
+
+def as_data_files(files: Mapping[str, Iterable[str | os.PathLike]]) -> DataFilesDict:
+    """Paths in the form that builders of datasets take, in which no character of a name is a pattern."""
+    return DataFilesDict(
+        {
+            split: DataFilesList(list(map(str, paths)), [(state_of_file(Path(path)),) for path in paths])
+            for split, paths in files.items()
+        }
+    )
+
+
+def as_strings(data_files: Any) -> Any:
+    """The argument `data_files` with all paths as strings."""
+    if isinstance(data_files, Mapping):
+        return {split: as_strings(files) for split, files in data_files.items()}
+    if isinstance(data_files, str | os.PathLike):
+        return os.fspath(data_files)
+    return [os.fspath(path) for path in data_files]
+
+
+def split_files(place: Any, root: Path = Path()) -> dict[str, list[Path]]:
+    """The files of each split.
+
+    Args:
+        place: A file, glob pattern or folder, several of them, or those of each split.
+        root: Where relative paths begin.
+
+    Raises:
+        InputError: A folder without tables.
+        FileNotFoundError: There is no such file.
+    """
+    if isinstance(place, Mapping):
+        return {split: _find_files(some, root) for split, some in place.items()}
+    if not isinstance(place, str | os.PathLike) or not (root / place).expanduser().is_dir():
+        return {"train": _find_files(place, root)}
+    folder = (root / place).expanduser()
+    tables = find_tables(folder)
+    named = {path: _split_of(path.relative_to(folder)) for path in tables}
+    if not any(named.values()):
+        return {"train": tables}
+    left = [path.name for path, split in named.items() if split is None]
+    if left:
+        logger.warning("%s: left out, as their names tell no split: %s", folder, ", ".join(left))
+    return {
+        split: [path for path in tables if named[path] == split]
+        for split in dict.fromkeys(filter(None, named.values()))
+    }
+
+
+def _find_files(places: Any, root: Path) -> list[Path]:
+    places = [places] if isinstance(places, str | os.PathLike) else places
+    paths = [(root / Path(place).expanduser()) for place in places]
+    return [file for path in paths for file in (find_tables(path) if path.is_dir() else expand_globs(path))]
+
+
+def _split_of(path: Path) -> str | None:
+    shard = SHARD.fullmatch(path.name.partition(".")[0])
+    if shard:
+        return SPLIT_WORDS.get(shard[1].lower(), shard[1])
+    for part in reversed(path.parts):
+        for word in re.split(r"[-._ \d]+", part.lower()):
+            if word in SPLIT_WORDS:
+                return SPLIT_WORDS[word]
+    return None
