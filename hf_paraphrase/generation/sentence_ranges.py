@@ -19,13 +19,31 @@ BLANK_LINE = re.compile(r"\n[^\S\n]*(?=\n)")
 # sentencex searches all that follows for the end of an open quote: whole documents would take quadratic time.
 WINDOW = 4000
 # The notes behind the mark that ends a sentence: `It rained.[1][2] She left.`
-NOTES = re.compile(
-    r"""(?P<mark>[.!?…。！？।]["'”’»)]{0,3})(?P<notes>(?:\[[^\[\]\n]{1,200}\]|[¹²³⁰⁴-⁹]+)++)(?=\s|$)"""
-)
+NOTES = re.compile(r"""(?P<mark>[.!?…。！？।]["'”’»)]{0,3})(?P<notes>(?:\[[^\[\]\n]{1,200}\]|[¹²³⁰⁴-⁹]+)++)(?=\s|$)""")
 LAST_WORD = re.compile(r"[^\s\"“”‘’'(\[{«]+$")
 NEXT_WORD = re.compile(r"""\s*["'“‘«(\[]*(?P<word>[^\W_]*)""")
 # Before a number, beside those that `is_abbreviated` knows.
-NUMBERED = frozenset("abb app approx ca ed eds eq eqs ex n° № para ref refs sect tab tabs vv".split())
+NUMBERED = frozenset(
+    (
+        "abb",
+        "app",
+        "approx",
+        "ca",
+        "ed",
+        "eds",
+        "eq",
+        "eqs",
+        "ex",
+        "n°",
+        "№",
+        "para",
+        "ref",
+        "refs",
+        "sect",
+        "tab",
+        "tabs",
+    )
+)
 # What sentencex takes for the middle of a sentence: an ellipsis of one character, the end of a sentence in brackets,
 # a plain "no", and a letter that is a name, no initial: `vitamin C. Doctors`.
 MORE_ENDS = re.compile(
@@ -110,4 +128,6 @@ def _ends(begun: str, rest: str) -> bool:
 
 
 def _is_closed(begun: str) -> bool:
-    return all(begun.count(opening) == begun.count(closing) for opening, closing in QUOTES) and begun.count('"') % 2 == 0
+    return (
+        all(begun.count(opening) == begun.count(closing) for opening, closing in QUOTES) and begun.count('"') % 2 == 0
+    )
