@@ -21,20 +21,29 @@ def paraphrase_document(
     file: Annotated[Path, typer.Argument(help="The document, in UTF-8.")],
     output: Annotated[Path, typer.Option(help="Where the new document goes; it may be the same file.")],
     format: Annotated[
-        str, typer.Option(help="What is read as markup: markdown, plain, or auto to find out.")
+        str,
+        typer.Option(help="What is read as markup: markdown, plain, subtitles, or auto to tell by the file's ending."),
     ] = "auto",
     changes: Annotated[
         Path | None,
         typer.Option(help="JSON Lines file of what became of each sentence, and why those left were left."),
     ] = None,
-    min_adequacy: Annotated[float, typer.Option(min=0, max=1, help="Leave a sentence rather than take less.")] = 0.0,
-    min_novelty: Annotated[float, typer.Option(min=0, max=1, help="The same of novelty.")] = 0.0,
+    min_adequacy: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Leave a sentence rather than take less.  [default: 0.1]"),
+    ] = None,
+    min_novelty: Annotated[
+        float | None, typer.Option(min=0, max=1, help="The same of novelty.  [default: 0.1]")
+    ] = None,
+    language: Annotated[
+        str, typer.Option(help="Code of the prose's language, by which abbreviations are known, such as de.")
+    ] = "en",
     seed: Annotated[int, typer.Option(help="Of all that is drawn at random.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 16,
     errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
-    """Paraphrase the sentences of a Markdown or plain document; all else stays byte for byte.
+    """Paraphrase the sentences of a Markdown or plain document, or of subtitles; all else stays byte for byte.
 
     \b
     hf-paraphrase paraphrase-document runs/first README.md --output README.new.md --changes changes.jsonl
@@ -42,17 +51,20 @@ def paraphrase_document(
     Of each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
     from ..files import check_errors, open_text, write_lines, write_text
+    from ..generation.documents import format_of
     from ..generation.paraphraser import Paraphraser
 
     check_errors(errors)
+    format = format_of(str(file), format)
     with open_text(file, newline="", errors=errors) as opened:
         text = opened.read()
+    floors = {"min_adequacy": min_adequacy, "min_novelty": min_novelty}
     document, records = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code).document(
         text,
         format,
         return_changes=True,
-        min_adequacy=min_adequacy,
-        min_novelty=min_novelty,
+        language=language,
+        **{name: floor for name, floor in floors.items() if floor is not None},
         seed=seed,
         batch_size=batch_size,
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from ..errors import InputError
 
-__all__ = ["SPLITTERS", "check_splitter", "sentence_splitter", "split_by_rules"]
+__all__ = ["SPLITTERS", "check_splitter", "is_abbreviated", "sentence_splitter", "split_by_rules"]
 
 SPLITTERS = ("rules", "punkt")
 
@@ -118,18 +118,28 @@ def _ends_sentence(text: str, start: int, found: re.Match[str], end: int, closed
     if found["mark"] != "." or before is None or found["closers"].strip(")]}"):
         return True
     word = before[0]
+    if word.lower().lstrip("-–—").isdigit() and text[start : found.start()].strip() == word:
+        return False
+    return not is_abbreviated(word, next_word)
+
+
+def is_abbreviated(word: str, next_word: str) -> bool:
+    """Whether the full stop behind an English word belongs to it and ends no sentence.
+
+    Args:
+        word: The word, without the full stop.
+        next_word: The next word; empty where none follows.
+    """
     key = word.lower().lstrip("-–—")
     if key in TITLES:
-        return False
+        return True
     if key in NUMBERED:
         # `She said no. I agreed.`
-        return not (next_word[:1].isdigit() or key != "no" and ROMAN.fullmatch(next_word))
-    if key.isdigit() and text[start : found.start()].strip() == word:
-        return False
+        return next_word[:1].isdigit() or key != "no" and bool(ROMAN.fullmatch(next_word))
     is_initial = len(word) == 1 and word.isupper()
     if is_initial or key in ABBREVIATIONS or INNER_STOPS.fullmatch(word):
-        return next_word[:1].isupper() and next_word.lower() in STARTERS
-    return True
+        return not (next_word[:1].isupper() and next_word.lower() in STARTERS)
+    return False
 
 
 def _load_punkt() -> Callable[[str], list[str]]:

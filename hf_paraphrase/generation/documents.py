@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
+from .sentence_ranges import check_language
 
-__all__ = ["SentenceChange", "rewrite_document"]
+__all__ = ["SentenceChange", "format_of", "rewrite_document"]
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 
-FORMATS = ("auto", "markdown", "plain")
+FORMATS = ("auto", "markdown", "plain", "subtitles")
+# The formats of files by their endings; what else there is must be named.
+ENDINGS = {".md": "auto", ".markdown": "auto", ".txt": "auto", ".text": "auto", "": "auto"}
+ENDINGS |= {".srt": "subtitles", ".vtt": "subtitles"}
+TIMING = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s+(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}")
+# Tags of subtitles: styles, voices, places on the screen.
+CUE_TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+# A cue that begins or ends within a sentence is left: the rest of it stands in another.
+WHOLE_CUE = re.compile(r"""\W*[^\W\d_a-z].*[.!?…。！？।]["'”’»)\]]*\s*""", re.DOTALL)
 
 Answer = str | Sequence[str] | None
 Rewrite = Callable[[list[str]], Sequence[Answer]]
@@ -70,11 +80,66 @@ class PlainDocument:
         return True
 
 
-Document = MarkdownDocument | PlainDocument
+class SubtitleDocument:
+    """SubRip or WebVTT: its prose are the texts of cues that hold whole sentences.
+
+    Args:
+        text: The document.
+
+    Attributes:
+        passages: Those texts.
+    """
+
+    def __init__(self, text: str):
+        self.passages: list[Passage] = []
+        cue: list[tuple[int, int]] | None = None
+        for number, (start, end) in enumerate([*find_lines(text), (0, 0)], 1):
+            line = text[start:end]
+            if TIMING.match(line):
+                cue = []
+            elif line.strip() and cue is not None:
+                cue.append((end - len(line.lstrip()), end))
+            else:
+                if cue and WHOLE_CUE.fullmatch(CUE_TAG.sub("", text[cue[0][0] : cue[-1][1]])):
+                    self.passages.append(Passage(text, cue, number - len(cue), self.read_markup))
+                cue = None
+
+    def read_markup(self, content: str) -> Markup:
+        """Find the tags in a text."""
+        spans = [found.span() for found in CUE_TAG.finditer(content)]
+        return Markup(replace_ranges(content, [(*span, "Q" * (span[1] - span[0])) for span in spans]), spans)
+
+    def is_paragraph(self, content: str) -> bool:
+        """Whether a text is one cue's."""
+        return not TIMING.search(content)
+
+
+Document = MarkdownDocument | PlainDocument | SubtitleDocument
+
+
+def format_of(name: str, format: str = "auto") -> str:
+    """The format of a file, by its ending where nobody names it.
+
+    Args:
+        name: Of the file.
+        format: "auto", or what `rewrite_document` takes.
+
+    Raises:
+        InputError: It is not known to be prose; the message says what can be done.
+    """
+    ending = Path(name).suffix.lower()
+    if format != "auto":
+        return format
+    if ending not in ENDINGS:
+        known = ", ".join(filter(None, ENDINGS))
+        raise InputError(
+            f"{name} ends in {ending}, which is none of {known}; `format` plain or markdown reads it as such"
+        )
+    return ENDINGS[ending]
 
 
 def rewrite_document(
-    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False
+    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
 ) -> str | tuple[str, list[SentenceChange]]:
     """Rewrite the sentences of a document's prose; all that is no rewritten sentence stays byte for byte.
 
@@ -94,17 +159,21 @@ def rewrite_document(
             leave the old one. It is not called where there are no sentences.
         format: `markdown` (CommonMark with tables and struck-out text, and the math, notes, task boxes and templates
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
-            but indentation, else plain.
+            but indentation, else plain; or `subtitles`, SubRip or WebVTT, of which cues with whole sentences are
+            rewritten.
         return_changes: Whether to tell what became of each sentence too.
+        language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
     Returns:
         The document; with `return_changes`, a tuple of it and a `SentenceChange` for each sentence in order.
 
     Raises:
-        InputError: `text` is no str, `format` is none of these, or `rewrite` returned something else than asked for.
+        InputError: `text` is no str, `format` or `language` is unknown, or `rewrite` returned something else than
+            asked for.
     """
+    check_language(language)
     document = _read_document(text, format)
-    found = [(passage, split_passage(passage)) for passage in document.passages]
+    found = [(passage, split_passage(passage, language)) for passage in document.passages]
     asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
     answers = iter(_ask(rewrite, asked))
     edits, changes = [], []
@@ -143,8 +212,8 @@ def _read_document(text: str, format: str) -> Document:
         raise InputError(f"`text` must be a str, not {type(text).__name__}")
     if format not in FORMATS:
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}")
-    if format == "plain":
-        return PlainDocument(text)
+    if format in ("plain", "subtitles"):
+        return PlainDocument(text) if format == "plain" else SubtitleDocument(text)
     document = MarkdownDocument(text)
     return document if format == "markdown" or document.has_markup else PlainDocument(text)
 

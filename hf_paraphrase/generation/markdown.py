@@ -23,7 +23,10 @@ FOREIGN_SPAN = re.compile(
     r"""\$\$[^$]++\$\$ | \$(?![\s$])[^$]*+(?<!\s)\$(?!\d) | \\\((?:(?!\\[()]).)++\\\) | \\\[(?:(?!\\[\[\]]).)++\\\]
     | \\begin\{(?P<name>\w+\*?)\}(?:(?!\\begin\{).)*?\\end\{(?P=name)\}
     | \{\{[^{}]*+\}\} | \{%[^{}]*+%\} | \{[:.\#][^{}]*+\} | \[[\^@][^\[\]]++\](?!\() | \[\[[^\[\]]++\]\](?!\()
-    | (?<!\w):[a-z0-9_+-]{1,40}:(?!\w)""",
+    | (?<!\w):[a-z0-9_+-]{1,40}:(?!\w)
+    | ==(?![\s=])[^=]*+== | !?\[\[[^\[\]]++\]\] | %%[^%]*+%% | \{\{[<%][^{}]*+[>%]\}\}
+    | (?<=\w)(?:~[^\s~]{1,40}~|\^[^\s^]{1,40}\^)\w* | (?<![\w@.])@[A-Za-z][\w:.#$%&+?~/-]*\w
+    | <[A-Z][\w.]*(?:[^<>]*+)/?> | </[A-Z][\w.]*+>""",
     re.VERBOSE | re.DOTALL,
 )
 # Addresses without any markup, which many readers make links.
@@ -33,6 +36,7 @@ ADDRESS = re.compile(
 # What marks lines of prose in dialects of Markdown: boxes of tasks, notes, terms; or whole lines that are no prose.
 LINE_MARKER = re.compile(
     r"""^(?: \[[ xX]\](?=\s) | \[\^[^\]\s]+\]: | [:~](?=[ \t]) | \[![A-Za-z]+\][^\n]*
+    | \*\[[^\]\n]+\]:[^\n]* | ::\w+[^\n]* | \.\.[ ]\w[\w-]*::[^\n]* | (?:import|export)[ ][^\n]*[;"')}]$
     | (?: ::: | !!! | \?\?\? | \+\+\+ | \{[:%] | \\(?:begin|end)\{ )[^\n]* )""",
     re.VERBOSE | re.MULTILINE,
 )
@@ -92,7 +96,7 @@ class MarkdownDocument:
             piece = content[start:end]
             if kind == SPAN:
                 spans.append((start, end))
-                mask = "Q" * (len(piece) - 1) + ("." if _ends_sentence(piece) else "Q")
+                mask = _mask(piece, content[start - 1 : start])
             else:
                 others.append(piece)
                 # A blank line ends a sentence.
@@ -220,6 +224,13 @@ def _merge(found: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 def _trim_address(found: re.Match[str]) -> Range:
     closing = ".,;:!?'\"*_~]" + ("" if "(" in found[0] else ")")
     return found.start(), found.start() + len(found[0].rstrip(closing))
+
+
+def _mask(span: str, before: str) -> str:
+    # What stands at the end of a sentence like the number of a note belongs to that sentence.
+    if len(span) > 2 and before in tuple('.!?…"”’)]') and span[0] in "[<":
+        return f"[{'1' * (len(span) - 2)}]"
+    return "Q" * (len(span) - 1) + ("." if _ends_sentence(span) else "Q")
 
 
 def _ends_sentence(span: str) -> bool:

@@ -34,6 +34,9 @@ __all__ = ["Paraphrase", "Paraphraser"]
 
 logger = logging.getLogger(__name__)
 
+# Nobody looks at each sentence of a document.
+DOCUMENT_OPTIONS = {"keep": ("names", "numbers", "urls", "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
+
 
 class Paraphraser:
     """Writes paraphrases of texts with any sequence-to-sequence model, with scores to filter them by.
@@ -252,16 +255,23 @@ class Paraphraser:
         return list(stream) if is_list else stream
 
     def document(
-        self, text: str, format: str = "auto", return_changes: bool = False, **options: Any
+        self,
+        text: str,
+        format: str = "auto",
+        return_changes: bool = False,
+        language: str = "en",
+        **options: Any,
     ) -> str | tuple[str, list[SentenceChange]]:
         """Rewrite the sentences of a document; all else stays byte for byte: see `rewrite_document`.
 
         Args:
             text: The document.
-            format: "markdown", "plain", or "auto" to find out.
+            format: "markdown", "plain", "subtitles", or "auto" to find out.
             return_changes: Return what became of every sentence too, and why one was left.
+            language: The code of its language, by which the sentence splitter knows abbreviations.
             options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
-                be tried, and names, numbers, URLs, code and quotes are kept.
+                be tried; names, numbers, URLs, code and quotes are kept; and a sentence is left whose candidates have
+                less than 0.1 of adequacy or novelty. A sentence longer than the model reads is left too.
 
         Returns:
             The new document; with `return_changes` a pair of it and the records.
@@ -271,12 +281,16 @@ class Paraphraser:
         """
         if options.get("return_rejected"):
             raise InputError("`return_rejected` is for texts; `return_changes` says why a sentence was left")
-        options = {"keep": ("names", "numbers", "urls", "code", "quotes"), **options}
+        options = {**DOCUMENT_OPTIONS, **options}
+        cutter = SourceCutter(self.model, self.tokenizer, options.get("max_source_length"), self.prefix, quiet=True)
 
-        def rewrite(sentences: list[str]) -> list[list[str]]:
-            return [[one.text for one in found] for found in self(sentences, **options)]
+        def rewrite(sentences: list[str]) -> list[list[str] | None]:
+            # What was cut would be rewritten from its beginning alone.
+            whole = [sentence for sentence in sentences if cutter(sentence) == sentence]
+            found = dict(zip(whole, self(whole, **options), strict=True))
+            return [[one.text for one in found[sentence]] if sentence in found else None for sentence in sentences]
 
-        return rewrite_document(text, rewrite, format, return_changes)
+        return rewrite_document(text, rewrite, format, return_changes, language)
 
     def _stream(
         self,

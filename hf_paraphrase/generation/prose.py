@@ -6,11 +6,11 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from ..datasets.sentences import split_by_rules
+from .sentence_ranges import find_sentences
 
 __all__ = [
     "HARD_BREAK",
@@ -30,6 +30,13 @@ WORD = re.compile(r"\S+")
 MIN_WORDS = 3
 # White space to the sentence splitter; what it stands for in a mask is a line break that must stay.
 HARD_BREAK = "\v"
+# A paragraph that is wrapped has lines of this width at least: shorter ones were ended on purpose.
+LEAST_WIDTH = 50
+MOST_WORDS_OF_ITEM = 3
+VERSE_START = re.compile(r"""["'“‘«(]*[^\Wa-z_]""")
+SENTENCE_END = re.compile(r"[.!?](\s|$)")
+# Chinese, Japanese, Thai, Lao, Burmese and Khmer.
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]+")
 
 Range = tuple[int, int]
 
@@ -73,7 +80,7 @@ class Passage:
         self._lines = lines
         self._number = number
         self.content = "\n".join(document[start:end] for start, end in lines)
-        self.markup = read_markup(self.content)
+        self.markup = _keep_line_ends(read_markup(self.content), self.content)
         self._starts = list(accumulate((end - start + 1 for start, end in lines[:-1]), initial=0))
 
     def offset(self, position: int) -> int:
@@ -139,25 +146,21 @@ class Sentence:
             return "a hard line break stands in it"
         bounds = [self.start, *(bound for span in self.spans for bound in span), self.end]
         words = " ".join(mask[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)).split()
-        if sum(any(letter.isalpha() for letter in word) for word in words) < MIN_WORDS:
+        if _count_words(words) < MIN_WORDS:
             return f"it has fewer than {MIN_WORDS} words outside its markup"
         return None
 
 
-def split_passage(passage: Passage) -> list[Sentence]:
-    """The sentences of a passage, in order, as `datasets.sentences.split_by_rules` splits them.
+def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
+    """The sentences of a passage, in order: see `find_sentences`.
 
     Together they hold all that is visible in it but markup that belongs to no sentence.
     """
     content, mask = passage.content, passage.markup.mask
-    visible = [position for position, letter in enumerate(mask) if not letter.isspace()]
     spans = iter([*passage.markup.spans, (len(content) + 1, len(content) + 1)])
     span = next(spans)
-    sentences, seen = [], 0
-    for text in split_by_rules(mask):
-        length = len(text) - text.count(" ")
-        start, end = visible[seen], visible[seen + length - 1] + 1
-        seen += length
+    sentences = []
+    for start, end in find_sentences(mask, language):
         own = []
         while span[0] < end:
             own.append(span)
@@ -232,9 +235,44 @@ def _wrap(words: Iterable[str], column: int, width: int) -> str:
     return "".join(pieces)
 
 
+def _keep_line_ends(markup: Markup, content: str) -> Markup:
+    """Make hard breaks of the line ends of a poem, or of a list with an item a line."""
+    lines = content.split("\n")
+    is_joined = any("\n" in content[start:end] for start, end in markup.spans)
+    if len(lines) < 2 or is_joined or not _are_verses(lines):
+        return markup
+    breaks = [found.start() for found in re.finditer("\n", content)]
+    return replace(markup, mask=replace_ranges(markup.mask, [(place, place + 1, HARD_BREAK) for place in breaks]))
+
+
+def _are_verses(lines: Sequence[str]) -> bool:
+    """Whether lines were ended on purpose.
+
+    Where text is wrapped, the first word of a line had no place on the line before, and most lines go on in lower
+    case.
+    """
+    width = max(LEAST_WIDTH, *map(len, lines))
+    words = [line.split() for line in lines]
+    had_place = all(
+        len(line.rstrip()) + 1 + len(following[0]) <= width if following else True
+        for line, following in zip(lines, words[1:], strict=False)
+    )
+    are_capital = all(VERSE_START.match(line) for line in lines)
+    are_items = len(lines) > 2 and not any(
+        len(found) > MOST_WORDS_OF_ITEM or SENTENCE_END.search(line) for found, line in zip(words, lines, strict=True)
+    )
+    return had_place and (are_capital or are_items)
+
+
 def _find_words(content: str, mask: str, start: int, end: int) -> list[str]:
     """The words of a part of the content, markup in one piece with what it touches."""
     return [content[word.start() : word.end()] for word in WORD.finditer(mask, start, end)]
+
+
+def _count_words(words: Iterable[str]) -> int:
+    """How many words there are, if those of scripts without spaces have two characters each."""
+    unspaced = sum(len(found) for word in words for found in UNSPACED.findall(word)) // 2
+    return unspaced + sum(any(letter.isalpha() for letter in UNSPACED.sub("", word)) for word in words)
 
 
 def _join_lines(text: str) -> str:

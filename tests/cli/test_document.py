@@ -13,8 +13,8 @@ DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r
 
 
 def answer(self: Paraphraser, texts: list[str], **options: object) -> list[list[Paraphrase]]:
-    assert options["min_novelty"] in (0, 0.5) and "names" in options["keep"]
-    is_open = not options["min_novelty"]
+    assert options["min_novelty"] in (0.1, 0.5) and options["min_adequacy"] == 0.1 and "names" in options["keep"]
+    is_open = options["min_novelty"] == 0.1
     return [[Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [] for text in texts]
 
 
@@ -40,7 +40,10 @@ def test_a_document_is_paraphrased(
 def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:
     file = tmp_path / "in.md"
     file.write_bytes(DOCUMENT.encode())
+    # The model of a test writes nothing adequate.
     assert run("paraphrase-document", checkpoint, file, "--output", file) == 0
+    assert file.read_bytes() == DOCUMENT.encode()
+    assert run("paraphrase-document", checkpoint, file, "--output", file, "--min-adequacy", 0) == 0
     lines = file.read_bytes().decode().split("\r\n")
     assert lines[:2] + lines[3:5] == DOCUMENT.split("\r\n")[:2] + DOCUMENT.split("\r\n")[3:5]
     assert lines[2].startswith("- ") and lines[2] != "- How do I cook bread?"
@@ -51,7 +54,7 @@ def test_formats(format: str, checkpoint: Path, tmp_path: Path, capsys: pytest.C
     (tmp_path / "in.md").write_text("words", encoding="utf-8")
     arguments = [checkpoint, tmp_path / "in.md", "--output", tmp_path / "out.md", "--format", format]
     assert run("paraphrase-document", *arguments) == 2
-    assert f"`format` must be one of auto, markdown, plain, not '{format}'" in capsys.readouterr().err
+    assert f"`format` must be one of auto, markdown, plain, subtitles, not '{format}'" in capsys.readouterr().err
 
 
 def test_what_is_no_text_is_told_with_file_and_byte(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -61,3 +64,26 @@ def test_what_is_no_text_is_told_with_file_and_byte(tmp_path: Path, capsys: pyte
     error = f"error: {file} is no text in UTF-8 (invalid start byte at byte 70001, line 10001)\n"
     assert capsys.readouterr().err == error
     assert not (tmp_path / "out.md").exists()
+
+
+@pytest.mark.parametrize("name", ["in.tex", "in.rst", "in.org", "in.docx", "IN.ADOC"])
+def test_files_that_are_not_known_to_be_prose_are_refused(
+    name: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (tmp_path / name).write_text("It has three words.", encoding="utf-8")
+    arguments = ["paraphrase-document", checkpoint, tmp_path / name, "--output", tmp_path / "out.md"]
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert f"ends in {Path(name).suffix.lower()}, which is none of .md" in error and "reads it as such" in error
+    assert run(*arguments, "--format", "plain") == 0
+
+
+def test_subtitles_are_known_by_their_ending(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    cues = ("00:00:01,000 --> 00:00:02,500\nHow do I cook bread?", "00:00:03,000 --> 00:00:04,000\nI like bread and")
+    text = "".join(f"{number}\n{cue}\n\n" for number, cue in enumerate(cues, 1))
+    (tmp_path / "in.srt").write_text(text, encoding="utf-8")
+    assert run("paraphrase-document", checkpoint, tmp_path / "in.srt", "--output", tmp_path / "out.srt") == 0
+    assert (tmp_path / "out.srt").read_text(encoding="utf-8") == text.replace("cook bread", "cook soup")

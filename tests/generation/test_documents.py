@@ -353,7 +353,7 @@ def test_the_format_is_found(text: str, format: str) -> None:
     ("arguments", "message"),
     [
         ((b"text", upper_case), "`text` must be a str, not bytes"),
-        (("text", upper_case, "html"), "`format` must be one of auto, markdown, plain, not 'html'"),
+        (("text", upper_case, "html"), "`format` must be one of auto, markdown, plain, subtitles, not 'html'"),
         (("Some text of words.", lambda sentences: []), "`rewrite` returned 0 answers to 1 sentences"),
         (("Some text of words.", lambda sentences: [1]), "must return str, lists of str or None, not 1 for 'Some"),
     ],
@@ -385,7 +385,7 @@ def count_work(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     with monkeypatch.context() as patched:
         patched.setattr(MarkdownDocument, "read_markup", counted(MarkdownDocument.read_markup))
         patched.setattr(PARSER, "parse", counted(PARSER.parse))
-        patched.setattr(prose, "split_by_rules", counted(prose.split_by_rules))
+        patched.setattr(prose, "find_sentences", counted(prose.find_sentences))
         sys.setprofile(count)
         try:
             rewrite_document(text, lengthen, "markdown")
@@ -403,3 +403,86 @@ def test_work_grows_with_the_length_alone(joint: str, monkeypatch: pytest.Monkey
         # Quadratic work would be 16 times as much.
         assert more_calls < 6 * calls + 2000, unit
         assert more_characters <= 12 * len(large) + 1000, unit
+
+
+def leave_marks(sentences: list[str]) -> list[str]:
+    """Rewrite the first word alone, so that all marks come back."""
+    return [f"Indeed {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
+
+
+def lose_marks(sentences: list[str]) -> list[str]:
+    return ["It has lost all of its marks." for _ in sentences]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This is ==very important== for all of us.",
+        "See ![[picture.png]] for the whole story here.",
+        "See [[A page|the page]] for the whole story here.",
+        "Water is H~2~O and it weighs much.",
+        "The area is x^2^ and no more.",
+        "The method of @lee2020 works well here.",
+        "It works %% a comment %% in most of the cases.",
+        "It is {{< shortcode >}} in the middle of it.",
+        "It has {{ page.title }} in the middle of it.",
+        "It has a <Chart data={x} /> in the middle of it.",
+    ],
+)
+def test_marks_of_dialects_survive_or_the_sentence_is_left(text: str) -> None:
+    assert rewrite_document(text, lose_marks, "markdown") == text
+    assert rewrite_document(text, leave_marks, "markdown") == f"Indeed {text[0].lower()}{text[1:]}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*[HTML]: Hyper Text Markup Language",
+        "::youtube[My dog runs fast]{id=1}",
+        ".. note:: This is a note.",
+        "import Chart from './chart.js'",
+        "export const meta = { title: 'Hello to all' }",
+        "Roses are red\nViolets are blue\nSugar is sweet\nAnd so are you",
+        "milk\neggs and bread\nfresh butter",
+        "Tea with milk\nCoffee without any sugar\nA glass of water",
+    ],
+)
+def test_lines_that_are_no_running_text_are_left(text: str) -> None:
+    document = f"It has some prose.\n\n{text}\n\nIt has more prose.\n"
+    asked: list[str] = []
+
+    def note(sentences: list[str]) -> list[None]:
+        asked.extend(sentences)
+        return [None] * len(sentences)
+
+    rewrite_document(document, note, "markdown")
+    assert asked == ["It has some prose.", "It has more prose."]
+
+
+SUBTITLES = """WEBVTT - The title of it all.
+
+NOTE This is a note of the author.
+
+1
+00:01.000 --> 00:04.000 align:start
+<v Ann>It rained all day long.
+We stayed at home.
+
+00:05.000 --> 00:06.000
+{\\an8}<i>She went to the shop.</i>
+
+00:07.000 --> 00:08.000
+and then she came
+"""
+
+
+def test_subtitles_keep_times_tags_and_parts_of_sentences() -> None:
+    asked: list[str] = []
+
+    def rewrite(sentences: list[str]) -> list[str]:
+        asked.extend(sentences)
+        return [sentence.replace("rained", "poured").replace("shop", "store") for sentence in sentences]
+
+    rewritten = rewrite_document(SUBTITLES, rewrite, "subtitles")
+    assert rewritten == SUBTITLES.replace("rained", "poured").replace("shop", "store")
+    assert len(asked) == 3 and asked[1] == "We stayed at home."
