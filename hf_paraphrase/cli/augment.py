@@ -60,8 +60,8 @@ def augment(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="What paraphrases keep, commas between: names, numbers, urls, addresses, code, quotes; or none.  "
-            "[default: names,numbers]"
+            help="What paraphrases keep, commas between: names, numbers, urls, addresses, placeholders, mentions, "
+            "terms, code, quotes, and words of your own; or none.  [default: all but code and quotes]"
         ),
     ] = None,
     decoding: Annotated[

@@ -73,8 +73,8 @@ def paraphrase(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="With -n: what is kept, commas between: names, numbers, urls, addresses, code, quotes; or none.  "
-            "[default: names,numbers]"
+            help="With -n: what is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, "
+            "terms, code, quotes, and words of your own; or none.  [default: all but code and quotes]"
         ),
     ] = None,
     adequacy: Annotated[

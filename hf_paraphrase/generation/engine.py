@@ -21,11 +21,11 @@ from transformers import (
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
-from ..models.generation_request import GenerationRequest
+from ..models.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.layer_weights import input_device
 from ..models.outside_words import decode_with_words
 from ..models.sequence_scores import generate_with_scores
-from ..models.surface import restore_surface
+from ..models.surface import drop_invisible, restore_surface
 from ..models.unknown_words import find_attended, put_words, read_words_of_source
 from .ctranslate2_engine import CTranslate2Engine
 from .limits import halve_once
@@ -162,7 +162,9 @@ def generate_outputs(
     Raises:
         ValueError: The request asks for what the model or the tokenizer cannot do.
     """
+    check_arguments_of_a_text(request.parameters, len(sources))
     generate_kwargs = request.generate_kwargs(model, tokenizer)
+    sources = [drop_invisible(source) for source in sources]
     outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     read = _prefixed(model, sources, prefix)

@@ -1,24 +1,39 @@
-"""What a paraphrase must neither lose nor invent: names, numbers and the like, found by rules."""
+"""What a paraphrase must neither lose nor invent: names, numbers and the like, and the caller's own words."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 
 from ..datasets.sentences import split_by_rules
 from ..errors import InputError
 
-__all__ = ["KEPT", "check_keep", "find_change", "find_kept", "split_into_words"]
+__all__ = ["DEFAULT_KEEP", "KEPT", "check_keep", "find_change", "find_kept", "split_into_words"]
 
 WORD = re.compile(r"[^\W_]+")
 # Digits of any script, superscripts, fractions, Roman and circled numbers.
 DIGIT = r"[\d²³¹¼-¾⁰-⁹₀-₉⅐-↉①-⒛⓪-⓿]"
 SIGN = r"(?:(?<![\w)\]])[-−])?"
-NUMBER = re.compile(rf"{SIGN}{DIGIT}+(?:[.,:/'’\u00a0\u202f]{DIGIT}+)*")
+# What is joined is one piece: a date, a telephone number, a version, a range.
+NUMBER = re.compile(rf"{SIGN}(?:(?<![\w.])\.)?{DIGIT}+(?:[.,:/'’\u00a0\u202f–−-]{DIGIT}+)*")
 THOUSANDS = re.compile(r"(?<![\d.])(\d{1,3})((?:([,'’\u00a0\u202f])\d{3})(?:\3\d{3})*)(?!\d)")
+# 1,00,000 is a hundred thousand in India.
+LAKHS = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 URL = re.compile(r"(?:(?:https?|ftp)://|www\.)[^\s<>\"“”«»`]+", re.IGNORECASE)
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+# Of templates and formats: {name}, {{ name }}, ${name}, %s, %(name)d, <%= name %>, [[name]].
+PLACEHOLDER = re.compile(
+    r"\{\{[^{}]*\}\}|\{%[^{}]*%\}|[$#]?\{[^{}\s]*\}|<%[^<>%]*%>|\[\[[^\[\]]*\]\]"
+    r"|%(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[sdifgxXr](?!\w)"
+)
+MENTION = re.compile(r"(?<![\w@#.&/+-])[@#](?=\w*[^\W\d])\w+(?:[.-]\w+)*")
+# Names with signs: C++, C#, .NET, Node.js, AT&T.
+TERM = re.compile(
+    r"(?<![\w@#])(?:[A-Za-z]\w{0,9}(?:\+\+|#)|\.NET\b|\w+(?:&\w+)+|[A-Z]\w+\.(?:js|io|ai|net|py)\b)(?![\w+#])"
+)
 CODE = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 QUOTE = re.compile(
     r"(?<![\w\"])\"([^\"]+)\"(?!\w)|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|»([^«]+)«|‹([^›]+)›|「([^」]+)」|『([^』]+)』"
@@ -29,7 +44,13 @@ QUOTE = re.compile(
 def _find_numbers(text: str) -> Iterable[str]:
     text = "".join(_plain_digit(character) for character in text)
     for number in NUMBER.findall(text):
-        yield THOUSANDS.sub(lambda found: re.sub(r"\D", "", found[0]), number.replace("−", "-"))
+        number = re.sub("[–−]", "-", number)
+        number = re.sub(r"^(-?)\.", r"\g<1>0.", LAKHS.sub(_digits_of, number))
+        yield THOUSANDS.sub(_digits_of, number)
+
+
+def _digits_of(found: re.Match[str]) -> str:
+    return re.sub(r"\D", "", found[0])
 
 
 def _plain_digit(character: str) -> str:
@@ -46,6 +67,18 @@ def _find_urls(text: str) -> Iterable[str]:
 
 def _find_addresses(text: str) -> Iterable[str]:
     return (address.strip(".") for address in ADDRESS.findall(text))
+
+
+def _find_placeholders(text: str) -> Iterable[str]:
+    return PLACEHOLDER.findall(text)
+
+
+def _find_mentions(text: str) -> Iterable[str]:
+    return MENTION.findall(text)
+
+
+def _find_terms(text: str) -> Iterable[str]:
+    return TERM.findall(text)
 
 
 def _find_code(text: str) -> Iterable[str]:
@@ -81,22 +114,33 @@ KEPT: Mapping[str, Callable[[str], Iterable[str]]] = {
     "numbers": _find_numbers,
     "urls": _find_urls,
     "addresses": _find_addresses,
+    "placeholders": _find_placeholders,
+    "mentions": _find_mentions,
+    "terms": _find_terms,
     "code": _find_code,
     "quotes": _find_quotes,
 }
 
 
+# What nobody can do without; code and quoted text are at times to be reworded.
+DEFAULT_KEEP = ("names", "numbers", "urls", "addresses", "placeholders", "mentions", "terms")
+# Of these, how many there are counts too.
+COUNTED = ("numbers", "placeholders", "mentions")
+
+
 def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
-    """Make a tuple of the kinds of what is kept.
+    """Make a tuple of what is kept: kinds, and words of the caller's own.
 
     Raises:
-        InputError: There is no such kind.
+        InputError: An entry is not a text with words or signs, or looks like a misspelt kind.
     """
-    kinds = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else tuple(keep)
-    for kind in kinds:
-        if not isinstance(kind, str) or kind not in KEPT:
-            raise InputError(f"`keep` may name {', '.join(KEPT)}, not {kind!r}")
-    return kinds
+    entries = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else tuple(keep)
+    for entry in entries:
+        if not isinstance(entry, str) or not entry.strip():
+            raise InputError(f"`keep` takes {', '.join(KEPT)}, and words of your own, not {entry!r}")
+        if entry not in KEPT and (near := get_close_matches(entry, KEPT, n=1, cutoff=0.8)):
+            raise InputError(f"`keep`: {entry!r} is near to the kind {near[0]!r}; it is one of {', '.join(KEPT)}")
+    return entries
 
 
 def find_kept(text: str, kind: str) -> list[str]:
@@ -105,14 +149,26 @@ def find_kept(text: str, kind: str) -> list[str]:
     Names are words with a capital letter, but for one that only begins a sentence, and but for I; where no word of
     several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun. Numbers are
     written in digits of any script, and equal with and without separators of thousands (but for full stops and
-    spaces): three is none. Addresses are those of e-mail. Code stands between backticks, quoted text between double
-    quotes, guillemets, or single ones that curl.
+    spaces): three is none. What is joined, such as a date, is one number. Addresses are those of e-mail. Placeholders
+    are those of templates and formats, mentions begin with @ or #, and terms are names with signs, such as C++. Code
+    stands between backticks, quoted text between double quotes, guillemets, or single ones that curl.
 
     Args:
         text: Any text.
         kind: A key of `KEPT`.
     """
-    return list(dict.fromkeys(KEPT[kind](unicodedata.normalize("NFC", text))))
+    return list(dict.fromkeys(_find_all(text, kind)))
+
+
+def _find_all(text: str, kind: str) -> list[str]:
+    """What of one kind, or of a word of the caller's, stands in a text, as often as it does, in order."""
+    text = unicodedata.normalize("NFC", text)
+    return list(KEPT[kind](text)) if kind in KEPT else _find_word(text, unicodedata.normalize("NFC", kind))
+
+
+def _find_word(text: str, word: str) -> list[str]:
+    before, after = (r"(?<!\w)" if word[0].isalnum() else ""), (r"(?!\w)" if word[-1].isalnum() else "")
+    return [word] * len(re.findall(before + re.escape(word) + after, text, re.IGNORECASE))
 
 
 def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case: bool = False) -> str | None:
@@ -120,24 +176,39 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
 
     A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source:
     at the beginning of a sentence too, where nobody can tell that it is one. That a name now stands for something else
-    is not seen; nor, in text without capitals, is one that is invented.
+    is not seen; nor, in text without capitals, is one that is invented. Numbers must come as often and in the same
+    order: "from 5 to 10" is not "from 10 to 5".
 
     Args:
         source: The text.
         candidate: Its paraphrase.
-        keep: Keys of `KEPT`.
+        keep: Keys of `KEPT`, and words of the caller's own, which may change their case.
         ignore_case: Whether Stockholm may become stockholm, as a model that writes lower case only has it.
     """
     fold = str.casefold if ignore_case else str
     for kind in keep:
-        before, after = ({fold(part): part for part in find_kept(text, kind)} for text in (source, candidate))
-        there_before, there_after = before.keys(), after.keys()
+        before, after = (_find_all(text, kind) for text in (source, candidate))
+        there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
         if kind == "names":
-            there_before, there_after = (
-                {fold(word) for word in split_into_words(text)} for text in (source, candidate)
-            )
-        lost = [part for key, part in before.items() if key not in there_after]
-        invented = [part for key, part in after.items() if key not in there_before]
+            there_before, there_after = (Counter(map(fold, split_into_words(text))) for text in (source, candidate))
+        is_counted = kind in COUNTED or kind not in KEPT
+        lost = _find_missing(before, fold, there_after, is_counted)
+        invented = _find_missing(after, fold, there_before, is_counted)
         if lost or invented:
-            return f"loses {lost[0]!r} ({kind})" if lost else f"invents {invented[0]!r} ({kind})"
+            return f"loses {lost!r} ({kind})" if lost else f"invents {invented!r} ({kind})"
+        if kind == "numbers" and before != after:
+            return f"changes the order of {', '.join(before)} (numbers)"
+    return None
+
+
+def _find_missing(
+    parts: Iterable[str], fold: Callable[[str], str], there: Counter[str], is_counted: bool
+) -> str | None:
+    """The first of some parts that is not there, or not as often."""
+    met: Counter[str] = Counter()
+    for part in parts:
+        key = fold(part)
+        met[key] += 1
+        if there[key] < (met[key] if is_counted else 1):
+            return part
     return None

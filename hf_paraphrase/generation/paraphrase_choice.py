@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..checks import is_number, whole_number
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc_statistics
-from .keep import check_keep, find_change
+from .keep import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
 
 __all__ = ["WEIGHTS", "Choice", "Paraphrase", "combine_scores", "score_novelty"]
@@ -51,7 +51,7 @@ class Choice:
         min_fluency: The least fluency.
         min_novelty: The least novelty.
         diversity: What likeness to the text and to each other costs, from 0 to 1: see `choose_diverse`.
-        keep: What must be neither lost nor invented, keys of `keep.KEPT`.
+        keep: What must be neither lost nor invented: keys of `keep.KEPT`, and words.
         weights: Of adequacy, fluency and novelty in the score.
         return_rejected: Whether the other candidates are returned too.
 
@@ -64,7 +64,7 @@ class Choice:
     min_fluency: float = 0.0
     min_novelty: float = 0.0
     diversity: float = 0.0
-    keep: Sequence[str] = ("names", "numbers")
+    keep: Sequence[str] = DEFAULT_KEEP
     weights: Sequence[float] = WEIGHTS
     return_rejected: bool = False
 

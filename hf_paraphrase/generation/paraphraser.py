@@ -17,8 +17,9 @@ from ..errors import InputError
 from ..files import check_unicode
 from ..models.encoded_inputs import read_prefix
 from ..models.layer_weights import input_device
-from ..models.pipeline_checks import check_model
+from ..models.pipeline_checks import check_model, read_array
 from ..models.retrieved_pairs import load_retriever, reads_pairs
+from ..models.surface import drop_invisible
 from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .candidate_pool import CandidatePool, default_decoding, ignores_case
@@ -26,6 +27,7 @@ from .ctranslate2_engine import load_engine
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
+from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
 from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
 from .set_selection import normal_form
@@ -35,7 +37,7 @@ __all__ = ["Paraphrase", "Paraphraser"]
 logger = logging.getLogger(__name__)
 
 # Nobody looks at each sentence of a document.
-DOCUMENT_OPTIONS = {"keep": ("names", "numbers", "urls", "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
+DOCUMENT_OPTIONS = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
 
 
 class Paraphraser:
@@ -137,11 +139,12 @@ class Paraphraser:
         texts: str | Iterable[str],
         n: int = 3,
         *,
+        column: str | None = None,
         min_adequacy: float = 0.0,
         min_fluency: float = 0.0,
         min_novelty: float = 0.0,
         diversity: float = 0.0,
-        keep: Sequence[str] = ("names", "numbers"),
+        keep: Sequence[str] = DEFAULT_KEEP,
         weights: Sequence[float] = WEIGHTS,
         decoding: str | None = None,
         num_candidates: int | None = None,
@@ -163,8 +166,9 @@ class Paraphraser:
         text itself, or twice the same, case, spacing and punctuation aside.
 
         Args:
-            texts: A text, a list of texts, or anything else that gives texts, such as a generator, which is read a
-                batch at a time.
+            texts: A text; a list, array, pandas Series or DataFrame of texts; or anything else that gives texts, such
+                as a generator, which is read a batch at a time. A missing cell has no paraphrases.
+            column: Of a DataFrame, the column that holds the texts.
             n: How many paraphrases of each text; fewer come back where no more pass. Of a blank text there are none.
             min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
                 "round_trip" depend on the model.
@@ -172,8 +176,9 @@ class Paraphraser:
             min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
             diversity: From 0, the best by score, to 1, those least like the text and each other: see
                 `choose_diverse`.
-            keep: Reject what loses or invents one of these, out of names, numbers, urls, addresses (of e-mail), code
-                and quotes: see `find_kept`. With a model that knows no case, in any case.
+            keep: Reject what loses or invents one of these: names, numbers, urls, addresses (of e-mail), placeholders,
+                mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`; see
+                `find_kept`. By default all but code and quotes. With a model that knows no case, in any case.
             weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
             decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
                 `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
@@ -240,6 +245,10 @@ class Paraphraser:
             **generate_kwargs,
         )
         judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
+        try:
+            texts = read_array(texts, column)
+        except ValueError as error:
+            raise InputError(f"`texts`: {error}") from None
         if isinstance(texts, str):
             check_each_is_text([texts], 0)
             (found,) = self._paraphrase([texts], choice, pool, cutter, *judges, batch_size)
@@ -270,7 +279,7 @@ class Paraphraser:
             return_changes: Return what became of every sentence too, and why one was left.
             language: The code of its language, by which the sentence splitter knows abbreviations.
             options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
-                be tried; names, numbers, URLs, code and quotes are kept; and a sentence is left whose candidates have
+                be tried; all that `keep` knows is kept; and a sentence is left whose candidates have
                 less than 0.1 of adequacy or novelty. A sentence longer than the model reads is left too.
 
         Returns:
@@ -324,6 +333,7 @@ class Paraphraser:
         reader: OwnFluency | CausalFluency,
         batch_size: int,
     ) -> list[list[Paraphrase]]:
+        texts = [drop_invisible(text) for text in texts]
         worded = [place for place, text in enumerate(texts) if normal_form(text)]
         found: list[list[Paraphrase]] = [[] for _ in texts]
         groups, judged = [], []

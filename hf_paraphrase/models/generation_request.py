@@ -16,7 +16,11 @@ from .diverse_beam_search import diverse_beam_search
 from .encoded_inputs import read_prefix
 from .unknown_words import check_replaceable
 
-__all__ = ["GenerationRequest", "task_parameters"]
+__all__ = ["GenerationRequest", "check_arguments_of_a_text", "task_parameters"]
+
+# Arguments of `generate()` that number the texts of a batch, or hold a row for each.
+OF_A_TEXT = ("prefix_allowed_tokens_fn", "decoder_input_ids", "decoder_inputs_embeds", "decoder_attention_mask")
+OF_A_TEXT += ("encoder_outputs", "attention_mask", "inputs_embeds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +118,12 @@ class GenerationRequest:
         if "max_length" in decided:
             defaults.pop("max_new_tokens", None)
         kwargs = {**{name: value for name, value in defaults.items() if name not in decided}, **self.parameters}
+        if "max_length" in self.parameters:
+            # In `generate()`, the generation config's `max_new_tokens` would win.
+            kwargs.setdefault("max_new_tokens", None)
+        kwargs |= _fit_positions(model, {**decided, **kwargs})
+        if decided.get("stop_strings"):
+            kwargs["tokenizer"] = tokenizer
         search = kwargs.get("custom_generate") if self.decoding is None else find_decoding(self.decoding)
         if search is beam_search:  # what nobody names is beam search too, where it has several beams
             search = None
@@ -163,6 +173,27 @@ class GenerationRequest:
         """The call's parameters, and those of the generation config that it leaves open."""
         config = self.parameters.get("generation_config") or model.generation_config
         return {**config.to_diff_dict(), **self.parameters}
+
+
+def _fit_positions(model: PreTrainedModel, decided: Mapping[str, Any]) -> dict[str, int]:
+    """As many new tokens as a decoder has positions, where more are asked for."""
+    config = model.config.get_text_config(decoder=True)
+    positions, asked = getattr(config, "max_position_embeddings", None), decided.get("max_new_tokens")
+    return {"max_new_tokens": positions} if positions and asked and asked > positions else {}
+
+
+def check_arguments_of_a_text(parameters: Mapping[str, Any], num_texts: int) -> None:
+    """Refuse arguments that belong to one text where there are several, which are batched and sorted.
+
+    Raises:
+        ValueError: With the argument's name.
+    """
+    for name in OF_A_TEXT:
+        if num_texts > 1 and parameters.get(name) is not None:
+            raise ValueError(
+                f"`{name}` belongs to one text: pass the texts one by one, or a rule for all of them as "
+                "`logits_processor`"
+            )
 
 
 def count_beams(parameters: Mapping[str, Any], is_given: bool) -> int:

@@ -8,7 +8,15 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-__all__ = ["check_each_text", "check_length", "check_model", "check_text", "check_tokenizer", "warn_of_length"]
+__all__ = [
+    "check_each_text",
+    "check_length",
+    "check_model",
+    "check_text",
+    "check_tokenizer",
+    "read_array",
+    "warn_of_length",
+]
 
 logger = logging.get_logger(__name__)
 
@@ -31,6 +39,38 @@ def check_length(length: int, model: PreTrainedModel, error: IndexError) -> None
             f"the input has {length} tokens, but {type(model).__name__} has positions for {limit}: `truncation=True` "
             "cuts it"
         ) from error
+
+
+def read_array(texts: Any, column: str | None = None) -> Any:
+    """The texts of a pandas Series, a NumPy array or a column of a DataFrame as a list; anything else as it is.
+
+    Args:
+        texts: What was passed for texts.
+        column: Of a DataFrame, the column that holds them.
+
+    Returns:
+        A list, in which a missing cell is an empty text; or `texts`.
+
+    Raises:
+        ValueError: A DataFrame without the column, a column of what is no DataFrame, or an array of several columns.
+    """
+    if hasattr(texts, "columns") and hasattr(texts, "iloc"):
+        columns = list(texts.columns)
+        if column not in columns:
+            asked = "say which column holds the texts" if column is None else f"there is no column {column!r}"
+            raise ValueError(f"{asked}: `column=`, or pass `table[column]`; the DataFrame has {columns}")
+        texts = texts[column]
+    elif column is not None:
+        raise ValueError(f"`column={column!r}` is for a DataFrame, not for a {type(texts).__name__}")
+    if not hasattr(texts, "__array__"):
+        return texts
+    if len(shape := getattr(texts, "shape", (0,))) != 1:
+        raise ValueError(f"an array of texts has one dimension, not the shape {tuple(shape)}")
+    return ["" if _is_missing(text) else text for text in texts]
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def check_each_text(texts: list[Any]) -> None:

@@ -22,7 +22,7 @@ from .argument_types import check_arguments
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .encoded_inputs import encode_inputs, has_words
-from .generation_request import GenerationRequest, task_parameters
+from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
 from .outside_words import decode_with_words
 from .pipeline_checks import (
     check_each_text,
@@ -30,10 +30,12 @@ from .pipeline_checks import (
     check_model,
     check_text,
     check_tokenizer,
+    read_array,
     warn_of_length,
 )
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
 from .sequence_scores import generate_with_scores
+from .surface import drop_invisible
 from .surface import restore_surface as restore
 from .unknown_words import find_attended, put_words, read_words_of_source
 
@@ -128,9 +130,10 @@ class Text2TextGenerationPipeline(Pipeline):
         """Generate text from one or several texts.
 
         Args:
-            inputs: A text, a list (or column) of texts, a torch dataset of texts such as `KeyDataset(data, "source")`,
-                or a generator of texts.
-            batch_size: Texts that the model reads at a time. The results do not depend on it.
+            inputs: A text, a list (or column, array, Series) of texts, a torch dataset of texts such as
+                `KeyDataset(data, "source")`, or a generator of texts.
+            batch_size: Texts that the model reads at a time. The results do not depend on it, but for samples, which
+                are drawn a batch at a time; those of `Paraphraser` depend on their text and seed alone.
             num_workers: Processes that encode texts ahead; 0 by default.
             truncation: Cut texts longer than the tokenizer's `model_max_length`, as its `truncation` argument does.
             return_text: Return texts, the default.
@@ -175,11 +178,14 @@ class Text2TextGenerationPipeline(Pipeline):
             ValueError: An input is not a text, or something is asked for that has no place in the result; the message
                 says which.
         """
+        inputs = read_array(inputs)
         if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
             check_text(inputs, "the input of the pipeline")
         check_arguments({"batch_size": batch_size})
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
+        is_one = isinstance(inputs, str) or (isinstance(inputs, Sequence) and len(inputs) == 1)
+        check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
             return flatten(self._paraphrase(list(inputs), request, run))
         if request.num_candidates is None and not request.asked_of_pairs() and not reads_pairs(self.model):
@@ -255,7 +261,9 @@ class Text2TextGenerationPipeline(Pipeline):
                 f"`{sorted(unknown)[0]}`: a {type(self.model).__name__} that selects by embedding takes "
                 "`temperature`, `noise`, `seed`, `max_new_tokens` and `restore_surface`"
             )
-        groups = self.model.paraphrase([self.prefix + text for text in texts], self.tokenizer, count, **kwargs)
+        groups = self.model.paraphrase(
+            [self.prefix + drop_invisible(text) for text in texts], self.tokenizer, count, **kwargs
+        )
         chosen = [next((c.text for c in group if not c.is_copy), group[0].text if group else "") for group in groups]
         if is_restored:
             chosen = map(restore, chosen, texts)
@@ -318,6 +326,7 @@ class Text2TextGenerationPipeline(Pipeline):
             text, *pair = text
             pairs = [pair]
         check_text(text, "an input of the pipeline")
+        text = drop_invisible(text)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
         inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit)

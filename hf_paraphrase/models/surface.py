@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
 
-__all__ = ["restore_surface"]
+__all__ = ["drop_invisible", "restore_surface"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -29,13 +30,14 @@ ENGLISH_WORDS = _words("""
 # A full stop behind them ends no sentence.
 ABBREVIATIONS = _words("approx co corp dr etc inc jr ltd mr mrs ms prof sr st vs")
 
-WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*")
+# O'Neill is one word; it's, one and its ending.
+WORD = re.compile(r"[^\W_]+(?:(?:[.&]|['’](?!(?:s|m|d|t|re|ve|ll)\b))[^\W_]+)*", re.IGNORECASE)
 # The end of a sentence and what opens the next one; an ellipsis ends none.
 SENTENCE_START = re.compile(r"(?:^|(?<!\.)[.!?]\s)\s*[(\[\"'“‘¿¡]*(?=[^\W\d_])")
 CONTRACTED_I = re.compile(r"(?<![\w.'’&/(-])i(?=['’](?:m|ve|ll|d)\b)")
 SMALL_I = re.compile(r"(?<![\w.'’&/(-])i(?=[\s,;:!?]|$|\.(?!\w))")
-# What the source joins by something that is neither letter nor space: well-known, and/or, 1,000.5, p.m, don't.
-JOINED = re.compile(r"\w+(?:[^\w\s]+\w+)+")
+# What the source joins by something that is neither letter nor space: well-known, and/or, 1,000.5, don't, C++, @Ann.
+JOINED = re.compile(r"[@#]?\w+(?:[^\w\s]+\w+)+|\w+(?:\+\+|#)(?!\w)|(?<!\w)[@#](?!\d+\b)\w+")
 # An apostrophe with a space on both sides.
 APOSTROPHE = re.compile(r"(?<!\S)['’](?!\S)")
 
@@ -68,6 +70,42 @@ SPACES = [
 ]
 
 
+# Format characters that are seen: signs before numbers and verses in Arabic, Syriac and Kaithi.
+SHOWN_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+JOINERS = "\u200c\u200d"
+# Letters of scripts in which joiners change the form of a word: Arabic, and those of India and its neighbours.
+JOINED_SCRIPTS = re.compile("[\u0600-\u06ff\u0750-\u077f\u0900-\u0dff\u1000-\u109f\u1780-\u17ff]")
+
+
+def drop_invisible(text: str) -> str:
+    """Leave out what nobody sees: soft hyphens, byte order marks, word joiners, marks of direction.
+
+    They split words for a tokenizer. Joiners stay within emoji and in words of scripts that need them, and so do the
+    letters of flags.
+    """
+    if text.isascii():
+        return text
+    kept: list[str] = []
+    for place, character in enumerate(text):
+        is_seen = unicodedata.category(character) != "Cf" or character in SHOWN_FORMATS
+        if is_seen or _belongs(character, "".join(kept[-1:]), text[place + 1 : place + 2]):
+            kept.append(character)
+    return "".join(kept)
+
+
+def _belongs(character: str, before: str, after: str) -> bool:
+    """Whether a format character is a part of what stands around it."""
+    if character in JOINERS:
+        return (_is_pictogram(before) and _is_pictogram(after)) or bool(JOINED_SCRIPTS.match(before))
+    is_tag = "\U000e0020" <= character <= "\U000e007f"
+    return is_tag and (before == "\U0001f3f4" or "\U000e0020" <= before <= "\U000e007f")
+
+
+def _is_pictogram(character: str) -> bool:
+    # Variation selectors and colours of skin stand behind a pictogram.
+    return bool(character) and (unicodedata.category(character) in ("So", "Sk") or character == "\ufe0f")
+
+
 def restore_surface(text: str, source: str = "") -> str:
     """Give a text the capitals and the spaces of ordinary English text.
 
@@ -95,7 +133,7 @@ def restore_surface(text: str, source: str = "") -> str:
 
 def _restore_spaces(text: str, joined: Collection[str]) -> str:
     for word in joined:
-        spaced = " ?".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]+", word))
+        spaced = " ?".join(re.escape(part) for part in re.findall(r"\w+|[^\w\s]", word))
         text = re.sub(rf"(?<!\w){spaced}(?!\w)", lambda match: match.group().replace(" ", ""), text, flags=re.I)
     for pattern, replacement in APOSTROPHES:
         text = pattern.sub(replacement, text)

@@ -11,7 +11,7 @@ import gradio as gr
 
 from ..errors import InputError
 from ..generation.engine import load_pair_model
-from ..generation.keep import KEPT
+from ..generation.keep import DEFAULT_KEEP, KEPT
 from ..generation.paraphraser import Paraphraser
 from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..pretrained import read_config
@@ -103,7 +103,7 @@ def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
                     gr.Slider(0, 1, 0, step=0.05, label=f"Least {score}")
                     for score in ("adequacy", "fluency", "novelty")
                 ]
-                keep = gr.CheckboxGroup(list(KEPT), value=["names", "numbers"], label="Kept as they are")
+                keep = gr.CheckboxGroup(list(KEPT), value=list(DEFAULT_KEEP), label="Kept as they are")
             button = gr.Button("Paraphrase", variant="primary")
             gr.Examples(TEXTS, [text], label="For example")
         with gr.Column(scale=3, min_width=300):

@@ -23,6 +23,7 @@ __all__ = [
 
 # What one text may cost: candidates, beams and tokens of an output.
 MOST_CANDIDATES, MOST_TOKENS = 100, 512
+MOST_KEPT, MOST_KEPT_CHARACTERS = 1000, 200
 QUESTION = "How can I learn Spanish quickly?"
 
 
@@ -56,8 +57,11 @@ class ParaphraseRequest(AskedModel):
     min_fluency: Share | None = Field(None, description="The least fluency.")
     min_novelty: Share | None = Field(None, description="The least novelty (PINC against the text).")
     diversity: Share | None = Field(None, description="What likeness to the text and to each other costs.")
-    keep: list[Literal[tuple(KEPT)]] | None = Field(
-        None, description="What is neither lost nor invented; names and numbers unless this says otherwise."
+    keep: list[Annotated[str, Field(min_length=1, max_length=MOST_KEPT_CHARACTERS)]] | None = Field(
+        None,
+        max_length=MOST_KEPT,
+        description=f"What is neither lost nor invented: {', '.join(KEPT)}, and words of your own; all but code and "
+        "quotes unless this says otherwise.",
     )
     decoding: Literal[DECODINGS_OF_POOL] | None = Field(None, description="How candidates are found.")
     num_candidates: int | None = Field(None, ge=1, le=MOST_CANDIDATES, description="Outputs to choose from.")

@@ -18,7 +18,21 @@ FOUND = [
     ("names", "", []),
     ("numbers", "It cost $1,000,000.50 or 12'000 at 12:30 on 24/7", ["1000000.50", "12000", "12:30", "24/7"]),
     ("numbers", "1,00 is not 100, nor is 1.000 or 10 000", ["1,00", "100", "1.000", "10", "000"]),
-    ("numbers", "from 2010-2015 at −5 and -5.", ["2010", "2015", "-5"]),
+    ("numbers", "from 2010-2015 at −5 and -5.", ["2010-2015", "-5"]),
+    (
+        "numbers",
+        "on 2023-05-12, 2010–2015, v1.2.3, +49 555-1234",
+        ["2023-05-12", "2010-2015", "1.2.3", "49", "555-1234"],
+    ),
+    ("numbers", "1,00,000 or 100000, .5 or 0.5, -.5", ["100000", "0.5", "-0.5"]),
+    (
+        "placeholders",
+        "Hi {name}, {{ user.id }} has %d of %(all)s: ${x}, <%= y %>, %.2f",
+        ["{name}", "{{ user.id }}", "%d", "%(all)s", "${x}", "<%= y %>", "%.2f"],
+    ),
+    ("placeholders", "100% sure, 5 % discount, { a b }", []),
+    ("mentions", "@Ann and #MeToo by @a_b.c, not me@x.org nor #1 nor a#b", ["@Ann", "#MeToo", "@a_b.c"]),
+    ("terms", "C++ and C# on .NET with Node.js at AT&T; C", ["C++", "C#", ".NET", "Node.js", "AT&T"]),
     ("numbers", "½ of 10² is not 102, and ٣٤ is ３４ but Ⅷ", ["½", "10²", "102", "34", "Ⅷ"]),
     ("numbers", "covid19 for 3rd B2B, three times", ["19", "3", "2"]),
     ("numbers", "三 is a word, 一二 too", []),
@@ -53,6 +67,18 @@ CHANGES = [
     ("At −5 degrees", "It has -5 degrees", "numbers", None),
     ("At 5 degrees", "It has -5 degrees", "numbers", "loses '5' (numbers)"),
     ("٣ cats", "3 cats", "numbers", None),
+    ("on 2023-05-12", "on 2023-12-05", "numbers", "loses '2023-05-12' (numbers)"),
+    ("call 555-1234", "call 1234-555", "numbers", "loses '555-1234' (numbers)"),
+    ("from 5 to 10", "from 10 to 5", "numbers", "changes the order of 5, 10 (numbers)"),
+    ("5 eggs and 5 cups", "5 eggs and cups", "numbers", "loses '5' (numbers)"),
+    ("5 eggs and cups", "5 eggs and 5 cups", "numbers", "invents '5' (numbers)"),
+    ("It is .5 of it", "Of it, 0.5", "numbers", None),
+    ("1,00,000 people", "100000 persons", "numbers", None),
+    ("Choose {language}", "Choose a language", "placeholders", "loses '{language}' (placeholders)"),
+    ("%s and %s", "%s", "placeholders", "loses '%s' (placeholders)"),
+    ("I met @Ann.", "I met Ann.", "mentions", "loses '@Ann' (mentions)"),
+    ("#MeToo is a hashtag", "MeToo is a hashtag", "mentions", "loses '#MeToo' (mentions)"),
+    ("I write C++", "I write C", "terms", "loses 'C++' (terms)"),
     ("See www.a.org.", "Look at www.a.org", "urls", None),
     ("See www.a.org/A.", "Look at www.a.org/a", "urls", "loses 'www.a.org/A' (urls)"),
     ("Mail a@b.de.", "Write to c@b.de.", "addresses", "loses 'a@b.de' (addresses)"),
@@ -89,5 +115,23 @@ def test_case_may_be_ignored(source: str, candidate: str, kind: str) -> None:
 
 def test_kinds_are_checked() -> None:
     assert check_keep("names") == ("names",) and check_keep(()) == ()
-    with pytest.raises(InputError, match="may name names, numbers, urls, addresses, code, quotes, not 'dates'"):
-        check_keep(["names", "dates"])
+    assert check_keep(["names", "umbrella"]) == ("names", "umbrella")
+    with pytest.raises(InputError, match="'number' is near to the kind 'numbers'"):
+        check_keep(["names", "number"])
+    for entry in ("", " ", 3, None):
+        with pytest.raises(InputError, match="words of your own, not"):
+            check_keep([entry])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        ("Umbrella or no umbrella, use C+.", None),
+        ("An umbrella, use C+.", "loses 'umbrella' (umbrella)"),
+        ("Umbrellas or an umbrella, C+.", "loses 'umbrella' (umbrella)"),
+        ("Umbrella, umbrella, umbrella and C+.", "invents 'umbrella' (umbrella)"),
+        ("Umbrella or no umbrella, use C.", "loses 'C+' (C+)"),
+    ],
+)
+def test_words_of_the_caller(candidate: str, reason: str | None) -> None:
+    assert find_change("An umbrella is an umbrella, see C+.", candidate, ["umbrella", "C+"]) == reason

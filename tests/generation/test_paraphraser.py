@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 import torch
 from datasets import Dataset
@@ -354,3 +356,37 @@ def test_long_work_shows_how_far_it_is(as_list: bool, total: int | None, monkeyp
     list(make_paraphraser("bart")(TEXTS if as_list else iter(TEXTS), batch_size=4))
     (bar,) = bars
     assert (bar.done, bar.total) == (6, total)
+
+
+def test_tables_of_pandas_and_numpy() -> None:
+    paraphraser = make_paraphraser("t5")
+    texts = ["the cat sat", "how do i learn ?"]
+    expected = paraphraser(texts, 2, max_new_tokens=4)
+    table = pandas.DataFrame({"number": [1, 2, 3], "text": [texts[0], None, texts[1]]})
+    missing = [float("nan"), None, pandas.NA]
+    for found in (
+        paraphraser(table["text"], 2, max_new_tokens=4),
+        paraphraser(table, 2, column="text", max_new_tokens=4),
+        paraphraser(np.array([texts[0], missing[0], texts[1]], dtype=object), 2, max_new_tokens=4),
+    ):
+        assert found == [expected[0], [], expected[1]]
+    assert paraphraser(pandas.Series(missing, dtype=object), 2) == [[], [], []]
+    with pytest.raises(InputError, match="say which column holds the texts: `column=`.*'number', 'text'"):
+        paraphraser(table)
+    with pytest.raises(InputError, match="there is no column 'words'"):
+        paraphraser(table, column="words")
+    with pytest.raises(InputError, match="is for a DataFrame, not for a list"):
+        paraphraser(texts, column="text")
+    with pytest.raises(InputError, match="one dimension"):
+        paraphraser(np.array([texts]))
+    with pytest.raises(InputError, match="number 1 from 0: a int"):
+        paraphraser(pandas.Series([texts[0], 3], dtype=object))
+
+
+def test_a_soft_hyphen_hides_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    paraphraser = make_paraphraser("t5")
+    written = ["You go to Stockholm", "You go to Stock"]
+    monkeypatch.setattr(CandidatePool, "write", lambda self, texts, size: [[Candidate(text) for text in written]])
+    found = paraphraser("I go to Stock\u00adholm", 2, min_novelty=0, return_rejected=True)
+    assert [one.text for one in found if one.reason is None] == written[:1]
+    assert found[1].reason == "loses 'Stockholm' (names)"

@@ -4,6 +4,8 @@ import json
 import logging
 
 import datasets
+import numpy as np
+import pandas
 import pytest
 import torch
 from transformers import GenerationConfig, PreTrainedTokenizerFast, TextIteratorStreamer, TextStreamer, pipeline
@@ -14,6 +16,7 @@ from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.surface import restore_surface
+from hf_paraphrase.tokenization import train_tokenizer
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_model, tiny_t5, word_tokenizer
 
 TASK = "text2text-generation"
@@ -435,3 +438,47 @@ def test_streams_need_words_as_they_come(pipe):
     for name in ("replace_unknown", "restore_surface"):
         with pytest.raises(ValueError, match=f"`streamer`: `{name}` needs the whole output"):
             pipe("the cat", streamer=TextStreamer(pipe.tokenizer), num_beams=1, **{name: True})
+
+
+@pytest.mark.parametrize("name", ["prefix_allowed_tokens_fn", "decoder_input_ids"])
+def test_arguments_of_one_text_are_refused_for_several(name):
+    pipe = text2text(tiny_bart())
+    value = {"prefix_allowed_tokens_fn": lambda text, ids: [5, 6], "decoder_input_ids": torch.tensor([[1, 5]])}[name]
+    with pytest.raises(ValueError, match=f"`{name}` belongs to one text"):
+        pipe(["the cat", "", "a dog"], **{name: value})
+    assert pipe("the cat", max_new_tokens=3, **{name: value}) == pipe(["the cat"], max_new_tokens=3, **{name: value})
+
+
+def test_max_length_of_the_call_wins_over_the_checkpoint_s_max_new_tokens():
+    model = tiny_bart()
+    model.generation_config.max_new_tokens = 9
+    model.generation_config.eos_token_id = None
+    pipe = text2text(model)
+    (record,) = pipe("the cat", max_length=4, num_beams=1, return_tensors=True)
+    assert len(record["generated_token_ids"]) == 4
+
+
+def test_no_more_tokens_than_the_decoder_has_positions():
+    model = tiny_bart()
+    model.generation_config.eos_token_id = None
+    positions = model.config.max_position_embeddings
+    (record,) = text2text(model)("the cat", num_beams=1, max_new_tokens=positions + 100, return_tensors=True)
+    assert len(record["generated_token_ids"]) == positions + 1
+
+
+def test_stop_strings_get_the_tokenizer():
+    tokenizer = train_tokenizer(["the cat sat on the mat, and a dog sat too"] * 3, 300, "bpe")
+    model = tiny_bart(vocab_size=len(tokenizer))
+    pipe = text2text(model, tokenizer)
+    whole = pipe("the cat", num_beams=1, max_new_tokens=8)[0]["generated_text"]
+    stopped = pipe("the cat", num_beams=1, max_new_tokens=8, stop_strings=[whole[:2]])[0]["generated_text"]
+    assert whole[:2] in stopped and len(stopped) <= len(whole)
+
+
+def test_series_and_arrays_are_lists():
+    pipe = text2text(tiny_bart())
+    expected = pipe(["the cat", "", "a dog"], max_new_tokens=3)
+    assert pipe(pandas.Series(["the cat", None, "a dog"]), max_new_tokens=3) == expected
+    assert pipe(np.array(["the cat", "", "a dog"]), max_new_tokens=3) == expected
+    with pytest.raises(ValueError, match="say which column"):
+        pipe(pandas.DataFrame({"text": ["the cat"]}))

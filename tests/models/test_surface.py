@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hf_paraphrase.models.surface import restore_surface
+from hf_paraphrase.models.surface import drop_invisible, restore_surface
 
 SIGNS = list("'\".,;:!?()[]-–%$#/&`…’“”\n") + ["...", "``", "''", "'s", "n't", " ", "  ", "\xa0"]
 TEXT = "i a is the what i'm e.g mr iPhone paris Paris PARIS new New York us US 1 000 5 ß ǆ é İ ı ŉ ნ stockholm"
@@ -125,3 +125,38 @@ def test_lower_cased_tokens_come_back(sentences):
 def test_a_long_text_takes_no_long_time():
     text = "' " * 2_000 + "a , " * 2_000 + '" ' * 2_000 + "x-" * 2_000
     assert letters(restore_surface(text, text)) == letters(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("i met o ' neill .", "Have you met O'Neill?", "I met O'Neill."),
+        ("d ’ angelo sings", "It is D’Angelo who sings", "D’Angelo sings"),
+        ("she works at l'oréal", "Her employer is L'Oréal", "She works at L'Oréal"),
+        ("do you know c + + ?", "Have you learnt C++?", "Do you know C++?"),
+        ("i write c # code", "My code is in C#", "I write C# code"),
+        ("they used # metoo", "It was #MeToo that they used", "They used #MeToo"),
+        ("ask @ ann now", "Now ask @Ann", "Ask @Ann now"),
+        ("it's ann's", "That is Ann's, it's said", "It's Ann's"),
+    ],
+)
+def test_names_with_signs(text, source, expected):
+    assert restore_surface(text, source) == expected
+    assert restore_surface(expected, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Stock\u00adholm", "Stockholm"),
+        ("\ufeffA\u2060B\u200b \u202aC\u202c", "AB C"),
+        ("\U0001f469\u200d\U0001f4bb and \U0001f3f3\ufe0f\u200d\U0001f308", None),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e007f", None),
+        ("क\u094d\u200dष and می\u200cخواهم", None),
+        ("a\u200db", "ab"),
+        ("\u06001", None),
+        ("plain", None),
+    ],
+)
+def test_what_nobody_sees_is_dropped(text, expected):
+    assert drop_invisible(text) == (text if expected is None else expected)
