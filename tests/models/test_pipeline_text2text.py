@@ -468,7 +468,8 @@ def test_no_more_tokens_than_the_decoder_has_positions():
 
 def test_stop_strings_get_the_tokenizer():
     tokenizer = train_tokenizer(["the cat sat on the mat, and a dog sat too"] * 3, 300, "bpe")
-    model = tiny_bart(vocab_size=len(tokenizer))
+    model = tiny_bart()
+    model.resize_token_embeddings(len(tokenizer))
     pipe = text2text(model, tokenizer)
     whole = pipe("the cat", num_beams=1, max_new_tokens=8)[0]["generated_text"]
     stopped = pipe("the cat", num_beams=1, max_new_tokens=8, stop_strings=[whole[:2]])[0]["generated_text"]
