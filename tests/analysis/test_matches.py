@@ -14,7 +14,7 @@ from hf_paraphrase.analysis.matches import (
 )
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
-from tests.models.tiny import save, tiny_gpt2
+from tests.models.tiny import save, tiny_matcher
 
 PAIRS = [("a b c", "d e"), ("f", "a b c d e f"), ("b a", "e e d"), ("c", "a")]
 
@@ -73,6 +73,6 @@ def test_heat_map(matcher, tmp_path):
 def test_what_is_no_matcher_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="neither a checkpoint folder"):
         load_matcher(tmp_path / "nowhere")
-    other = save(tiny_gpt2(), tmp_path / "gpt2")
+    other = save(tiny_matcher(2), tmp_path / "bert")
     with pytest.raises(InputError, match="only a coupled_lstm has a grid"):
         load_matcher(other)
