@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import atexit
 import codecs
 import gzip
 import io
 import json
+import logging
 import os
 import re
 import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO, TextIO
 
 from filelock import SoftFileLock, Timeout
@@ -32,11 +37,14 @@ __all__ = [
     "read_json_object",
     "read_lines",
     "script_json",
+    "use_writable_folders",
     "whole_file",
     "write_directory",
     "write_lines",
     "write_text",
 ]
+
+logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".run.lock"
 # How long to wait for what an owner that died left to be found stale.
@@ -132,6 +140,32 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
+
+
+def use_writable_folders(config: ModuleType, *names: str) -> None:
+    """Have a library of Hugging Face keep its files in temporary folders where it cannot write to its cache.
+
+    Args:
+        config: Its `config` module.
+        names: The names of its folders there.
+    """
+    for name in names:
+        folder = Path(getattr(config, name))
+        writable = _writable_folder(folder)
+        if writable != folder:
+            setattr(config, name, type(getattr(config, name))(writable))
+
+
+@cache
+def _writable_folder(folder: Path) -> Path:
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    temporary = Path(tempfile.mkdtemp(prefix="hf-paraphrase-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    logger.warning("%s cannot be written: using %s until this process ends; set HF_HOME to keep it", folder, temporary)
+    return temporary
 
 
 @contextmanager

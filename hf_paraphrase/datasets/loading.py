@@ -14,6 +14,7 @@ from typing import Any
 import datasets
 
 from ..errors import InputError
+from ..files import use_writable_folders
 from .builder import CorpusBuilder
 from .elsewhere import is_elsewhere, load_elsewhere
 from .table_files import as_data_files, split_files
@@ -69,6 +70,7 @@ def load_dataset(
         FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
     """
     path = os.fspath(path)
+    use_writable_folders(datasets.config, "HF_DATASETS_CACHE", "DOWNLOADED_DATASETS_PATH")
     if path not in list_datasets() and is_elsewhere(path):
         places = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
         splits = load_elsewhere(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..files import use_writable_folders
 
 if TYPE_CHECKING:
     from evaluate import EvaluationModule
@@ -41,4 +42,5 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
         raise InputError(f"unknown metric {name!r}; available: {', '.join(list_metrics())}")
     import evaluate
 
+    use_writable_folders(evaluate.config, "HF_EVALUATE_CACHE", "HF_METRICS_CACHE", "HF_MODULES_CACHE")
     return evaluate.load(str(_FOLDER / name / f"{name}.py"), **kwargs)

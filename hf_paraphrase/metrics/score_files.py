@@ -65,7 +65,7 @@ def read_scored_texts(
     _check_equal_lengths([*read, *streams, *others])
     return ScoredTexts(
         runs=[[texts[0] if texts else "" for texts in file.field("prediction")] for file in read],
-        references=_gather_references(streams) if references else _shared(read, "references"),
+        references=_gather_references(streams) if references else _share_references(read),
         sources=_find_sources(read, others),
     )
 
@@ -110,6 +110,10 @@ def _gather_references(files: list[_File]) -> list[list[str]]:
     return files[-1].check_filled([sum(row, []) for row in zip(*columns, strict=True)], "references")
 
 
+def _share_references(files: list[_File]) -> list[list[str]]:
+    return files[0].check_filled(_shared(files, "references"), "references")
+
+
 def _shared(files: list[_File], field: str) -> list[Any]:
     first, *others = files
     values = first.field(field)
@@ -117,7 +121,7 @@ def _shared(files: list[_File], field: str) -> list[Any]:
         if file.field(field) != values:
             message = f"{first.table.path} and {file.table.path} differ in their {field}"
             raise InputError(f"{message}: they are over other test sentences")
-    return first.check_filled(values, field)
+    return values
 
 
 def _find_sources(files: list[_File], others: list[_File]) -> list[str] | None:
