@@ -184,3 +184,9 @@ def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(InputError, match="holds no vectors"):
         load_word_vectors(tmp_path / "empty.txt")
+
+
+def test_a_mark_before_word_vectors_is_no_letter(tmp_path: Path) -> None:
+    for header in ("", "2 2\n"):
+        (tmp_path / "vectors.txt").write_text(f"{header}cat 1 0\ndog 0 1\n", encoding="utf-8-sig")
+        assert list(load_word_vectors(tmp_path / "vectors.txt").key_to_index) == ["cat", "dog"]

@@ -141,3 +141,22 @@ def test_the_functions_need_neither_evaluate_nor_nltk() -> None:
     modules += ["hf_paraphrase.metrics.significance", "hf_paraphrase.metrics.score_table"]
     code = f"import sys, {', '.join(modules)}; assert not {{'evaluate', 'nltk', 'rouge_score'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_metrics_with_different_inputs_combine() -> None:
+    names = ("bleu", "pinc", "ibleu", "distinct_n")
+    inputs = {"predictions": ["a b c d"], "references": [["a b c e"]], "sources": ["a b x"]}
+    combined = evaluate.combine([load_metric(name, keep_in_memory=True) for name in names])
+    expected = combined.compute(**inputs)
+    assert expected["pinc_score"] == load_metric("pinc").compute(predictions=["a b c d"], sources=["a b x"])["score"]
+    combined.add_batch(**inputs)
+    assert combined.compute() == expected
+    combined.add(prediction="a b c d", reference=["a b c e"], sources="a b x")
+    assert combined.compute() == expected
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for name in ("HF_EVALUATE_CACHE", "HF_METRICS_CACHE", "HF_MODULES_CACHE"):
+        monkeypatch.setattr(evaluate.config, name, tmp_path / "file" / name)
+    assert load_metric("pinc").compute(predictions=["a"], sources=["b"])["score"] == 100

@@ -93,3 +93,37 @@ def test_rouge_score_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hf_paraphrase.metrics.extras.find_spec", lambda name: None)
     with pytest.raises(InputError, match="rouge needs rouge-score; install it with: pip install rouge-score"):
         rouge(["a"], ["a"])
+
+
+@pytest.mark.parametrize(
+    "text", ["как дела сегодня", "हिन्दी भाषा", "ฉันรักคุณ", "今天天气很好", "où est né Élodie", "İstanbul güzel"]
+)
+def test_equal_texts_of_any_script(text: str) -> None:
+    result = rouge([text], [text], tokenize="unicode")
+    assert [result[kind] for kind in ("rouge1", "rouge2", "rougeL", "rougeW")] == pytest.approx([100] * 4)
+    assert "tok:unicode" in result["signature"]
+
+
+def test_letters_with_accents_make_other_words() -> None:
+    assert rouge(["o est n lodie"], ["où est né Élodie"])["rougeL"] == pytest.approx(100)
+    assert rouge(["o est n lodie"], ["où est né Élodie"], tokenize="unicode")["rougeL"] == pytest.approx(25)
+    # Composed or not, an accent is the same; a stem may be English only.
+    assert rouge(["e\u0301te\u0301"], ["été"], tokenize="unicode", use_stemmer=True)["rouge1"] == pytest.approx(100)
+
+
+def test_scripts_without_spaces_match_by_character() -> None:
+    assert rouge(["今天天气"], ["今天天气很好"], tokenize="unicode")["rouge1_recall"] == pytest.approx(100 * 4 / 6)
+    assert rouge(["ฉันรักเธอ"], ["ฉันรักคุณ"], tokenize="unicode")["rouge1"] > 50
+
+
+def test_lost_letters_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    rouge(["дела", "né", "a", "?"], ["a", "b", "c", "d"])
+    assert "of 8 texts 2 have letters that its ascii tokenizer drops, 1 of them all" in caplog.text
+    caplog.clear()
+    rouge(["дела", "né", "a", "?"], ["a", "b", "c", "d"], tokenize="unicode")
+    assert not caplog.text
+
+
+def test_unknown_tokenize() -> None:
+    with pytest.raises(InputError, match="unknown tokenize '13a' of rouge; available: ascii, unicode"):
+        rouge(["a"], ["a"], tokenize="13a")

@@ -47,6 +47,14 @@ def test_a_stream_goes_on_behind_a_bad_line(scored, model, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[1])["source"] == "how \ufffd do i"
 
 
+def test_a_mark_before_a_stream_is_no_letter(monkeypatch):
+    """PowerShell begins what it pipes with one."""
+    pipe_in(monkeypatch, b"\xef\xbb\xbfthe cat\nsat\n")
+    assert list(text_tables.Lines()) == ["the cat", "sat"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeffthe cat\n"))
+    assert list(text_tables.Lines()) == ["the cat"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
