@@ -92,15 +92,17 @@ class RowParaphraser:
         for start in range(0, len(worded), self.batch_size):
             places = worded[start : start + self.batch_size]
             for place, outcome in zip(places, self._try([texts[place] for place in places]), strict=True):
-                outcomes[place] = outcome._replace(is_cut=self.cutter(texts[place]) != texts[place])
+                # What failed may fail in the tokenizer, which the cutter asks too.
+                is_cut = outcome.error is None and self.cutter(texts[place]) != texts[place]
+                outcomes[place] = outcome._replace(is_cut=is_cut)
         return outcomes
 
     def _try(self, texts: list[str]) -> list[Outcome]:
         try:
             return [_sort_out(group) for group in self.paraphraser(texts, **self.options)]
-        except OSError:
+        except (OSError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:
+        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is no Exception
             if self.paraphraser.model.device.type == "cuda":
                 torch.cuda.synchronize()  # fails again where the GPU has failed for good
             if len(texts) == 1:
@@ -182,6 +184,6 @@ def _kind_of(reason: str) -> str:
     return re.sub(r" [\d.]+ is below ", " is below ", reason)
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     message = " ".join(f"{type(error).__name__}: {error}".split())
     return message[:LONGEST_ERROR]

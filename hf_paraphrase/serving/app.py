@@ -125,14 +125,16 @@ class Service:
         return sum(queue.num_waiting for queue in self.queues.values())
 
     async def health(self) -> Health:
-        """Tell that the server runs, and what it serves."""
+        """Tell that the server runs, and what it serves; 503 where it computes no more."""
+        if stopped := [task for task, queue in self.queues.items() if not queue.is_running]:
+            raise HTTPException(503, f"the server no longer computes {' and '.join(stopped)}; restart it")
         return Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
 
     async def read_metrics(self) -> Response:
         """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
         return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    async def paraphrase(self, asked: ParaphraseRequest) -> Any:
+    async def paraphrase(self, asked: ParaphraseRequest, request: Request) -> Any:
         """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
 
         With `stream` the answer is a stream of server-sent events: `paraphrases` for each text as soon as it is done,
@@ -144,23 +146,25 @@ class Service:
         futures = self.queues["paraphrase"].submit(texts, options)
         if asked.stream:
             return StreamingResponse(stream_events(texts, futures), media_type="text/event-stream")
-        results = await gather(futures)
+        results = await gather(futures, request)
         found = [describe(*both) for both in zip(texts, results, strict=True)]
         return {"model": self.served.name, "results": found}
 
-    async def match(self, asked: MatchRequest) -> Any:
+    async def match(self, asked: MatchRequest, request: Request) -> Any:
         """Label or score pairs of sentences, as `pipeline("text-classification", top_k=None)` does."""
         pairs = [(pair.text, pair.text_pair) for pair in asked.pairs]
         self.limits.check("pairs", *zip(*pairs, strict=True))
-        return {"model": self.served.name, "results": await gather(self.queues["match"].submit(pairs))}
+        results = await gather(self.queues["match"].submit(pairs), request)
+        return {"model": self.served.name, "results": results}
 
-    async def embed(self, asked: EmbeddingRequest) -> Any:
+    async def embed(self, asked: EmbeddingRequest, request: Request) -> Any:
         """Embed texts, in the shape of OpenAI's API, whose clients take `http://HOST:PORT/v1` as the base address."""
         name, texts = self.served.name, as_list(asked.input)
         if asked.model not in (None, name):
             raise HTTPException(404, f"`model`: {asked.model} is not served here, {name} is")
         self.limits.check("input", texts)
-        return show_embeddings(name, await gather(self.queues["embed"].submit(texts)), asked.encoding_format)
+        embeddings = await gather(self.queues["embed"].submit(texts), request)
+        return show_embeddings(name, embeddings, asked.encoding_format)
 
 
 def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | None = None) -> FastAPI:
@@ -239,12 +243,28 @@ def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[
         raise HTTPException(422, str(error)) from error
 
 
-async def gather(futures: Sequence[Future]) -> list[Any]:
-    """Await all results."""
+async def gather(futures: Sequence[Future], request: Request) -> list[Any]:
+    """Await all results. If the client hangs up, drop what still waits."""
+    results = asyncio.gather(*futures)
+    hanging_up = asyncio.create_task(wait_for_disconnect(request))
     try:
-        return await asyncio.gather(*futures)
+        await asyncio.wait((results, hanging_up), return_when=asyncio.FIRST_COMPLETED)
+        if not results.done():
+            raise HTTPException(499, "the client closed the connection")
+        return results.result()
+    except HTTPException:
+        raise
     except Exception as error:
         raise as_answer(error) from error
+    finally:
+        hanging_up.cancel()
+        results.cancel()
+
+
+async def wait_for_disconnect(request: Request) -> None:
+    """Return when the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def as_answer(error: BaseException) -> HTTPException:

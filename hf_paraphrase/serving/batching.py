@@ -85,7 +85,12 @@ class Batcher:
     @property
     def num_waiting(self) -> int:
         """How many values wait."""
-        return sum(map(len, self.groups.values()))
+        return sum(not one.future.cancelled() for group in self.groups.values() for one in group)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether what waits will be computed."""
+        return not self.task.done()
 
     def submit(self, values: Sequence[Any], options: Hashable = None) -> list[Future]:
         """Let values wait for their turn: all of them or none.
@@ -161,7 +166,16 @@ class Batcher:
             if len(results) != len(values):
                 raise RuntimeError(f"{len(results)} results of {len(values)} values")
             return results
-        except Exception as error:
+        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is no Exception
             if len(values) == 1:
-                return [error]
+                return [_as_exception(error)]
             return [self._find_outcomes([value], options)[0] for value in values]
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """An error that a future can hold and that ends only who awaits it, whatever a worker raised."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped

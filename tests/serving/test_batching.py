@@ -122,6 +122,43 @@ def test_a_value_that_fails_does_not_spoil_the_others():
     run(test)
 
 
+class PanicException(BaseException):
+    """Like that of tokenizers, which is no Exception."""
+
+
+@pytest.mark.parametrize("error", [PanicException("stack"), SystemExit(3), StopIteration(), asyncio.CancelledError()])
+def test_whatever_a_worker_raises_ends_one_value_alone(error):
+    def compute(values, options):
+        if "bad" in values:
+            raise error
+        return values
+
+    async def inner() -> None:
+        with ThreadPoolExecutor(1) as thread:
+            async with Batcher(compute, thread, max_batch=3, max_wait=0.0, max_queue=9) as batcher:
+                futures = batcher.submit(["a", "bad", "c"])
+                await asyncio.wait(futures, timeout=60)
+                assert (futures[0].result(), futures[2].result()) == ("a", "c")
+                assert type(error).__name__ in str(futures[1].exception())
+                assert await asyncio.wait_for(batcher.submit(["d"])[0], 60) == "d"
+                assert batcher.is_running
+
+    asyncio.run(inner())
+
+
+def test_what_was_cancelled_leaves_room():
+    async def test(batcher, recorder):
+        await hold(batcher, recorder)
+        for future in batcher.submit(["a", "b"]):
+            future.cancel()
+        assert batcher.num_waiting == 0
+        futures = batcher.submit(["c", "d"])
+        recorder.go_on.set()
+        assert await asyncio.gather(*futures) == ["C", "D"]
+
+    assert run(test, max_queue=2).batches[1:] == [(["c", "d"], None)]
+
+
 def test_what_was_cancelled_is_not_computed():
     async def test(batcher, recorder):
         await hold(batcher, recorder)
