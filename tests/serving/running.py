@@ -13,7 +13,7 @@ import uvicorn
 from hf_paraphrase.generation.paraphraser import Paraphraser
 from hf_paraphrase.serving.app import Limits, make_app
 from hf_paraphrase.serving.served_model import ServedModel, serve_paraphraser
-from hf_paraphrase.serving.server import listen
+from hf_paraphrase.serving.server import listen, make_config
 
 __all__ = ["RunningServer", "run_app"]
 
@@ -48,7 +48,7 @@ def run_app(
         served = serve_paraphraser("tiny", served, limits.max_batch)
     listener = listen("127.0.0.1", 0)
     app = make_app(served, limits, api_key)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=600))
+    server = uvicorn.Server(make_config(app, log_level="warning", timeout_keep_alive=600))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started and thread.is_alive():

@@ -1,0 +1,77 @@
+"""Limits on connections: how many there are, how long a header is, and how long a request takes to arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["MAX_CONNECTIONS", "MAX_HEADER_BYTES", "SECONDS_FOR_REQUEST", "LimitedProtocol"]
+
+MAX_HEADER_BYTES = 65536
+MAX_CONNECTIONS = 900  # fewer than the 1,024 files that a process may usually open
+SECONDS_FOR_REQUEST = 60.0
+
+
+class LimitedProtocol(H11Protocol):
+    """A connection that is closed, with 503, 431 or 408, where it exceeds a limit.
+
+    uvicorn has options for none of these but the header's size, which it answers with 400.
+    """
+
+    seconds_for_request = SECONDS_FOR_REQUEST
+    max_connections = MAX_CONNECTIONS
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection, or refuse it with 503."""
+        super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            self._refuse(503, "too many connections; try again later")
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what h11 cannot read: with 431 where it is a header that is too long."""
+        if len(self.conn.trailing_data[0]) > MAX_HEADER_BYTES:
+            self._refuse(431, f"the header is longer than {MAX_HEADER_BYTES:,} bytes")
+        else:
+            super().send_400_response(msg)
+
+    def _watch(self) -> None:
+        """Run the timer exactly while a request is incomplete; further bytes do not start it anew."""
+        if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_timer()
+        elif self.timer is None:
+            self.timer = self.loop.call_later(self.seconds_for_request, self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _time_out(self) -> None:
+        self.timer = None
+        if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            return
+        self._refuse(408, f"the request took longer than {self.seconds_for_request:g} seconds to arrive")
+
+    def _refuse(self, status: int, reason: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+            for event in (h11.Response(status_code=status, headers=headers), h11.Data(reason.encode())):
+                self.transport.write(self.conn.send(event))
+            self.transport.write(self.conn.send(h11.EndOfMessage()))
+        self.transport.close()
