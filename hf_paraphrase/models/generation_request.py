@@ -118,7 +118,7 @@ class GenerationRequest:
         if "max_length" in decided:
             defaults.pop("max_new_tokens", None)
         kwargs = {**{name: value for name, value in defaults.items() if name not in decided}, **self.parameters}
-        if "max_length" in self.parameters:
+        if "max_length" in self.parameters and "max_new_tokens" in decided:
             # In `generate()`, the generation config's `max_new_tokens` would win.
             kwargs.setdefault("max_new_tokens", None)
         kwargs |= _fit_positions(model, {**decided, **kwargs})
