@@ -129,25 +129,25 @@ class GroupsBuilder(ParaphraseBuilder):
 
     Licence: that of your data.
 
-    Layout: tsv and txt files have a group in every line, its sentences separated by tabs, and no header; jsonl files
-    have an object in every line, Parquet files a row, whose column `sentences` (`group_column`) is a list of texts. All
-    but Parquet may be gzipped. Sentences of a group that differ in case alone count once; white space becomes single
-    spaces.
+    Layout: tsv and txt files have a group in every line, its sentences separated by tabs, and no header. Jsonl files
+    have an object in every line, Parquet files a row, whose column `sentences` (`group_column`) is a list of texts.
+    All but Parquet may be gzipped. Sentences of a group that differ in case alone count once; white space becomes
+    single spaces.
 
     Columns: `source`, `target` and `group`, a number that all pairs of a group have and no others; `test` has `source`
     and `references`.
 
     Splits: train has every pair of a group in both orders. Validation has one pair a group and test one sentence, with
     up to five others as references, both drawn by the seed. Where only train files are given, up to a tenth of the
-    groups, at most 1,000 each, become validation and test. No sentence, compared without case, is in two splits: groups
-    linked by a common sentence stay together. Where the splits have files of their own, groups that share a sentence
-    with test are left out of the others, and then those that share one with validation out of train.
+    groups, at most 1,000 each, become validation and test. No sentence, compared without case, is in two splits:
+    groups linked by a common sentence stay together. Where the splits have files of their own, groups that share a
+    sentence with test are left out of the others, and then those that share one with validation out of train.
 
     What it does not do: it holds all groups in memory while it splits one set of files, and the validation and test
-    groups of given splits; only train files of given splits are streamed. The filters are rules for English and compare
-    words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences is not
-    compared, `unhappy` is no negation. `filter_encoder` and `min_cosine` of a recipe judge meaning. Nothing here checks
-    language, spelling or truth.
+    groups of given splits; only train files of given splits are streamed. The filters are rules for English and
+    compare words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences
+    is not compared, `unhappy` is no negation. `filter_encoder` and `min_cosine` of a recipe compare meanings. Nothing
+    here checks language, spelling or truth.
 
     Configurations: `default` keeps every pair, `filtered` those whose words have an F1 from 0.3 to 0.9, with 3 to 45
     words a sentence, the longer at most 1.6 times as long, and the same numbers, names, persons and polarity.

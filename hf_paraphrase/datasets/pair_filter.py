@@ -33,7 +33,7 @@ PRONOUNS = {
     }.items()
     for word in words.split()
 }
-NEGATIONS = frozenset("not no never none nobody nothing nowhere neither nor without cannot hardly barely".split())
+NEGATION = "not no never none nobody nothing nowhere neither nor without cannot hardly barely"
 # A word behind one of these may have its capital from there.
 STARTS = frozenset(".!?:;…\"“‘'(")
 
@@ -90,7 +90,7 @@ class Sentence:
     @cached_property
     def polarity(self) -> tuple[bool, bool]:
         """Whether it negates, and whether it asks."""
-        negates = any(word in NEGATIONS or word.endswith("n't") for word in self.words)
+        negates = any(word in NEGATION.split() or word.endswith("n't") for word in self.words)
         return negates, self.text.rstrip("\"”’') ").endswith("?")
 
 

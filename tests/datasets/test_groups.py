@@ -204,7 +204,7 @@ def test_a_missing_column_is_named(tmp_path):
         ({}, "`data_files` is missing; expected"),
         (
             {"data_files": {"dev": "groups.tsv"}},
-            "`data_files` has the split 'dev'; there are: train, validation, test",
+            "`data_files` has the split 'dev'; there are: train",
         ),
         ({"data_files": "groups.tsv", "min_overlap": 2.0}, "`min_overlap` must be from 0 to 1"),
         ({"data_files": "groups.tsv", "min_overlap": 0.9, "max_overlap": 0.3}, "`min_overlap` must not exceed"),
