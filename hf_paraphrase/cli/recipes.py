@@ -45,8 +45,8 @@ def describe_recipe(name: str) -> dict[str, Any]:
 
     Returns:
         `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
-        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None where the checkpoint to start from decides), and `reported`: the paper's rows, each with
-        `model`, `num_beams` and `scores`.
+        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None where the checkpoint
+        to start from decides), and `reported`: the paper's rows, each with `model`, `num_beams` and `scores`.
     """
     import torch
 

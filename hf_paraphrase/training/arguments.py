@@ -35,8 +35,8 @@ class TrainingConfig:
         "paraphrase",
     )
     dataset: str | None = _option(
-        "Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them; null where there is "
-        "a `mixture`.",
+        "Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them; null where there "
+        "is a `mixture`.",
         None,
     )
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)

@@ -182,7 +182,7 @@ def test_groups_without_a_pair_are_in_no_split(tmp_path):
         ("a.tsv", b"same\tSAME\n", "line 1, has fewer than two different sentences"),
         ("a.jsonl", b'{"sentences": "a"}\n', "line 1, has fewer than two different sentences"),
         ("a.jsonl", b'{"sentences": ["a", 2]}\n', "line 1, has fewer than two different sentences"),
-        ("a.parquet", b"PAR1 no", "is no Parquet file"),
+        ("a.parquet", b"PAR1 no", "a.parquet.*Parquet"),
         ("a.csv", b"a,b\n", "ends in .csv; expected are .tsv or .txt files"),
     ],
 )
