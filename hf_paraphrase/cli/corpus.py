@@ -89,13 +89,13 @@ class Corpus:
     """What `load_dataset` is asked for.
 
     Args:
-        path: The corpus.
+        path: The corpus; None for the mixture of a recipe.
         name: Its configuration.
         data_dir: Folder with its files.
         kwargs: Further arguments, `data_files` among them.
     """
 
-    path: str
+    path: str | None
     name: str | None
     data_dir: str | Path | None
     kwargs: dict[str, Any]
@@ -171,6 +171,13 @@ def choose_corpus(recipe: Recipe, dataset: str | None, *options: Any) -> tuple[R
     A folder given on the command line is in the corpus alone: it is this machine's, not the recipe's.
     """
     corpus = read_corpus(dataset, *options, trained_on=recipe.training)
+    if corpus.path is None:
+        if corpus.name or corpus.kwargs:
+            raise InputError(
+                "--dataset-name, --data-files and --dataset-kwargs are for one corpus, and this recipe has a mixture: "
+                "name one with --dataset, or give all entries, as in --mixture '[{dataset: mscoco, share: 1}, …]'"
+            )
+        return recipe, corpus
     fields = {"dataset": corpus.path, "dataset_name": corpus.name, "dataset_kwargs": corpus.kwargs}
     return recipe.override(fields if dataset is None else {**fields, "data_dir": None}), corpus
 
@@ -184,6 +191,11 @@ def read_evaluated_corpus(model: str, dataset: str | None, *options: Any) -> Cor
     trained_on = None if dataset else find_training_config(model)
     if dataset is None and trained_on is None:
         raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+    if dataset is None and trained_on.dataset is None:
+        parts = ", ".join(corpus.title for corpus in trained_on.corpora)
+        raise InputError(
+            f"--dataset is missing: {model} was trained on a mixture ({parts}); name the one to evaluate on"
+        )
     return read_corpus(dataset, *options, trained_on=trained_on)
 
 

@@ -45,8 +45,8 @@ def describe_recipe(name: str) -> dict[str, Any]:
 
     Returns:
         `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
-        `num_parameters` (None where the checkpoint to start from decides), and `reported`: the paper's rows, each with
-        `model`, `num_beams` and `scores`.
+        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None where the checkpoint
+        to start from decides), and `reported`: the paper's rows, each with `model`, `num_beams` and `scores`.
     """
     import torch
 
@@ -68,6 +68,7 @@ def describe_recipe(name: str) -> dict[str, Any]:
         "model_type": config.model_type,
         "dataset": training.dataset,
         "dataset_name": training.dataset_name,
+        "mixture": [corpus.title for corpus in training.corpora],
         "num_parameters": model.num_parameters() if is_sized else None,
         "reported": [row._asdict() for row in find_paper_rows(config, training.dataset)],
     }
@@ -75,6 +76,7 @@ def describe_recipe(name: str) -> dict[str, Any]:
 
 def _cells(described: dict[str, Any]) -> tuple[str, ...]:
     corpus = "/".join(filter(None, (described["dataset"], described["dataset_name"])))
+    corpus = corpus or " + ".join(described["mixture"])
     reported = "; ".join(_format_figures(described["reported"]))
     size = "" if described["num_parameters"] is None else f"{described['num_parameters']:,}"
     return (described["name"], described["paper"] or "", corpus, size, reported)

@@ -108,7 +108,7 @@ def _download(name: str) -> list[str]:
 
 def _use(name: str, builder: type[CorpusBuilder]) -> str:
     where = ', data_dir="the/folder"' if builder.files else ""
-    where = ', data_files="pairs.csv"' if name == "pairs" else where
+    where = ', data_files="my_file.tsv"' if builder.private else where
     configs = list(builder.builder_configs)
     calls = [f'hf_paraphrase.load_dataset("{name}"{where})']
     calls += [f'hf_paraphrase.load_dataset("{name}", "{configs[-1]}"{where})'] if len(configs) > 1 else []

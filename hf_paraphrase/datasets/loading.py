@@ -52,7 +52,8 @@ def load_dataset(
         data_dir: The folder with the corpus's files. Without one they are downloaded, where their address is open
             (`datasets.addresses`), into the cache of datasets.
         split: One split only, such as `train`, `test` or `train[:100]`.
-        data_files: The files of the corpus `pairs`: a path or glob pattern, several, or those of each split.
+        data_files: The files of the corpora `pairs` and `groups`: a path or glob pattern, several, or those of each
+            split. Relative paths start at `data_dir`, where one is given.
         num_proc: Processes to read with, where a corpus comes in several files.
         streaming: Make the rows while they are read, and keep none of them.
         columns: Of what is no corpus of the list, the columns to keep, by the names to give them:
@@ -127,14 +128,15 @@ def make_builder(
         _check(name, builder_class.builder_configs, f"{path} has no configuration", "`name`")
     for argument in builder_kwargs:
         _check(argument, builder_class.BUILDER_CONFIG_CLASS.arguments(), f"{path} has no argument", "`builder_kwargs`")
-    if data_files is not None and path != "pairs":
-        raise InputError(f"`data_files` is for the corpus `pairs`; {path} is read from the folder `data_dir`")
+    if data_files is not None and not builder_class.private:
+        own = " and ".join(f"`{name}`" for name, found in sorted(_builders().items()) if found.private)
+        raise InputError(f"`data_files` is for the corpora {own}; {path} is read from the folder `data_dir`")
     folder = None if data_dir is None else Path(data_dir).expanduser().absolute()
     builder = builder_class(
         dataset_name=path,
         config_name=name,
         data_dir=None if folder is None else str(folder),
-        data_files=None if data_files is None else as_data_files(split_files(data_files)),
+        data_files=None if data_files is None else as_data_files(split_files(data_files, folder or Path())),
         hash=builder_class.state_of(folder),
         **builder_kwargs,
     )

@@ -68,12 +68,12 @@ def deal(
     return {split: items[: sizes[split]] for split, items in dealt.items()}
 
 
-def linked_groups(pairs: Iterable[Item], ends: Callable[[Item], tuple[str, str]]) -> list[list[Item]]:
-    """Group pairs that are linked by a common end, directly or through others.
+def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) -> list[list[Item]]:
+    """Group items, such as pairs, that are linked by a common end, directly or through others.
 
     Args:
-        pairs: The pairs.
-        ends: The two ends of a pair.
+        items: The items.
+        ends: The ends of an item, one or more.
     """
     parents: dict[str, str] = {}
 
@@ -83,21 +83,22 @@ def linked_groups(pairs: Iterable[Item], ends: Callable[[Item], tuple[str, str]]
             end = parent
         return end
 
-    pairs = list(pairs)
-    for pair in pairs:
-        first, second = ends(pair)
-        parents[root(first)] = root(second)
+    items = list(items)
+    for item in items:
+        first, *others = ends(item)
+        for other in others:
+            parents[root(first)] = root(other)
     groups: dict[str, list[Item]] = {}
-    for pair in pairs:
-        groups.setdefault(root(ends(pair)[0]), []).append(pair)
+    for item in items:
+        groups.setdefault(root(ends(item)[0]), []).append(item)
     return list(groups.values())
 
 
-def divide_linked(ends: Sequence[tuple[str, str]], validation: int, test: int, seed: int) -> dict[str, list[int]]:
+def divide_linked(ends: Sequence[Sequence[str]], validation: int, test: int, seed: int) -> dict[str, list[int]]:
     """Divide rows at random so that no split shares a text with another one.
 
     Args:
-        ends: The two texts of each row; of a row with one text, that twice.
+        ends: The texts of each row, at least two; of a row with one text, that twice.
         validation: Most rows to validate on.
         test: Most rows to test on.
         seed: Another seed gives another division; the order of the rows has no say.
@@ -106,13 +107,13 @@ def divide_linked(ends: Sequence[tuple[str, str]], validation: int, test: int, s
         The numbers of the rows of `train`, `validation` and `test`, ascending. Rows linked so widely, by common texts,
         that a sample could not hold them are in `train`.
     """
-    folded = [tuple(" ".join(text.casefold().split()) for text in pair) for pair in ends]
+    folded = [tuple(" ".join(text.casefold().split()) for text in texts) for texts in ends]
     groups = linked_groups(range(len(folded)), folded.__getitem__)
     most = max(validation, test)
     dealt = deal(
         (group for group in groups if len(group) <= most),
         {"test": test, "validation": validation, "train": None},
-        key=lambda place: (*folded[place], place),
+        key=lambda place: (*folded[place][:2], place),
         seed=seed,
     )
     dealt["train"] += [place for group in groups if len(group) > most for place in group]

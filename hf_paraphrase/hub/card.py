@@ -57,7 +57,8 @@ class CardContent:
         call: Its arguments there.
         has_retriever: Whether a retriever comes with it.
         has_curves: Whether a picture of its learning curves does.
-        corpus: Corpus, configuration, licence and sizes; None where it is not known.
+        corpus: Corpus, configuration, licence and sizes, and of a mixture a row of each part; None where it is not
+            known.
         procedure: The course of the training, and every field of its recipe by file; None where it is not known.
         tables: A table of results for each split.
         examples: Rows of outputs; None where none were kept.
@@ -81,7 +82,7 @@ class CardContent:
     call: str
     has_retriever: bool
     has_curves: bool
-    corpus: dict[str, str] | None
+    corpus: dict[str, Any] | None
     procedure: dict[str, Any] | None
     tables: list[dict[str, Any]]
     examples: dict[str, Any] | None
@@ -123,7 +124,7 @@ def make_card(
     notes, repo_id = paper.architectures[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
     corpus = describe_training_data(summary) if summary else None
-    language = language or ("en" if _published_corpus(checkpoint) else None)
+    language = language or ("en" if _published_corpora(checkpoint) else None)
     content = CardContent(
         metadata=_metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
         name=repo_id.rpartition("/")[2],
@@ -166,9 +167,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _published_corpus(checkpoint: Checkpoint) -> str | None:
-    corpus = checkpoint.summary["recipe"]["training"]["dataset"] if checkpoint.summary else None
-    return corpus if corpus is not None and is_published(corpus) else None
+def _published_corpora(checkpoint: Checkpoint) -> list[str]:
+    """The published corpora that a model was trained on; none where a part of them is not published."""
+    if not checkpoint.summary:
+        return []
+    mixture = checkpoint.summary.get("mixture") or [checkpoint.summary["recipe"]["training"]]
+    corpora = list(dict.fromkeys(corpus["dataset"] for corpus in mixture))
+    return corpora if all(map(is_published, corpora)) else []
 
 
 def _describe_language(language: str | None) -> str:
@@ -180,7 +185,8 @@ def _describe_language(language: str | None) -> str:
 def _metadata(
     checkpoint: Checkpoint, repo_id: str, dataset_id: str | None, license: str | None, language: str | None
 ) -> ModelCardData:
-    corpus = _published_corpus(checkpoint)
+    corpora = _published_corpora(checkpoint)
+    licences = {find_builder(corpus).licence_id for corpus in corpora}
     scored = {score.metric for results in checkpoint.results.values() for score in list_scores(results.entries[0])}
     tags = ["paraphrase", "hf_paraphrase", checkpoint.model_type]
     if "Classification" in checkpoint.auto_class:
@@ -191,12 +197,12 @@ def _metadata(
     return ModelCardData(
         model_name=repo_id.rpartition("/")[2] if results else None,
         language=language,
-        license=license or (find_builder(corpus).licence_id if corpus else "other"),
+        license=license or (licences.pop() if len(licences) == 1 else "other"),
         # Not transformers, whose snippet does not run on them: see model_cards/HUB_LIBRARY.md.
         library_name="hf_paraphrase",
         pipeline_tag=kind,
         tags=tags,
-        datasets=[dataset_id or corpus] if dataset_id or corpus else None,
+        datasets=([dataset_id] if dataset_id else corpora) or None,
         metrics=sorted({METRIC_TYPES.get(metric, metric) for metric in scored}) or None,
         eval_results=results or None,
     )

@@ -35,9 +35,30 @@ RECIPE_FILES = {
 }
 
 
-def describe_training_data(summary: dict[str, Any]) -> dict[str, str]:
-    """Corpus, configuration, licence and sizes of what a training read."""
+def describe_training_data(summary: dict[str, Any]) -> dict[str, Any]:
+    """Corpus, configuration, licence and sizes of what a training read; of a mixture a row a corpus, `corpora`."""
     training = summary["recipe"]["training"]
+    size = f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with"
+    if corpora := summary.get("mixture"):
+        return {
+            "name": f"a mixture of {len(corpora)}",
+            "about": f"A mixture: {', '.join(corpus['name'] for corpus in corpora)}.",
+            "licence": "that of each part, below",
+            "splits": "",
+            "size": size,
+            "corpora": [
+                _row(
+                    [
+                        corpus["name"],
+                        f"{corpus['share']:.1%}",
+                        f"{corpus['pairs_per_epoch']:,} of {corpus['train_pairs']:,}",
+                        f"{corpus['validation_pairs']:,}",
+                        corpus["licence"],
+                    ]
+                )
+                for corpus in corpora
+            ],
+        }
     name = training["dataset"]
     published = is_published(name)
     sections = describe_corpus(find_builder(name)) if published else {}
@@ -48,7 +69,8 @@ def describe_training_data(summary: dict[str, Any]) -> dict[str, str]:
         "about": sections.get("About", ["Not recorded."])[0],
         "licence": " ".join(sections.get("Licence", ["not recorded"])).replace("\n", " "),
         "splits": "\n\n".join(sections.get("Splits", [])),
-        "size": f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with",
+        "size": size,
+        "corpora": [],
     }
 
 
@@ -73,12 +95,14 @@ def describe_course(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_places(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields without those that say where the corpus lay, which is nobody's business."""
-    return {
-        name: _without_places(value) if isinstance(value, dict) else value
-        for name, value in fields.items()
-        if name not in ("data_dir", "data_files")
-    }
+    """Fields without those that say where a corpus lay, which is nobody's business."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        return _without_places(value) if isinstance(value, dict) else value
+
+    return {name: clean(value) for name, value in fields.items() if name not in ("data_dir", "data_files")}
 
 
 def show_results(results: Results) -> dict[str, Any]:

@@ -58,10 +58,12 @@ def _training(checkpoint: Checkpoint) -> list[str]:
 
 def _describe_run(summary: dict[str, Any]) -> list[str]:
     training, found = summary["recipe"]["training"], summary["environment"]
+    data = f"{training['dataset']}, configuration {training['dataset_name'] or 'default'}"
+    if mixture := summary.get("mixture"):
+        data = ", ".join(f"{corpus['share']:.1%} {corpus['name']} ({corpus['licence']})" for corpus in mixture)
     return [
         f"recipe: {summary['recipe']['name']}",
-        f"data: {training['dataset']}, configuration {training['dataset_name'] or 'default'}; "
-        f"{summary['train_pairs']:,} rows",
+        f"data: {data}; {summary['train_pairs']:,} rows",
         f"steps: {summary['steps']:,}, {summary['epochs']:.4g} epochs, {summary['seconds'] / 3600:.2f} hours",
         "best: " + ", ".join(f"{name} {value:.5g}" for name, value in summary["best"].items() if name != "seconds"),
         f"on: {found['device']} ({found['device_name']}), {found['date']}, commit {found['commit'] or 'unknown'}",

@@ -5,8 +5,14 @@ from typing import Any, Literal, get_type_hints
 
 from ..errors import InputError
 from .fields import check_known, check_type
+from .mixture import MixedCorpus, read_mixture
 
-__all__ = ["ParaphraseConfig", "TrainingConfig"]
+__all__ = ["CORPUS_FIELDS", "ParaphraseConfig", "TrainingConfig"]
+
+# What says of a recipe with one corpus which that is.
+CORPUS_FIELDS = ("dataset", "dataset_name", "dataset_kwargs")
+# Tasks that learn from pairs of a source and a target.
+PAIR_TASKS = ("paraphrase", "edit", "decompose")
 
 
 def _option(help: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
@@ -28,12 +34,31 @@ class TrainingConfig:
         "phrases), `match`, `autoencode` or `language_model`.",
         "paraphrase",
     )
-    dataset: str = _option("Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them.")
+    dataset: str | None = _option(
+        "Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them; null where there "
+        "is a `mixture`.",
+        None,
+    )
     dataset_name: str | None = _option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = _option("Further arguments of the corpus builder.", factory=dict)
     data_dir: str | None = _option(
         "Folder with the corpus's published files; null downloads them, where their address is open.", None
     )
+    mixture: list[dict[str, Any]] = _option(
+        "Several corpora in place of one: a list of entries with `dataset`, `dataset_name`, `dataset_kwargs`, "
+        "`data_dir`, `share` (of every epoch, in proportion to the others), `name` and `licence` (for log and card) "
+        "and `min_cosine`. Relative folders and files start at `data_dir`.",
+        factory=list,
+    )
+    pairs_per_group: int | None = _option(
+        "Pairs of each group that every epoch draws anew, where the corpus has a column `group`; null takes all.", None
+    )
+    filter_encoder: str | None = _option(
+        "Sentence encoder by whose cosine pairs are left out; a folder or Hub repository. The cosines are kept in the "
+        "cache of datasets.",
+        None,
+    )
+    min_cosine: float | None = _option("For `filter_encoder`: pairs of a lower cosine are left out.", None)
     pretrained: str | None = _option("Checkpoint whose weights and tokenizer to start from; null to start anew.", None)
     ignore_mismatched_sizes: bool = _option(
         "Weights of `pretrained` that do not fit this model's sizes start anew.", False
@@ -120,6 +145,7 @@ class TrainingConfig:
         for name, expected in get_type_hints(type(self)).items():
             check_type(name, getattr(self, name), expected)
         self._check_ranges()
+        self._check_corpora()
         if self.train_batch_size is None and self.max_tokens_per_batch is None:
             raise InputError("`train_batch_size` and `max_tokens_per_batch` are both null: nothing bounds a batch")
         if self.eval_strategy == "steps" and self.eval_steps is None:
@@ -131,8 +157,43 @@ class TrainingConfig:
         if self.warmup_steps and self.lr_scheduler_type in ("step_halving", "constant"):
             raise InputError(f"`lr_scheduler_type: {self.lr_scheduler_type}` has no warm-up; set `warmup_steps` to 0")
 
+    @property
+    def corpora(self) -> list[MixedCorpus]:
+        """The entries of `mixture`."""
+        return read_mixture(self.mixture)
+
+    @property
+    def drawn_by(self) -> tuple[str, ...]:
+        """The columns by which every epoch draws its rows; none where it has all rows."""
+        if self.mixture:
+            return ("group", "corpus")
+        return () if self.pairs_per_group is None else ("group",)
+
+    def _check_corpora(self):
+        if self.mixture:
+            for name in CORPUS_FIELDS:
+                if getattr(self, name):
+                    raise InputError(
+                        f"`{name}` is for one corpus: say it in the entries of `mixture`, or leave that out"
+                    )
+        elif self.dataset is None:
+            raise InputError("the field `dataset` is missing; name the corpus to train on, or several in `mixture`")
+        for name in ("mixture", "pairs_per_group", "filter_encoder"):
+            if getattr(self, name) and self.task not in PAIR_TASKS:
+                raise InputError(
+                    f"`{name}` is for tasks that learn from pairs ({', '.join(PAIR_TASKS)}), not {self.task}"
+                )
+        cosines = [self.min_cosine, *(corpus.min_cosine for corpus in self.corpora)]
+        if self.filter_encoder is None and cosines.count(None) < len(cosines):
+            raise InputError("`min_cosine` needs `filter_encoder`, which says what it is the cosine of")
+        if self.filter_encoder is not None and cosines.count(None) == len(cosines):
+            raise InputError("`filter_encoder` needs `min_cosine`: pairs of a lower cosine are left out")
+        if self.filter_encoder is not None and self.dataset_kwargs.get("streaming"):
+            raise InputError("`filter_encoder` keeps its cosines in the cache, a stream keeps nothing: leave one out")
+
     def _check_ranges(self):
         at_least_one = (
+            "pairs_per_group",
             "max_source_length",
             "max_target_length",
             "max_train_samples",
@@ -163,6 +224,8 @@ class TrainingConfig:
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise InputError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
+        if self.min_cosine is not None and not -1 <= self.min_cosine <= 1:
+            raise InputError(f"`min_cosine` must be from -1 to 1, not {self.min_cosine}")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str) -> TrainingConfig:
@@ -176,8 +239,6 @@ class TrainingConfig:
             InputError: For a field that is unknown, missing or of a wrong value.
         """
         check_known(values, (option.name for option in fields(cls)), source)
-        if "dataset" not in values:
-            raise InputError(f"{source}: the field `dataset` is missing; name the corpus to train on")
         try:
             return cls(**values)
         except InputError as error:

@@ -223,6 +223,7 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
         "vocab_size": run.model.config.get_text_config(decoder=True).vocab_size,
         "train_pairs": len(run.train_rows),
         "validation_pairs": len(run.encoded["validation"]),
+        "mixture": run.mixture,
         "steps": state.step,
         "epochs": run.epoch,
         "best": next(entry for entry in evaluations if entry["step"] == state.best_step),

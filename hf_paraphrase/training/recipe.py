@@ -21,7 +21,7 @@ from transformers import (
 from ..bounds import check_generation_sizes, check_model_sizes
 from ..errors import InputError
 from ..files import read_json_object, write_text
-from .arguments import TrainingConfig
+from .arguments import CORPUS_FIELDS, TrainingConfig
 from .fields import check_known, check_type, parse_scalar, read_yaml
 from .tasks import TASKS
 
@@ -69,9 +69,10 @@ class Recipe:
         model_fields, generation_fields = _model_fields(self.model_config), _generation_fields()
         source = f"override of recipe {self.name}"
         check_known(values, {*training, *model_fields, *generation_fields}, source)
-        for name, value in values.items():
-            part = training if name in training else model if name in model_fields else generation
-            part[name] = parse_scalar(value) if isinstance(value, str) else value
+        values = {name: parse_scalar(value) if isinstance(value, str) else value for name, value in values.items()}
+        training = _overlay(training, {name: value for name, value in values.items() if name in training})
+        for name in values.keys() - training.keys():
+            (model if name in model_fields else generation)[name] = values[name]
         check_model_config(model, source)
         check_generation_config(generation, source)
         return Recipe(self.name, model, generation, read_training(training, source))
@@ -202,9 +203,18 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
         model = check_model_config(model | own if same else own, str(model_file))
     if generation_file.is_file():
         generation = check_generation_config(generation | read_json_object(generation_file), str(generation_file))
-    training = extended | training
+    training = _overlay(extended, training)
     read_training(training, str(training_file))  # here, for a mistake is told of the file that has it
     return model, generation, training
+
+
+def _overlay(inherited: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Fields of `training.yaml` over inherited ones; a mixture replaces a single corpus, and the other way round."""
+    if own.get("mixture"):
+        replaced = dict.fromkeys(CORPUS_FIELDS[:2]) | {"dataset_kwargs": {}}
+    else:
+        replaced = {"mixture": []} if own.get("dataset") else {}
+    return inherited | {name: value for name, value in replaced.items() if name in inherited} | own
 
 
 def _find_parent(name: Any, folder: Path, children: tuple[Path, ...]) -> Path:

@@ -20,6 +20,7 @@ from ..errors import InputError
 from .batching import LengthBatches, share_batches
 from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state
 from .data import fingerprint
+from .mixture import describe_mixture
 from .optimization import make_optimizer, make_scheduler
 from .recipe import Recipe
 from .reporting import Reporter, perplexity
@@ -72,6 +73,7 @@ class TrainingRun:
         self.recipe, self.training, self.task = recipe, training, task
         self.accelerator, self.data, self.encoded = accelerator, data, data.splits
         self.directory, self.checkpoints = directory, Checkpoints(directory)
+        self.mixture = describe_mixture(training, self.encoded)
         self.collator = task.make_collator(data.tokenizer)
         self.validation_counts = task.counts(self.encoded["validation"])
         if stream is None:
@@ -117,6 +119,12 @@ class TrainingRun:
         self.reporter = Reporter(
             self.accelerator, self.recipe, self.directory, self.state.history, self.state.step, self.total_steps
         )
+        for corpus in self.mixture:
+            self.reporter.say(
+                f"{corpus['name']}: {corpus['share']:.1%} of an epoch, {corpus['pairs_per_epoch']:,} of "
+                f"{corpus['train_pairs']:,} pairs; {corpus['validation_pairs']:,} to validate with; licence: "
+                f"{corpus['licence']}"
+            )
         self.wrapped.train()
         try:
             while True:

@@ -33,6 +33,7 @@ def test_a_recipe_is_described_by_paper_corpus_size_and_figures() -> None:
         "model_type": "residual_lstm",
         "dataset": "mscoco",
         "dataset_name": None,
+        "mixture": [],
         # Embeddings and output vectors of the words, the output's bias, four layers on each side.
         "num_parameters": 2 * words * width + words + 8 * layer,
     }

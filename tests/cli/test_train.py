@@ -109,6 +109,64 @@ def test_train_takes_a_corpus_as_evaluate_does(recipe: Path, tmp_path: Path, tra
     ]
 
 
+MIXTURE = "[{dataset: mscoco, share: 3}, {dataset: groups, dataset_kwargs: {data_files: a.tsv}, share: 1}]"
+
+
+def test_a_mixture_replaces_the_corpus_of_a_recipe_and_the_other_way_round(
+    recipe: Path, tmp_path: Path, trained: list
+) -> None:
+    with (recipe / "training.yaml").open("a") as file:
+        file.write("dataset_name: default\ndataset_kwargs: {seed: 3}\n")
+    command = ["train", "--output-dir", tmp_path / "out", "--recipe"]
+    assert run(*command, recipe, "--mixture", MIXTURE, "--data-dir", tmp_path) == 0
+    ((mixed, _), kwargs) = trained[0]
+    training = mixed.training
+    assert (training.dataset, training.dataset_name, training.dataset_kwargs) == (None, None, {})
+    assert [(corpus.dataset, corpus.share) for corpus in training.corpora] == [("mscoco", 3), ("groups", 1)]
+    assert kwargs["data_dir"] == tmp_path
+    mixed.save(tmp_path / "mixed")
+    assert run(*command, tmp_path / "mixed", "--dataset", "pairs", "--data-files", "a.csv") == 0
+    training = trained[1][0][0].training
+    assert (training.dataset, training.dataset_kwargs, training.mixture) == ("pairs", {"data_files": ["a.csv"]}, [])
+
+
+def test_a_recipe_that_extends_another_may_mix(recipe: Path, tmp_path: Path, trained: list) -> None:
+    child = tmp_path / "child"
+    child.mkdir()
+    (child / "training.yaml").write_text(f"extends: {recipe.name}\nmixture: {MIXTURE}\n")
+    if recipe.parent != tmp_path:
+        child = child.rename(recipe.parent / "child")
+    assert run("train", "--recipe", child, "--output-dir", tmp_path / "out") == 0
+    training = trained[0][0][0].training
+    assert (training.dataset, len(training.mixture)) == (None, 2)
+
+
+def test_options_of_one_corpus_do_not_fit_a_mixture(
+    recipe: Path, tmp_path: Path, trained: list, capsys: pytest.CaptureFixture
+) -> None:
+    command = ["train", "--recipe", recipe, "--output-dir", tmp_path / "out", "--mixture", MIXTURE]
+    assert run(*command, "--dataset-kwargs", "seed=1") == 2
+    assert "this recipe has a mixture: name one with --dataset" in capsys.readouterr().err
+    assert run(*command[:-1], "[{dataset: mscoco, part: 1}]") == 2
+    assert "`mixture`, entry 1: an entry: unknown field `part`" in capsys.readouterr().err
+    assert not trained
+
+
+def test_a_model_of_a_mixture_is_evaluated_on_a_named_corpus(
+    recipe: Path, tmp_path: Path, trained: list, capsys: pytest.CaptureFixture
+) -> None:
+    assert run("train", "--recipe", recipe, "--output-dir", tmp_path / "out", "--mixture", MIXTURE) == 0
+    trained[0][0][0].save(tmp_path / "run" / "recipe")
+    assert run("evaluate", tmp_path / "run") == 2
+    assert "was trained on a mixture (mscoco, groups)" in capsys.readouterr().err
+
+
+def test_help_has_the_mixture_of_a_recipe(capsys: pytest.CaptureFixture) -> None:
+    assert run("train", "--recipe", "transformer-open", "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--mixture" in said and "--pairs_per_group" in said and "MPL-2.0" in said
+
+
 def test_files_with_and_without_a_split(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     files = ["--data-files", "train=a.csv", "--data-files", "b.csv"]
     assert run("train", "--recipe", recipe, "--output-dir", tmp_path / "out", "--dataset", "pairs", *files) == 2

@@ -177,12 +177,18 @@ def pairs() -> dict[str, list[str]]:
     return {"pairs.jsonl": [json.dumps(row) for row in rows]}
 
 
+def groups() -> dict[str, list[str]]:
+    ends = ("", " too", " and so on")
+    return {"groups.tsv": ["\t".join(f"{sentence(number)}{end}" for end in ends) for number in range(60)]}
+
+
 def synthetic_questions() -> dict[str, list[str]]:
     return {}
 
 
 FILES = {
     "books": books,
+    "groups": groups,
     "gutenberg": gutenberg,
     "hotel_reviews": hotel_reviews,
     "mscoco": mscoco,
@@ -201,6 +207,7 @@ FILES = {
 # The arguments that make three splits of files so small.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "books": {"lines_per_document": 5, "validation_fraction": 0.2, "test_fraction": 0.2},
+    "groups": {"max_held_out": 0.2},
     "gutenberg": {"train_books": 15, "validation_books": 3, "test_books": 4},
     "hotel_reviews": {"min_words": 5, "max_unknown": 0.5, "train_size": 40, "validation_size": 20, "test_size": 20},
     "mscoco": {"validation_size": 4},
@@ -229,7 +236,8 @@ def write_corpus(path: str, name: str | None, folder: Path) -> Path:
 def load_arguments(path: str, name: str | None, folder: Path) -> dict[str, Any]:
     """Write a corpus's files; what `load_dataset` takes to read them."""
     write_corpus(path, name, folder)
-    files = {"pairs": {"data_files": folder / "pairs.jsonl"}, "synthetic_questions": {}}
+    own = {"groups": "groups.tsv", "pairs": "pairs.jsonl"}
+    files = {"synthetic_questions": {}, **{name: {"data_files": folder / file} for name, file in own.items()}}
     return {**files.get(path, {"data_dir": folder}), **ARGUMENTS.get(path, {})}
 
 

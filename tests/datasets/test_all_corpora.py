@@ -19,11 +19,11 @@ CASES = [(path, name) for path in list_datasets() for name in find_builder(path)
 # Here the order of records is that of the rows, or of the candidates in a row.
 IN_FILE_ORDER = {("snli", "default"), ("wikiqa", "default"), ("quora", "li2018"), ("twitter_url", "li2018")}
 IN_FILE_ORDER |= {("hotel_reviews", "paper"), ("wikipedia_paragraphs", "paper"), ("mscoco", "all_pairs")}
-IN_FILE_ORDER |= {("mscoco", "consensus")}
+IN_FILE_ORDER |= {("mscoco", "consensus"), ("groups", "default"), ("groups", "filtered")}
 # Running text: the order of its lines is what it says.
 RUNNING_TEXT = {"books", "gutenberg"}
-# These have no files, or a user's own ones, which `test_pairs` has in all formats.
-NO_FOLDER = {"pairs", "synthetic_questions"}
+# These have no files, or a user's own ones, which `test_pairs` and `test_groups` have in all formats.
+NO_FOLDER = {"groups", "pairs", "synthetic_questions"}
 # What is read as a whole has no damaged lines, and is published unzipped.
 READ_WHOLE = {"gutenberg", "mscoco"}
 
@@ -67,7 +67,8 @@ def test_loads(path, name, tmp_path):
         written = ["title", "author", "sentences"] if path in RUNNING_TEXT else ["sentences"]
         assert columns["train"] == columns["validation"] == columns["test"] == written
     elif "source" in columns["train"]:
-        assert columns["train"] == columns["validation"] == ["source", "target"]
+        own = ["group"] if path == "groups" else []
+        assert columns["train"] == columns["validation"] == ["source", "target", *own]
         assert columns["test"][:2] == ["source", "target" if path in RUNNING_TEXT else "references"]
     elif "sentence1" in columns["train"]:
         assert set(map(tuple, columns.values())) == {("sentence1", "sentence2", "label")}

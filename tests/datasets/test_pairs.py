@@ -156,7 +156,7 @@ def test_missing_files(tmp_path):
     (tmp_path / "a.csv").write_text("source,target\na,b\n")
     with pytest.raises(InputError, match="has the split 'dev'; there are: train, validation, test"):
         load_dataset("pairs", data_files={"train": tmp_path / "a.csv", "dev": tmp_path / "a.csv"})
-    with pytest.raises(InputError, match="`data_files` is for the corpus `pairs`"):
+    with pytest.raises(InputError, match="`data_files` is for the corpora `groups` and `pairs`"):
         load_dataset("quora", data_files=tmp_path / "a.csv")
 
 

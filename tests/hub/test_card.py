@@ -113,6 +113,54 @@ def test_a_user_s_own_data_are_not_called_english_nor_by_a_name(checkpoint):
     assert "| this model, beam 5 |" in card.text
 
 
+MIXTURE = [
+    {
+        "name": "My sentences",
+        "dataset": "groups",
+        "licence": "CC BY 2.0",
+        "train_pairs": 3000,
+        "validation_pairs": 75,
+        "pairs_per_epoch": 900,
+        "share": 0.75,
+    },
+    {
+        "name": "synthetic_questions",
+        "dataset": "synthetic_questions",
+        "licence": "CC0, made up",
+        "train_pairs": 400,
+        "validation_pairs": 25,
+        "pairs_per_epoch": 300,
+        "share": 0.25,
+    },
+]
+
+
+def trained_on(checkpoint: Checkpoint, mixture: list[dict]) -> Checkpoint:
+    """A checkpoint of a mixture, of whose own files the card may not say where they lie."""
+    kwargs = {"data_files": "/home/somebody/secret.tsv", "max_words": 45}
+    entries = [{"dataset": corpus["dataset"], "data_dir": "secret", "dataset_kwargs": kwargs} for corpus in mixture]
+    training = SUMMARY["recipe"]["training"] | {"dataset": None, "dataset_kwargs": {}, "mixture": entries}
+    summary = SUMMARY | {"recipe": SUMMARY["recipe"] | {"training": training}, "mixture": mixture}
+    return replace(checkpoint, summary=summary)
+
+
+def test_a_mixture_is_named_with_its_licences_and_shares(checkpoint):
+    card = make_card(trained_on(checkpoint, MIXTURE), "you/tiny")
+    assert "| My sentences | 75.0% | 900 of 3,000 | 75 | CC BY 2.0 |" in card.text
+    assert "| synthetic_questions | 25.0% | 300 of 400 | 25 | CC0, made up |" in card.text
+    assert "A mixture: My sentences, synthetic_questions." in card.text
+    assert "secret" not in card.text and "max_words" in card.text
+    # A part of it is not published: nobody knows its language, nor whether the weights may go by one licence.
+    assert (card.data.license, card.data.language, card.data.datasets) == ("other", None, None)
+
+
+def test_a_mixture_of_published_corpora_is_linked(checkpoint):
+    mscoco = MIXTURE[0] | {"name": "mscoco", "dataset": "mscoco"}
+    data = make_card(trained_on(checkpoint, [mscoco, MIXTURE[1]]), "you/tiny").data
+    assert (data.license, data.language, data.datasets) == ("other", "en", ["mscoco", "synthetic_questions"])
+    assert make_card(trained_on(checkpoint, [mscoco]), "you/tiny").data.license == "cc-by-4.0"
+
+
 def test_what_a_user_says_of_own_data_stands_in_the_card(checkpoint):
     checkpoint = trained_on_own_files(checkpoint)
     card = make_card(checkpoint, "you/tiny", dataset_id="you/fragen", language="de")

@@ -98,6 +98,18 @@ def test_the_rows_of_table_3_of_prakash_2016_are_there(corpus):
         assert (recipe.training.dataset, recipe.make_config().vocab_size) == (corpus, PRAKASH_WORDS[corpus]), name
 
 
+def test_the_open_recipe_mixes_what_may_be_shared():
+    recipe = load_recipe(FOLDER / "transformer-open")
+    training, config = recipe.training, recipe.make_config()
+    assert (config.model_type, config.d_model, config.encoder_layers, config.decoder_layers) == ("marian", 256, 6, 2)
+    assert (config.vocab_size, training.tokenizer_model, training.lowercase) == (12_000, "bpe", False)
+    files = {corpus.dataset_kwargs["data_files"] for corpus in training.corpora}
+    assert files == {f"{name}.tsv" for name in ("mt_eval_mozilla", "tatoeba", "bible_modern", "wikisplit", "onestop")}
+    assert all(corpus.licence and corpus.dataset_name == "filtered" for corpus in training.corpora)
+    assert sum(corpus.share for corpus in training.corpora) == pytest.approx(1)
+    assert (training.dataset, training.dataset_kwargs, training.pairs_per_group) == (None, {}, 1)
+
+
 def test_figures_in_the_recipes_of_prakash_2016():
     for name in PRAKASH:
         recipe, text = load_recipe(FOLDER / name), (FOLDER / name / "training.yaml").read_text(encoding="utf-8")

@@ -23,10 +23,13 @@ from ...datasets import load_dataset
 from ...errors import InputError
 from ...models.language_model_head import LanguageModelHeadMixin
 from ...pretrained import load_model, load_tokenizer, make_model
+from ...retrieval.cosine import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
 from ..data import token_counts, value_counts
+from ..drawing import DrawnBatches
+from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
 from ..objectives import cross_entropy_sums
 from ..shuffling import ShuffledDocuments
 from ..validation import mean_loss
@@ -94,7 +97,9 @@ class Task(ABC):
         training = self.training
         if training.dataset_kwargs.get("streaming"):
             self._check_streamable()
-        if dataset is None:
+        if dataset is None and training.mixture:
+            dataset = load_mixture(training.corpora, data_dir or training.data_dir, training.seed, self._filter)
+        elif dataset is None:
             dataset = load_dataset(
                 training.dataset,
                 name=training.dataset_name,
@@ -113,16 +118,27 @@ class Task(ABC):
         if isinstance(dataset[split], IterableDataset):
             self._check_streamable()
             return self._select_streamed(dataset[split], split, limit)
-        columns = self.columns_of(dataset[split])
+        columns = (*self.columns_of(dataset[split]), *self.training.drawn_by)
         self._check_columns(dataset[split].column_names, columns, split)
         rows = dataset[split].select_columns(list(columns))
+        if not self.training.mixture:
+            rows = self._filter(rows)
         if not len(rows):
             raise InputError(f"split {split} of dataset {name} is empty")
-        return rows if limit is None else rows.select(range(min(limit, len(rows))))
+        return rows if limit is None else rows.select(first_rows(rows, limit))
+
+    def _filter(self, rows: Dataset, corpus: MixedCorpus | None = None) -> Dataset:
+        """Leave out the pairs that the recipe's encoder finds less alike than `min_cosine`, of a corpus its own."""
+        training = self.training
+        least = training.min_cosine if corpus is None or corpus.min_cosine is None else corpus.min_cosine
+        if training.filter_encoder is None or least is None:
+            return rows
+        return filter_by_cosine(rows, training.filter_encoder, least, trust_remote_code=self.trust_remote_code)
 
     def _select_streamed(self, rows: IterableDataset, split: str, limit: int | None) -> Dataset | IterableDataset:
-        self._check_columns(rows.column_names or list(next(iter(rows), {})), self.columns, split)
-        rows = rows.select_columns(list(self.columns))
+        columns = (*self.columns, *self.training.drawn_by)
+        self._check_columns(rows.column_names or list(next(iter(rows), {})), columns, split)
+        rows = rows.select_columns(list(columns))
         rows = rows if limit is None else rows.take(limit)
         if split == "train":
             return rows
@@ -251,15 +267,17 @@ class Task(ABC):
 
     def make_batches(self, encoded: Dataset) -> LengthBatches | ShuffledDocuments:
         """What divides the train split into the batches of every epoch."""
-        training = self.training
-        return LengthBatches(
-            *self.lengths(encoded),
-            max_rows=training.train_batch_size,
-            max_tokens=training.max_tokens_per_batch,
-            max_padding=training.max_padding,
-            accumulation=training.gradient_accumulation_steps,
-            seed=training.seed,
-        )
+        training, draw = self.training, make_draw(self.training, encoded)
+        limits = {
+            "max_rows": training.train_batch_size,
+            "max_tokens": training.max_tokens_per_batch,
+            "max_padding": training.max_padding,
+            "accumulation": training.gradient_accumulation_steps,
+            "seed": training.seed,
+        }
+        if draw is None:
+            return LengthBatches(*self.lengths(encoded), **limits)
+        return DrawnBatches(draw, *self.lengths(encoded), **limits)
 
     @abstractmethod
     def counts(self, encoded: Dataset) -> np.ndarray:

@@ -46,7 +46,9 @@ class ParaphraseTask(Seq2SeqTask):
         self.reward = load_reward(training.reward, trust_remote_code) if training.objective == "rbm" else None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
-        return (text for column in self.columns for text in rows[column])
+        texts = (text for column in self.columns for text in rows[column])
+        # In a group each sentence stands beside all others, which says nothing of how frequent its words are.
+        return dict.fromkeys(texts) if self.training.drawn_by else texts
 
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
         super().prepare_model(model, data)
@@ -121,7 +123,8 @@ def encode_pairs(
         source_prefix: Put before every source.
 
     Returns:
-        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists.
+        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; `group` and
+        `corpus` as they were, where there are such columns.
 
     Raises:
         NoRowsLeft: If no pair is left.
@@ -136,6 +139,7 @@ def encode_pairs(
             "limits": (max_source_length, max_target_length),
             "nested": dict(nested),
             "source_prefix": source_prefix,
+            "kept": [name for name in ("group", "corpus") if name in pairs.column_names],
         },
         desc="Tokenising",
     )
@@ -153,13 +157,14 @@ def _encode(
     limits: tuple[int, int],
     nested: dict[str, tuple[str, int]],
     source_prefix: str,
+    kept: list[str],
 ) -> dict[str, Any]:
     texts = [source_prefix + source for source in columns["source"]]
     sources = tokenizer(texts, truncation=True, max_length=limits[0])["input_ids"]
     # Some tokenizers, such as Marian's, read targets by another vocabulary than sources.
     side = "texts" if isinstance(tokenizer, OpenTokenizer) else "text_target"
     targets = tokenizer(**{side: columns["target"]}, truncation=True, max_length=limits[1])["input_ids"]
-    encoded = {"input_ids": sources, "labels": targets}
+    encoded = {"input_ids": sources, "labels": targets, **{name: columns[name] for name in kept}}
     for name, (column, limit) in nested.items():
         texts = [text for row in columns[column] for text in row]
         ids = iter(tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else [])

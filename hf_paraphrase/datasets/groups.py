@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import datasets
+
+from ..errors import InputError
+from ..text_tables import TextTable, table_kind
+from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .pair_filter import PairFilter, Sentence
+from .reader import CorpusReader, is_text
+from .sampling import cut, divide_linked, held_out_sizes
+
+__all__ = ["GroupsBuilder", "GroupsConfig"]
+
+logger = logging.getLogger(__name__)
+
+SPLITS = ("train", "validation", "test")
+LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")
+
+
+@dataclass
+class GroupsConfig(CorpusConfig):
+    """How groups become pairs and splits.
+
+    Args:
+        group_column: The column of jsonl and Parquet files that holds the list of sentences.
+        seed: Decides which groups are held out, and which of their sentences are sources.
+        validation_size: Groups to validate on, a pair each, where one set of files is split.
+        test_size: Groups to test on, likewise.
+        max_held_out: The share of the groups that the two may take together.
+        max_references: References of a test row at most.
+        min_overlap: Pairs whose words have a smaller F1 are left out: 0 shares no word.
+        max_overlap: Pairs whose words have a larger F1 are left out: 1 are the same words, in any order.
+        max_length_ratio: Pairs whose longer sentence has more than so many times the words of the shorter are left
+            out; None keeps them.
+        min_words: Sentences of fewer words are left out.
+        max_words: Sentences of more words are left out, not cut; None keeps them.
+        same_numbers: Leave out pairs whose figures and number words differ.
+        same_names: Leave out pairs of which one has a name, a word with a capital inside a sentence, that the other
+            lacks in any case.
+        same_pronouns: Leave out pairs whose pronouns name different persons.
+        same_polarity: Leave out pairs of which one alone negates, or one alone asks.
+    """
+
+    group_column: str = "sentences"
+    seed: int = 42
+    validation_size: int = 1000
+    test_size: int = 1000
+    max_held_out: float = 0.1
+    max_references: int = 5
+    min_overlap: float = 0.0
+    max_overlap: float = 1.0
+    max_length_ratio: float | None = None
+    min_words: int = 1
+    max_words: int | None = None
+    same_numbers: bool = False
+    same_names: bool = False
+    same_pronouns: bool = False
+    same_polarity: bool = False
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "validation_size", "test_size")
+        self.at_least(1, "max_references", "min_words", "max_words", "max_length_ratio")
+        self.share("max_held_out", "min_overlap", "max_overlap")
+        for least, most in (("min_overlap", "max_overlap"), ("min_words", "max_words")):
+            if getattr(self, most) is not None and getattr(self, least) > getattr(self, most):
+                raise InputError(f"`{least}` must not exceed `{most}`: {getattr(self, least)} > {getattr(self, most)}")
+
+    def pair_filter(self) -> PairFilter:
+        """The filter that these arguments describe."""
+        return PairFilter(**{field.name: getattr(self, field.name) for field in fields(PairFilter)})
+
+
+FILTERED = GroupsConfig(
+    name="filtered",
+    description="Pairs that differ, and change no number, name, person or polarity.",
+    min_overlap=0.3,
+    max_overlap=0.9,
+    max_length_ratio=1.6,
+    min_words=3,
+    max_words=45,
+    same_numbers=True,
+    same_names=True,
+    same_pronouns=True,
+    same_polarity=True,
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences of one meaning.
+
+    Args:
+        sentences: At least two, no two of which differ in case alone.
+        pairs: The places of the two sentences of each pair that is kept, the smaller first.
+    """
+
+    sentences: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def number(self) -> int:
+        """A number of its own, which depends on its sentences alone: on no file, order or process."""
+        text = "\n".join(sorted(map(str.casefold, self.sentences)))
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
+
+    def references(self, source: str) -> list[str]:
+        """The sentences that a sentence makes a pair with."""
+        ways = [(self.sentences[one], self.sentences[other]) for one, other in self.pairs]
+        return [other for one, other in [*ways, *(way[::-1] for way in ways)] if one == source]
+
+
+class GroupsBuilder(ParaphraseBuilder):
+    """Groups of sentences with one meaning, from files of your own, as pairs.
+
+    Source: `load_dataset("groups", data_files=…)`, with a path, several, or those of each split:
+    `{"train": …, "validation": …, "test": …}`. Relative paths start at `data_dir`, where one is given.
+
+    Citation: none.
+
+    Licence: that of your data.
+
+    Layout: tsv and txt files have a group in every line, its sentences separated by tabs, and no header. Jsonl files
+    have an object in every line, Parquet files a row, whose column `sentences` (`group_column`) is a list of texts.
+    All but Parquet may be gzipped. Sentences of a group that differ in case alone count once; white space becomes
+    single spaces.
+
+    Columns: `source`, `target` and `group`, a number that all pairs of a group have and no others; `test` has `source`
+    and `references`.
+
+    Splits: train has every pair of a group in both orders. Validation has one pair a group and test one sentence, with
+    up to five others as references, both drawn by the seed. Where only train files are given, up to a tenth of the
+    groups, at most 1,000 each, become validation and test. No sentence, compared without case, is in two splits:
+    groups linked by a common sentence stay together. Where the splits have files of their own, groups that share a
+    sentence with test are left out of the others, and then those that share one with validation out of train.
+
+    What it does not do: it holds all groups in memory while it splits one set of files, and the validation and test
+    groups of given splits; only train files of given splits are streamed. The filters are rules for English and
+    compare words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences
+    is not compared, `unhappy` is no negation. `filter_encoder` and `min_cosine` of a recipe compare meanings. Nothing
+    here checks language, spelling or truth.
+
+    Configurations: `default` keeps every pair, `filtered` those whose words have an F1 from 0.3 to 0.9, with 3 to 45
+    words a sentence, the longer at most 1.6 times as long, and the same numbers, names, persons and polarity.
+    """
+
+    corpus_name = "groups"
+    BUILDER_CONFIG_CLASS = GroupsConfig
+    BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
+    DEFAULT_CONFIG_NAME = "default"
+    private = True
+    origin = 'for instance load_dataset("groups", data_files="groups.tsv")'
+
+    def features(self) -> datasets.Features:
+        return datasets.Features({**super().features(), "group": datasets.Value("int64")})
+
+    def columns(self, split: str) -> list[str] | None:
+        return super().columns(split) if split == "test" else ["source", "target", "group"]
+
+    def layout(self) -> str:
+        return (
+            "expected are .tsv or .txt files with a group of at least two sentences a line, separated by tabs, or "
+            f".jsonl or .parquet files with a list of sentences in {self.config.group_column!r}; {self.origin}"
+        )
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        files = self.config.data_files
+        if not files:
+            raise InputError(f"`data_files` is missing; {self.layout()}")
+        unknown = sorted(set(files) - set(SPLITS))
+        if unknown:
+            raise InputError(f"`data_files` has the split {unknown[0]!r}; there are: {', '.join(SPLITS)}")
+        parts = self._divide(files["train"]) if set(files) == {"train"} else self._given(files)
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **parts[split]})
+            for split in SPLITS
+            if split in parts
+        ]
+
+    def _divide(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Make splits of one set of files."""
+        groups = tuple(self._read(paths))
+        config = self.config
+        sizes = held_out_sizes(len(groups), config.validation_size, config.test_size, config.max_held_out)
+        places = divide_linked([group.sentences for group in groups], *sizes, config.seed)
+        return {split: {"groups": tuple(groups[place] for place in places[split])} for split in SPLITS}
+
+    def _given(self, files: dict[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
+        """Take the splits that the files have, without what is in a later one."""
+        parts: dict[str, dict[str, Any]] = {}
+        held_out: frozenset[str] = frozenset()
+        for split in ("test", "validation"):
+            if split in files:
+                parts[split] = {"groups": tuple(self._read(files[split], held_out))}
+                held_out |= {text.casefold() for group in parts[split]["groups"] for text in group.sentences}
+        if "train" in files:
+            parts["train"] = {"paths": list(files["train"]), "held_out": held_out}
+        return parts
+
+    def _generate_examples(
+        self,
+        split: str,
+        groups: tuple[Group, ...] | None = None,
+        paths: Iterable[str] = (),
+        held_out: Collection[str] = frozenset(),
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        number = 0
+        for group in self._read(paths, held_out) if groups is None else groups:
+            for row in self._rows(split, group):
+                yield number, row
+                number += 1
+
+    def _rows(self, split: str, group: Group) -> Iterator[dict[str, Any]]:
+        ways = [(group.sentences[one], group.sentences[other]) for one, other in group.pairs]
+        if split == "train":
+            for source, target in (way for pair in ways for way in (pair, pair[::-1])):
+                yield {"source": source, "target": target, "group": group.number}
+            return
+        source = seeded_order({sentence for way in ways for sentence in way}, self.config.seed)[0]
+        references = seeded_order(group.references(source), self.config.seed, source)
+        if split == "test":
+            yield {"source": source, "references": references[: self.config.max_references]}
+        else:
+            yield {"source": source, "target": references[0], "group": group.number}
+
+    def _read(self, paths: Iterable[str], held_out: Collection[str] = frozenset()) -> Iterator[Group]:
+        """Read groups of which a pair is kept, without those that have a sentence of a held-out split."""
+        kept = self.config.pair_filter()
+        refused: Counter[str] = Counter()
+        pairs = 0
+        with self.reader() as reader:
+            for path in map(Path, paths):
+                for number, value in self._values(reader, path):
+                    sentences = _different(value)
+                    if len(sentences) < 2:
+                        reader.reject(path, number, "has fewer than two different sentences")
+                    elif not held_out.isdisjoint(sentences):
+                        refused["groups share a sentence with a held-out split"] += 1
+                    elif (group := _pair_up(tuple(sentences.values()), kept, refused)).pairs:
+                        pairs += len(group.pairs)
+                        yield group
+        for reason, count in refused.most_common():
+            logger.info("groups: left out %s: %s", f"{count:,}", reason)
+        logger.info("groups: kept %s pairs", f"{pairs:,}")
+
+    def _values(self, reader: CorpusReader, path: Path) -> Iterator[tuple[int, Any]]:
+        """Read the lists of sentences of a file, unchecked, each with its line."""
+        kind, column = table_kind(path), self.config.group_column
+        if kind in LINES:
+            yield from ((number, line.split("\t")) for number, line in reader.lines(path))
+            return
+        if kind not in TABLES:
+            raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
+        table = TextTable(path, kind)
+        there = table.columns() if kind == "parquet" else None
+        if there is not None and column not in there:
+            raise InputError(f"{path} has no column {column!r}; it has: {', '.join(there)}; {self.layout()}")
+        lines = ((number, f"{line}\n") for number, line in reader.lines(path)) if kind == "jsonl" else None
+        for row in table.rows((column,), lines, reader.reject):
+            reader.lines_read += kind == "parquet"
+            yield row.line, reader.without_nul(row.values.get(column))
+
+
+def _different(value: Any) -> dict[str, str]:
+    """The sentences of a list by their casefolded form, the first of those that differ in case alone; none of what is
+    not a list of texts."""
+    if not isinstance(value, list) or not all(map(is_text, value)):
+        return {}
+    sentences: dict[str, str] = {}
+    for text in value:
+        if text := cut(text, None):
+            sentences.setdefault(text.casefold(), text)
+    return sentences
+
+
+def _pair_up(texts: tuple[str, ...], kept: PairFilter, refused: Counter[str]) -> Group:
+    """Make the pairs of a group that a filter keeps, and count the others by the argument that refuses them."""
+    sentences = [Sentence(text) for text in texts]
+    fit = [place for place, sentence in enumerate(sentences) if kept.takes(sentence)]
+    refused["sentences by min_words or max_words"] += len(sentences) - len(fit)
+    pairs = []
+    for one, other in combinations(fit, 2):
+        reason = kept.refusal(sentences[one], sentences[other])
+        if reason is None:
+            pairs.append((one, other))
+        else:
+            refused[f"pairs by {reason}"] += 1
+    return Group(texts, tuple(pairs))

@@ -1,0 +1,143 @@
+"""Which two sentences of one meaning make a good pair to learn from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from .sentences import TITLES
+
+__all__ = ["PairFilter", "Sentence", "word_overlap"]
+
+WORD = re.compile(r"\w+(?:['’]\w+)*")
+NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+SMALL = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+SMALL += "eighteen nineteen"
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+# Not "one", which is a pronoun more often.
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(SMALL.split(), 2)}
+NUMBER_WORDS |= {word: str(10 * value) for value, word in enumerate(TENS.split(), 2)}
+NUMBER_WORDS |= {"hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000"}
+PRONOUNS = {
+    word: person
+    for person, words in {
+        "I": "i me my mine myself",
+        "we": "we us our ours ourselves",
+        "you": "you your yours yourself yourselves",
+        "he": "he him his himself",
+        "she": "she her hers herself",
+        "they": "they them their theirs themselves",
+    }.items()
+    for word in words.split()
+}
+NEGATION = "not no never none nobody nothing nowhere neither nor without cannot hardly barely"
+# A word behind one of these may have its capital from there.
+STARTS = frozenset(".!?:;…\"“‘'(")
+
+
+class Sentence:
+    """A sentence, with what a filter compares; each part is found when it is first asked for.
+
+    Args:
+        text: In English.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+
+    @cached_property
+    def words(self) -> list[str]:
+        """In lower case, without punctuation."""
+        return WORD.findall(self.text.lower().replace("’", "'"))
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each word occurs."""
+        return Counter(self.words)
+
+    @cached_property
+    def numbers(self) -> Counter[str]:
+        """Figures and number words, as figures: `1,000` is `1000`, and `four` is `4`."""
+        figures = NUMBER.findall(THOUSANDS.sub("", self.text))
+        return Counter(figures + [NUMBER_WORDS[word] for word in self.words if word in NUMBER_WORDS])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Words with a capital that start no sentence and are no title, in lower case, without a possessive 's."""
+        found, previous = set(), ""
+        for match in WORD.finditer(self.text):
+            word, before = match[0], self.text[: match.start()].rstrip()[-1:]
+            is_start = not before or before in STARTS and previous.lower() not in TITLES
+            is_name = word[0].isupper() and not is_start and not re.match(r"I\b", word)
+            if is_name and word.lower() not in TITLES:
+                found.add(_bare(word.lower()))
+            previous = word
+        return frozenset(found)
+
+    @cached_property
+    def bare_words(self) -> frozenset[str]:
+        """The different words, without a possessive 's."""
+        return frozenset(map(_bare, self.words))
+
+    @cached_property
+    def persons(self) -> frozenset[str]:
+        """The persons that pronouns name, whatever their case."""
+        return frozenset(PRONOUNS[word] for word in (word.split("'")[0] for word in self.words) if word in PRONOUNS)
+
+    @cached_property
+    def polarity(self) -> tuple[bool, bool]:
+        """Whether it negates, and whether it asks."""
+        negates = any(word in NEGATION.split() or word.endswith("n't") for word in self.words)
+        return negates, self.text.rstrip("\"”’') ").endswith("?")
+
+
+def word_overlap(first: Sentence, second: Sentence) -> float:
+    """The F1 of the words of two sentences, as bags: 1 for the same words in any order, 0 for no word in common."""
+    common = sum((first.counts & second.counts).values())
+    return 2 * common / ((len(first.words) + len(second.words)) or 1)
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """The pairs that are kept; arguments as those of `GroupsConfig`."""
+
+    min_overlap: float
+    max_overlap: float
+    max_length_ratio: float | None
+    min_words: int
+    max_words: int | None
+    same_numbers: bool
+    same_names: bool
+    same_pronouns: bool
+    same_polarity: bool
+
+    def takes(self, sentence: Sentence) -> bool:
+        """Whether a sentence may be in a pair at all."""
+        count = len(sentence.words)
+        return self.min_words <= count and (self.max_words is None or count <= self.max_words)
+
+    def refusal(self, first: Sentence, second: Sentence) -> str | None:
+        """The argument by which a pair is left out, None for one that is kept; the order of the two has no say."""
+        short, long = sorted((len(first.words), len(second.words)))
+        if self.max_length_ratio is not None and long > self.max_length_ratio * short:
+            return "max_length_ratio"
+        if self.same_numbers and first.numbers != second.numbers:
+            return "same_numbers"
+        # The other side may start with the name, or write it without the capital.
+        if self.same_names and not (first.names <= second.bare_words and second.names <= first.bare_words):
+            return "same_names"
+        if self.same_pronouns and first.persons != second.persons:
+            return "same_pronouns"
+        if self.same_polarity and first.polarity != second.polarity:
+            return "same_polarity"
+        overlap = word_overlap(first, second)
+        if overlap < self.min_overlap:
+            return "min_overlap"
+        return "max_overlap" if overlap > self.max_overlap else None
+
+
+def _bare(word: str) -> str:
+    return word.replace("’", "'").removesuffix("'s")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import logging
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import xxhash
+
+from .encoders import SentenceEncoder, load_encoder
+
+__all__ = ["filter_by_cosine"]
+
+logger = logging.getLogger(__name__)
+
+ROWS_AT_ONCE = 10_000
+
+
+def filter_by_cosine(
+    rows: datasets.Dataset, encoder: str | os.PathLike, min_cosine: float, *, trust_remote_code: bool = False
+) -> datasets.Dataset:
+    """Leave out the pairs whose two sentences a sentence encoder finds too little alike.
+
+    The cosines are computed once and kept in the cache of datasets, by the pairs and what is in the encoder's folder:
+    another `min_cosine` computes nothing. A sentence that several pairs near each other have is encoded once.
+
+    Args:
+        rows: Has the columns `source` and `target`.
+        encoder: A folder or Hub repository, as `load_encoder` takes it.
+        min_cosine: Pairs of a lower cosine are left out.
+        trust_remote_code: Let the repository's own code run.
+
+    Raises:
+        InputError: The encoder cannot be loaded.
+    """
+    scorer = _Scorer(encoder, trust_remote_code)
+    pairs = rows.select_columns(["source", "target"])
+    key = xxhash.xxh3_64(_state(encoder).encode())
+    key.update(repr([pairs["source"][:], pairs["target"][:]]).encode())
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "cosines"
+    folder.mkdir(parents=True, exist_ok=True)
+    scored = pairs.map(
+        scorer,
+        batched=True,
+        batch_size=ROWS_AT_ONCE,
+        remove_columns=pairs.column_names,
+        features=datasets.Features({"cosine": datasets.Value("float32")}),
+        cache_file_name=str(folder / f"{key.hexdigest()}.arrow"),
+        new_fingerprint=key.hexdigest(),
+        desc="Comparing meanings",
+    )
+    kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine) if len(rows) else []
+    if len(kept) < len(rows):
+        message = "left out %d of %d pairs, whose cosine by %s is below %g"
+        logger.warning(message, len(rows) - len(kept), len(rows), encoder, min_cosine)
+    return rows.select(kept)
+
+
+class _Scorer:
+    """Computes the cosines of pairs, by an encoder that is loaded for the first of them.
+
+    Args:
+        name: As `filter_by_cosine`.
+        trust_remote_code: Likewise.
+    """
+
+    def __init__(self, name: str | os.PathLike, trust_remote_code: bool):
+        self.name, self.trust_remote_code = name, trust_remote_code
+
+    @cached_property
+    def encoder(self) -> SentenceEncoder:
+        return load_encoder(self.name, trust_remote_code=self.trust_remote_code)
+
+    def __call__(self, columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        texts = {text: place for place, text in enumerate(dict.fromkeys([*columns["source"], *columns["target"]]))}
+        vectors = self.encoder(list(texts))
+        sides = [vectors[[texts[text] for text in columns[name]]] for name in ("source", "target")]
+        return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
+
+
+def _state(encoder: str | os.PathLike) -> str:
+    """The name of an encoder, and of a folder the sizes of its files and when they changed."""
+    files: list[Any] = []
+    if Path(encoder).is_dir():
+        paths = sorted(path for path in Path(encoder).rglob("*") if path.is_file())
+        files = [(str(path.relative_to(encoder)), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return repr([os.fspath(encoder), files])

@@ -1,0 +1,272 @@
+"""Several corpora in one training."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import numpy as np
+from datasets import Dataset, DatasetDict, concatenate_datasets
+
+from ..datasets import load_dataset
+from ..datasets.card import describe_corpus
+from ..datasets.loading import find_builder, list_datasets
+from ..errors import InputError
+from .drawing import EpochDraw, share_out
+from .fields import check_known, check_type
+
+if TYPE_CHECKING:
+    from .arguments import TrainingConfig
+
+__all__ = ["MixedCorpus", "describe_mixture", "load_mixture", "make_draw", "read_mixture"]
+
+logger = logging.getLogger(__name__)
+
+Splits = dict[str, Dataset]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedCorpus:
+    """An entry of `mixture`: a corpus, and how much of it is learnt.
+
+    Args:
+        dataset: As that of a recipe with one corpus.
+        dataset_name: Likewise.
+        dataset_kwargs: Likewise; relative `data_files` start at the folder.
+        data_dir: Folder with its files; a relative one starts at the `data_dir` of the recipe or the command.
+        share: Its part of every epoch and of the validation rows, in proportion to those of the others; where none has
+            one, as much as it has.
+        name: What log and card call it; by default the dataset and its configuration.
+        licence: For log and card, where its builder does not know it.
+        min_cosine: In place of the recipe's.
+    """
+
+    dataset: str
+    dataset_name: str | None = None
+    dataset_kwargs: dict[str, Any] = field(default_factory=dict)
+    data_dir: str | None = None
+    share: float | None = None
+    name: str | None = None
+    licence: str | None = None
+    min_cosine: float | None = None
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> MixedCorpus:
+        """Take over the fields of an entry.
+
+        Raises:
+            InputError: A field is unknown, missing or of a wrong value.
+        """
+        check_known(values, (option.name for option in fields(cls)), "an entry")
+        if not values.get("dataset"):
+            raise InputError("the field `dataset` is missing; name the corpus")
+        for name, expected in get_type_hints(cls).items():
+            if name in values:
+                check_type(name, values[name], expected)
+        corpus = cls(**values)
+        if corpus.share is not None and not corpus.share > 0:
+            raise InputError(f"`share` must be greater than 0, not {corpus.share}")
+        if corpus.min_cosine is not None and not -1 <= corpus.min_cosine <= 1:
+            raise InputError(f"`min_cosine` must be from -1 to 1, not {corpus.min_cosine}")
+        if corpus.dataset_kwargs.get("streaming"):
+            raise InputError("`dataset_kwargs`: shares are of all rows; leave `streaming` out")
+        return corpus
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.name or "/".join(filter(None, (self.dataset, self.dataset_name)))
+
+    @property
+    def terms(self) -> str:
+        """Its licence: the one given, or that of its builder, or that none is recorded."""
+        if self.licence is not None:
+            return self.licence
+        if self.dataset not in list_datasets() or find_builder(self.dataset).private:
+            return "not recorded"
+        return " ".join(describe_corpus(find_builder(self.dataset))["Licence"]).replace("\n", " ").rstrip(".")
+
+    def load(self, folder: str | os.PathLike | None) -> Splits:
+        """Read its splits.
+
+        Args:
+            folder: Where relative paths start.
+
+        Raises:
+            InputError: It has no training pairs.
+        """
+        path, data_dir = self.dataset, self.data_dir
+        if folder is not None and path in list_datasets():
+            data_dir = Path(folder).expanduser() / (data_dir or "")
+        elif folder is not None and (Path(folder).expanduser() / path).exists():
+            path = str(Path(folder).expanduser() / path)
+        splits = load_dataset(path, name=self.dataset_name, data_dir=data_dir, **self.dataset_kwargs)
+        for split in ("train", "validation"):
+            columns = splits[split].column_names if split in splits else []
+            for column in ("source", "target"):
+                if column not in columns:
+                    raise InputError(f"`mixture`: {self.title} has no column {column} in a split {split}")
+        return dict(splits)
+
+
+def read_mixture(entries: Sequence[dict[str, Any]]) -> list[MixedCorpus]:
+    """Read and check the field `mixture`.
+
+    Raises:
+        InputError: With the number of the entry, from 1, and its field.
+    """
+    corpora = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            corpora.append(MixedCorpus.from_dict(entry))
+        except InputError as error:
+            raise InputError(f"`mixture`, entry {number}: {error}") from None
+    if len({corpus.share is None for corpus in corpora}) > 1:
+        number = next(number for number, corpus in enumerate(corpora, 1) if corpus.share is None)
+        raise InputError(f"`mixture`, entry {number}: `share` is missing; give every corpus one, or none")
+    titles = [corpus.title for corpus in corpora]
+    twice = next((number for number, title in enumerate(titles, 1) if title in titles[: number - 1]), None)
+    if twice is not None:
+        raise InputError(f"`mixture`, entry {twice}: {titles[twice - 1]} is there already; set `name`")
+    return corpora
+
+
+def load_mixture(
+    corpora: Sequence[MixedCorpus],
+    folder: str | os.PathLike | None,
+    seed: int,
+    select: Callable[[Dataset, MixedCorpus], Dataset] = lambda rows, _: rows,
+) -> DatasetDict:
+    """Read several corpora as one.
+
+    No sentence of a validation or test split, of whichever corpus, is trained on: its whole group is left out.
+
+    Args:
+        corpora: At least one.
+        folder: Where relative paths start.
+        seed: Draws the validation rows.
+        select: Leaves rows out of a corpus's split.
+
+    Returns:
+        `train`, with all rows, and `validation`, mixed by share, no row twice; `source`, `target`, `group`, which no
+        two corpora share, and `corpus`, the place in `corpora`.
+    """
+    loaded = [corpus.load(folder) for corpus in corpora]
+    tested = _sentences(splits["test"] for splits in loaded if "test" in splits)
+    held_out = tested | _sentences(splits["validation"] for splits in loaded)
+    mixed: dict[str, list[Dataset]] = {"train": [], "validation": []}
+    next_group = 0
+    for place, (corpus, splits) in enumerate(zip(corpora, loaded, strict=True)):
+        for split, others in (("train", held_out), ("validation", tested)):
+            rows = _leave_out(splits[split], others, f"{corpus.title}, {split}")
+            rows = select(rows, corpus)
+            if not len(rows):
+                raise InputError(f"`mixture`: no row is left of the split {split} of {corpus.title}")
+            numbers = _number_groups(rows) + next_group
+            next_group = numbers.max() + 1
+            rows = rows.select_columns(["source", "target"]).add_column("group", numbers)
+            mixed[split].append(rows.add_column("corpus", np.full(len(rows), place)))
+    sizes = np.array(list(map(len, mixed["validation"])))
+    weights = find_shares(corpora, sizes)
+    draw = np.random.default_rng((seed, 0, 4))
+    for place, size in enumerate(share_out(int(min(sizes / weights)), weights)):
+        chosen = np.sort(draw.permutation(sizes[place])[:size])
+        mixed["validation"][place] = mixed["validation"][place].select(chosen)
+    return DatasetDict({split: concatenate_datasets(parts) for split, parts in mixed.items()})
+
+
+def find_shares(corpora: Sequence[MixedCorpus], sizes: np.ndarray) -> np.ndarray:
+    """The shares of all corpora, which add up to 1: those of their entries, or without any, those of their sizes."""
+    weights = [size if corpus.share is None else corpus.share for corpus, size in zip(corpora, sizes, strict=True)]
+    return np.array(weights) / sum(weights)
+
+
+def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
+    """What draws the rows of every epoch from a train split; None where an epoch has all rows."""
+    if not training.drawn_by:
+        return None
+    columns = dict.fromkeys(("group", "corpus"))
+    columns |= {name: np.asarray(encoded.with_format("numpy")[name][:]) for name in training.drawn_by}
+    shares = [corpus.share for corpus in training.corpora]
+    has_shares = shares and None not in shares
+    return EpochDraw(
+        *columns.values(),
+        shares=np.array(shares) / sum(shares) if has_shares else None,
+        pairs_per_group=training.pairs_per_group,
+        seed=training.seed,
+    )
+
+
+def first_rows(rows: Dataset, limit: int) -> np.ndarray:
+    """The places of the first rows; of a mixture those of each corpus, in proportion to its rows."""
+    if "corpus" not in rows.column_names:
+        return np.arange(min(limit, len(rows)))
+    sizes = np.bincount(rows.with_format("numpy")["corpus"][:])
+    counts = np.minimum(share_out(min(limit, len(rows)), sizes / len(rows)), sizes)
+    starts = np.cumsum(sizes) - sizes
+    return np.concatenate([start + np.arange(count) for start, count in zip(starts, counts, strict=True)])
+
+
+def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) -> list[dict[str, Any]]:
+    """What is known of each corpus of a mixture: name, licence, rows, and its part of an epoch.
+
+    Args:
+        training: Of the recipe.
+        splits: `train` and `validation`, encoded.
+
+    Returns:
+        For each corpus `name`, `dataset`, `licence`, `train_pairs`, `validation_pairs`, `pairs_per_epoch` and `share`,
+        the part of an epoch's pairs that are its.
+    """
+    if not training.mixture:
+        return []
+    drawn = make_draw(training, splits["train"]).sizes
+    found = {
+        split: np.bincount(rows.with_format("numpy")["corpus"][:], minlength=len(drawn)).tolist()
+        for split, rows in splits.items()
+    }
+    return [
+        {
+            "name": corpus.title,
+            "dataset": corpus.dataset,
+            "licence": corpus.terms,
+            "train_pairs": found["train"][place],
+            "validation_pairs": found["validation"][place],
+            "pairs_per_epoch": int(drawn[place]),
+            "share": float(drawn[place] / drawn.sum()),
+        }
+        for place, corpus in enumerate(training.corpora)
+    ]
+
+
+def _sentences(splits: Iterable[Dataset]) -> set[str]:
+    """All sentences of some splits, casefolded."""
+    found: set[str] = set()
+    for rows in splits:
+        for name in {"source", "target"} & set(rows.column_names):
+            found.update(map(str.casefold, rows[name]))
+        if "references" in rows.column_names:
+            found.update(text.casefold() for texts in rows["references"] for text in texts)
+    return found
+
+
+def _leave_out(rows: Dataset, held_out: set[str], name: str) -> Dataset:
+    """Leave out the groups, or the rows where there are none, that have one of these sentences."""
+    sides = (rows["source"], rows["target"])
+    shared = np.array([not held_out.isdisjoint(map(str.casefold, pair)) for pair in zip(*sides, strict=True)], bool)
+    if "group" in rows.column_names:
+        groups = np.asarray(rows["group"])
+        shared = np.isin(groups, groups[shared])
+    if shared.any():
+        logger.warning("%s: left out %d of %d rows, which other splits share", name, shared.sum(), len(rows))
+    return rows.select(np.flatnonzero(~shared))
+
+
+def _number_groups(rows: Dataset) -> np.ndarray:
+    """The groups of rows, numbered from 0; a row without one is its own."""
+    groups = np.asarray(rows["group"]) if "group" in rows.column_names else np.arange(len(rows))
+    return np.unique(groups, return_inverse=True)[1]
