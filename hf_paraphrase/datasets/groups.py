@@ -14,7 +14,7 @@ import datasets
 from ..errors import InputError
 from ..text_tables import TextTable, table_kind
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
-from .pair_filter import PairFilter, Sentence
+from .pair_filter import ComparedSentence, PairFilter
 from .reader import CorpusReader, is_text
 from .sampling import cut, divide_linked, held_out_sizes
 
@@ -96,7 +96,7 @@ FILTERED = GroupsConfig(
 
 
 @dataclass(frozen=True)
-class Group:
+class SentenceGroup:
     """Sentences of one meaning.
 
     Args:
@@ -209,7 +209,7 @@ class GroupsBuilder(ParaphraseBuilder):
     def _generate_examples(
         self,
         split: str,
-        groups: tuple[Group, ...] | None = None,
+        groups: tuple[SentenceGroup, ...] | None = None,
         paths: Iterable[str] = (),
         held_out: Collection[str] = frozenset(),
     ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -219,7 +219,7 @@ class GroupsBuilder(ParaphraseBuilder):
                 yield number, row
                 number += 1
 
-    def _rows(self, split: str, group: Group) -> Iterator[dict[str, Any]]:
+    def _rows(self, split: str, group: SentenceGroup) -> Iterator[dict[str, Any]]:
         ways = [(group.sentences[one], group.sentences[other]) for one, other in group.pairs]
         if split == "train":
             for source, target in (way for pair in ways for way in (pair, pair[::-1])):
@@ -232,7 +232,7 @@ class GroupsBuilder(ParaphraseBuilder):
         else:
             yield {"source": source, "target": references[0], "group": group.number}
 
-    def _read(self, paths: Iterable[str], held_out: Collection[str] = frozenset()) -> Iterator[Group]:
+    def _read(self, paths: Iterable[str], held_out: Collection[str] = frozenset()) -> Iterator[SentenceGroup]:
         """Read groups of which a pair is kept, without those that have a sentence of a held-out split."""
         kept = self.config.pair_filter()
         refused: Counter[str] = Counter()
@@ -282,9 +282,9 @@ def _different(value: Any) -> dict[str, str]:
     return sentences
 
 
-def _pair_up(texts: tuple[str, ...], kept: PairFilter, refused: Counter[str]) -> Group:
+def _pair_up(texts: tuple[str, ...], kept: PairFilter, refused: Counter[str]) -> SentenceGroup:
     """Make the pairs of a group that a filter keeps, and count the others by the argument that refuses them."""
-    sentences = [Sentence(text) for text in texts]
+    sentences = [ComparedSentence(text) for text in texts]
     fit = [place for place, sentence in enumerate(sentences) if kept.takes(sentence)]
     refused["sentences by min_words or max_words"] += len(sentences) - len(fit)
     pairs = []
@@ -294,4 +294,4 @@ def _pair_up(texts: tuple[str, ...], kept: PairFilter, refused: Counter[str]) ->
             pairs.append((one, other))
         else:
             refused[f"pairs by {reason}"] += 1
-    return Group(texts, tuple(pairs))
+    return SentenceGroup(texts, tuple(pairs))

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from .sentences import TITLES
 
-__all__ = ["PairFilter", "Sentence", "word_overlap"]
+__all__ = ["PairFilter", "ComparedSentence", "word_overlap"]
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
@@ -38,7 +38,7 @@ NEGATION = "not no never none nobody nothing nowhere neither nor without cannot 
 STARTS = frozenset(".!?:;…\"“‘'(")
 
 
-class Sentence:
+class ComparedSentence:
     """A sentence, with what a filter compares; each part is found when it is first asked for.
 
     Args:
@@ -94,7 +94,7 @@ class Sentence:
         return negates, self.text.rstrip("\"”’') ").endswith("?")
 
 
-def word_overlap(first: Sentence, second: Sentence) -> float:
+def word_overlap(first: ComparedSentence, second: ComparedSentence) -> float:
     """The F1 of the words of two sentences, as bags: 1 for the same words in any order, 0 for no word in common."""
     common = sum((first.counts & second.counts).values())
     return 2 * common / ((len(first.words) + len(second.words)) or 1)
@@ -114,12 +114,12 @@ class PairFilter:
     same_pronouns: bool
     same_polarity: bool
 
-    def takes(self, sentence: Sentence) -> bool:
+    def takes(self, sentence: ComparedSentence) -> bool:
         """Whether a sentence may be in a pair at all."""
         count = len(sentence.words)
         return self.min_words <= count and (self.max_words is None or count <= self.max_words)
 
-    def refusal(self, first: Sentence, second: Sentence) -> str | None:
+    def refusal(self, first: ComparedSentence, second: ComparedSentence) -> str | None:
         """The argument by which a pair is left out, None for one that is kept; the order of the two has no say."""
         short, long = sorted((len(first.words), len(second.words)))
         if self.max_length_ratio is not None and long > self.max_length_ratio * short:

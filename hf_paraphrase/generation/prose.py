@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from .sentence_ranges import find_sentences
+from .sentence_ranges import find_sentence_ranges
 
 __all__ = [
     "HARD_BREAK",
@@ -152,7 +152,7 @@ class Sentence:
 
 
 def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
-    """The sentences of a passage, in order: see `find_sentences`.
+    """The sentences of a passage, in order: see `find_sentence_ranges`.
 
     Together they hold all that is visible in it but markup that belongs to no sentence.
     """
@@ -160,7 +160,7 @@ def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
     spans = iter([*passage.markup.spans, (len(content) + 1, len(content) + 1)])
     span = next(spans)
     sentences = []
-    for start, end in find_sentences(mask, language):
+    for start, end in find_sentence_ranges(mask, language):
         own = []
         while span[0] < end:
             own.append(span)

@@ -10,7 +10,7 @@ from sentencex import get_sentence_boundaries
 from ..datasets.sentences import is_abbreviated
 from ..errors import InputError
 
-__all__ = ["check_language", "find_sentences"]
+__all__ = ["check_language", "find_sentence_ranges"]
 
 Range = tuple[int, int]
 
@@ -62,7 +62,7 @@ def check_language(language: str) -> None:
         raise InputError(f'`language` must be the code of a language, such as "en" or "de", not {language!r}')
 
 
-def find_sentences(text: str, language: str = "en") -> list[Range]:
+def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
     """Find where each sentence of a text starts and ends, without the white space around it.
 
     [sentencex](https://github.com/wikimedia/sentencex) finds the ends, and rules correct what it gets wrong in

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.datasets.pair_filter import Sentence, word_overlap
+from hf_paraphrase.datasets.pair_filter import ComparedSentence, word_overlap
 from hf_paraphrase.errors import InputError
 
 GROUPS = [[f"alpha {number}", f"beta {number}", f"gamma {number}"] for number in range(40)]
@@ -154,8 +154,10 @@ def test_the_others_of_a_group_stay(tmp_path):
 
 
 def test_overlap_is_the_f1_of_bags():
-    assert word_overlap(Sentence("The cat, the dog."), Sentence("the cat")) == pytest.approx(2 * 2 / (4 + 2))
-    assert word_overlap(Sentence("!"), Sentence("?")) == 0
+    assert word_overlap(ComparedSentence("The cat, the dog."), ComparedSentence("the cat")) == pytest.approx(
+        2 * 2 / (4 + 2)
+    )
+    assert word_overlap(ComparedSentence("!"), ComparedSentence("?")) == 0
 
 
 def test_filtered_is_what_its_docstring_says(tmp_path):

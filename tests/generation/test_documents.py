@@ -385,7 +385,7 @@ def count_work(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     with monkeypatch.context() as patched:
         patched.setattr(MarkdownDocument, "read_markup", counted(MarkdownDocument.read_markup))
         patched.setattr(PARSER, "parse", counted(PARSER.parse))
-        patched.setattr(prose, "find_sentences", counted(prose.find_sentences))
+        patched.setattr(prose, "find_sentence_ranges", counted(prose.find_sentence_ranges))
         sys.setprofile(count)
         try:
             rewrite_document(text, lengthen, "markdown")

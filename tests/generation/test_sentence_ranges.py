@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.sentence_ranges import WINDOW, check_language, find_sentences
+from hf_paraphrase.generation.sentence_ranges import WINDOW, check_language, find_sentence_ranges
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from hf_paraphrase.generation.sentence_ranges import WINDOW, check_language, fin
 def test_sentences_with_spaces(sentences):
     language = "de" if sentences[0].startswith("Er") else "en"
     text = "  " + " ".join(sentences) + " "
-    assert [text[start:end] for start, end in find_sentences(text, language)] == sentences
+    assert [text[start:end] for start, end in find_sentence_ranges(text, language)] == sentences
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ def test_sentences_with_spaces(sentences):
 )
 def test_sentences_without_spaces(language, sentences):
     text = "".join(sentences)
-    assert [text[start:end] for start, end in find_sentences(text, language)] == sentences
+    assert [text[start:end] for start, end in find_sentence_ranges(text, language)] == sentences
 
 
 def test_hindi():
     sentences = ["यह एक वाक्य है।", "यह दूसरा है।"]
     text = " ".join(sentences)
-    assert [text[start:end] for start, end in find_sentences(text, "hi")] == sentences
+    assert [text[start:end] for start, end in find_sentence_ranges(text, "hi")] == sentences
 
 
 def test_nothing_visible_is_lost_in_long_text():
     text = 'He said "it is so. ' + "It rained all day long (as ever). " * (3 * WINDOW // 30)
-    found = find_sentences(text)
+    found = find_sentence_ranges(text)
     assert "".join(text[start:end] for start, end in found).replace(" ", "") == text.replace(" ", "")
     assert all(end <= start for (_, end), (start, _) in zip(found, found[1:], strict=False))
 

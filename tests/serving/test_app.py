@@ -77,7 +77,7 @@ def test_options_are_those_of_the_paraphraser(bart, options):
         ({"texts": ["the cat", 3]}, 422, "valid string"),
         ({}, 422, "Field required"),
         ({"texts": "the cat", "encoder": "somebody/elses"}, 422, "Extra inputs are not permitted"),
-        ({"texts": "the cat", "keep": ["commas"]}, 422, "'names'"),
+        ({"texts": "the cat", "keep": ["number"]}, 422, "near to the kind 'numbers'"),
         ({"texts": "the cat", "decoding": "noise"}, 422, "for a model that embeds sentences"),
         ({"texts": "the cat", "n": 9, "num_candidates": 3}, 422, "`num_candidates` must be at least `n`"),
         ({"texts": "the cat", "num_neighbors": 3}, 422, "edits by no retrieved pair"),
