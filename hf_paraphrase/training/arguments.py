@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from ..errors import InputError
 from .fields import check_known, check_type
-from .mixture import MixedCorpus, read_mixture
+
+if TYPE_CHECKING:
+    from .mixture import MixedCorpus
 
 __all__ = ["CORPUS_FIELDS", "ParaphraseConfig", "TrainingConfig"]
 
@@ -160,6 +162,8 @@ class TrainingConfig:
     @property
     def corpora(self) -> list[MixedCorpus]:
         """The entries of `mixture`."""
+        from .mixture import read_mixture  # loads datasets, which no help text needs
+
         return read_mixture(self.mixture)
 
     @property

@@ -104,7 +104,7 @@ def test_loaded_weights_are_moved_to_where_new_ones_lie(tmp_path, monkeypatch, p
     interrupt(monkeypatch, 1, recipe, tmp_path, pairs)
     load, seen = AutoModelForSeq2SeqLM.from_pretrained, []
     monkeypatch.setattr(
-        AutoModelForSeq2SeqLM, "from_pretrained", lambda *args, **kwargs: misplace(load(*args, **kwargs))
+        AutoModelForSeq2SeqLM, "from_pretrained", lambda *args, **kwargs: misplaced(load(*args, **kwargs))
     )
     monkeypatch.setattr(TrainingRun, "fit", lambda run, signals: seen.append(addresses(run.model)) or sys.exit())
     with pytest.raises(SystemExit):
@@ -114,6 +114,11 @@ def test_loaded_weights_are_moved_to_where_new_ones_lie(tmp_path, monkeypatch, p
             (checkpoint,) = tmp_path.glob("checkpoints/last-*")
             train(recipe.override({"pretrained": str(checkpoint)}), tmp_path / "tuned", dataset=pairs)
     assert seen == [{0}]
+
+
+def misplaced(loaded):
+    model, info = loaded
+    return misplace(model), info
 
 
 def misplace(model):
