@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from .errors import InputError
 from .files import check_unicode, open_text
+from .spreadsheet_cells import unquote_formulas
 
 __all__ = [
     "ENDINGS",
@@ -283,6 +284,7 @@ class TextTable:
         yield Row(first[0], {"columns": [name for name in names if name]})
         for number, cells in records:
             if len(cells) == len(names):
+                cells = unquote_formulas(names, cells) if self.kind == "csv" else cells
                 # Nobody can ask for a column without a name, such as the index that pandas writes.
                 yield Row(number, {name: cell for name, cell in zip(names, cells, strict=True) if name})
             else:

@@ -19,6 +19,7 @@ GROUND = (
     "docstrings",
     "errors",
     "bounds",
+    "spreadsheet_cells",
     "checks",
     "files",
     "text_tables",

@@ -13,6 +13,7 @@ import typer
 
 from ..errors import InputError
 from ..files import check_errors, check_unicode
+from ..spreadsheet_cells import PARAPHRASE_COLUMNS
 from .options import (
     DiversityPenalty,
     Dtype,
@@ -46,8 +47,8 @@ SCORED += ("encoder", "fluency", "seed", "return_rejected", "safe_cells")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
 SHARED += ("max_source_length",)
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
-COLUMNS = {"row": "int64", "source": "string", "rank": "int64", "text": "string", "score": "double"}
-COLUMNS |= {"adequacy": "double", "fluency": "double", "novelty": "double"}
+COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
+COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
 
 
 @app.command()

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import whole_file
+from ..spreadsheet_cells import quote_formula
 from ..text_tables import TextTable
 from .terminal import echo
 
@@ -22,8 +23,6 @@ __all__ = ["Lines", "check_table", "open_table", "read_texts"]
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-# What a spreadsheet takes for a formula where a cell begins with it.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 WRITTEN = (".parquet", *DELIMITERS, ".jsonl", ".json")
 
 
@@ -110,7 +109,7 @@ def open_table(
         path: A file that `check_table` lets pass.
         columns: Their names, and pyarrow's names of their types.
         safe_cells: Write an apostrophe before texts that a spreadsheet would run as a formula; None does so in csv
-            files.
+            files, from whose rows `TextTable` takes it away again.
 
     Yields:
         What writes rows.
@@ -143,11 +142,7 @@ def open_table(
 
 
 def _quote_formulas(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: f"'{value}" if _is_formula(value) else value for name, value in row.items()}
-
-
-def _is_formula(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(FORMULA_STARTS)
+    return {name: quote_formula(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _join_lines(row: Mapping[str, Any]) -> dict[str, Any]:

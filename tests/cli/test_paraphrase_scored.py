@@ -13,8 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from hf_paraphrase import Paraphraser
+from hf_paraphrase.cli.paraphrase import COLUMNS
 from hf_paraphrase.cli.text_tables import open_table, read_texts
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.text_tables import TextTable
 
 from .runner import run
 
@@ -269,6 +271,18 @@ def test_a_parquet_file_that_failed_is_not_there(tmp_path: Path) -> None:
             for row in rows():
                 write([row])
         assert [file.read_bytes() for file in tmp_path.iterdir()] == ([old] if old else [])
+
+
+@pytest.mark.parametrize(("suffix", "safe_cells"), [(".csv", None), (".csv", True), (".csv", False), (".tsv", None)])
+def test_formulas_are_read_as_they_were_before(suffix: str, safe_cells: bool | None, tmp_path: Path) -> None:
+    texts = ["=1+1", "@ann hello", "- no", "'=", "''-", "'tis", "' =", "it's = that", "plain"]
+    texts = texts if safe_cells is not False else [text for text in texts if not text.startswith(("'=", "''-"))]
+    path = tmp_path / f"rows{suffix}"
+    with open_table(path, COLUMNS, safe_cells) as write:
+        write([dict.fromkeys(COLUMNS) | {"row": 1, "source": text, "text": text, "score": -0.5} for text in texts])
+    assert list(read_texts(str(path))) == texts
+    assert [row.values["source"] for row in TextTable(path).rows()] == texts
+    assert ("'=1+1" in path.read_text()) == (suffix == ".csv" and safe_cells is not False)
 
 
 @pytest.mark.parametrize(

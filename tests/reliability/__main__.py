@@ -36,6 +36,7 @@ COUNTS = {
     "pushes": "Pushes through a server that fails 30% of the requests.",
     "disks": "Writes to a disk that is full (needs the right to mount one).",
     "checkpoints": "Checkpoints that would run code or reach what is not in them.",
+    "damages": "Checkpoints that are damaged, or ask for too much.",
     "locks": "1 to count the tests of two runs in one folder.",
 }
 

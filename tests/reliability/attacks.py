@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .calls import call_from_threads, call_hostile
 from .checkpoints import open_hostile_checkpoints
 from .corpora import fuzz_corpora
+from .damages import open_damaged_checkpoints
 from .disk import fill_disk
 from .kills import kill_pairs, kill_single
 from .others import run_twice_in_one_folder
@@ -24,5 +25,6 @@ ATTACKS: dict[str, Callable[[int, int], Trials]] = {
     "pushes": push_through_faults,
     "disks": fill_disk,
     "checkpoints": open_hostile_checkpoints,
+    "damages": open_damaged_checkpoints,
     "locks": run_twice_in_one_folder,
 }

@@ -10,6 +10,7 @@ from .__main__ import main
 from .calls import call_from_threads, call_hostile
 from .checkpoints import open_hostile_checkpoints
 from .corpora import fuzz_corpora
+from .damages import open_damaged_checkpoints
 from .disk import fill_disk
 from .kills import kill
 from .pushes import push_through_faults
@@ -43,6 +44,10 @@ def test_pushes_through_faults():
 
 def test_hostile_checkpoints():
     check(open_hostile_checkpoints(9), 9)
+
+
+def test_damaged_checkpoints():
+    check(open_damaged_checkpoints(18), 18)
 
 
 def test_full_disk():
