@@ -19,6 +19,7 @@ from transformers.utils import logging
 from ..errors import InputError
 from ..files import copy_file, write_directory
 from ..pretrained import load_model, make_model
+from ..trust import TRUST_HINT
 
 __all__ = [
     "Checkpoints",
@@ -172,9 +173,9 @@ def load_checkpoint(
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
         return _load_model(checkpoint, auto_class, trust_remote_code), state, tensors
-    except InputError:
-        raise
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
+        if TRUST_HINT in str(error):
+            raise
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
 
 
