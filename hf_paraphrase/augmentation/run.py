@@ -111,6 +111,7 @@ def run_augmentation(
     if output.startswith(HUB):
         create_dataset("/".join(output.removeprefix(HUB).split("/")[:2]))
     folder = get_datafolder(output)
+    _check_output(asked.input, folder)
     state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)
     make = partial(make_executor, executor, workers=workers, logging_dir=state, options=executor_options)
     with locked(Path(state.resolve_paths(""))) if state.is_local() else nullcontext():
@@ -175,6 +176,16 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
         write_rows(source, path)
     # The last, so that where there are settings all else is there.
     write_in_folder(state, SETTINGS_FILE, json.dumps(described, indent=2, ensure_ascii=False))
+
+
+def _check_output(source: str, output: DataFolder) -> None:
+    """Refuse an output inside of the input, which it would change, so that the same command could not go on."""
+    # The name of a corpus or repository may also be that of a folder that is not there yet.
+    if not Path(source).is_dir() or not output.is_local():
+        return
+    where = output.resolve_paths("")
+    if Path(where).resolve().is_relative_to(Path(source).resolve()):
+        raise InputError(f"--output {where} lies inside the input {source}, and would change it; name another")
 
 
 def forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[str]) -> None:

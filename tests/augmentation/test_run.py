@@ -9,6 +9,7 @@ import signal
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import datasets
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.augmentation import executors, outcomes, steps
 from hf_paraphrase.augmentation.executors import AugmentationError
+from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.files import locked
 from tests.models.tiny import save, tiny_bart
@@ -260,3 +262,43 @@ def test_elsewhere_than_on_this_machine(questions: Path, checkpoint: Path, tmp_p
     assert names == ["README.md", *(f"data/train-{rank:05d}-of-00006.parquet" for rank in range(6))]
     for name in names[1:]:
         assert get_datafolder(output).open(name).read() == (quiet / name).read_bytes()
+
+
+def test_an_output_inside_of_its_own_input_is_refused(tmp_path: Path) -> None:
+    """It would change the input, so that the same command could not go on."""
+    (tmp_path / "rows.csv").write_text("question\nwhy?\n")
+    with pytest.raises(InputError, match="lies inside the input"):
+        run_augmentation(Augmentation(input=str(tmp_path), model="none", column="question"), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_may_have_the_name_of_the_folder_of_the_output(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--output quora/out` of the corpus `quora`: such a name is no folder, so the output is not inside of it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as refused:
+        run_augmentation(ask("no-such-corpus", checkpoint), "no-such-corpus/out")
+    assert "lies inside the input" not in str(refused.value)
+
+
+class PanicException(BaseException):
+    """Like that of tokenizers, which is no Exception."""
+
+
+def test_a_panic_is_the_outcome_of_its_row_alone() -> None:
+    def paraphrase(texts: list[str]) -> list[list]:
+        if "bad" in texts:
+            raise PanicException("stack")
+        return [[] for _ in texts]
+
+    def cut(text: str) -> str:
+        if text == "bad":
+            raise PanicException("stack")
+        return text
+
+    rows = object.__new__(outcomes.RowParaphraser)
+    model = SimpleNamespace(device=SimpleNamespace(type="cpu"))
+    rows.paraphraser = type("Fake", (), {"__call__": lambda self, texts: paraphrase(texts), "model": model})()
+    rows.options, rows.cutter, rows.batch_size = {}, cut, 3
+    assert [outcome.error for outcome in rows(["a", "bad", "c"])] == [None, "PanicException: stack", None]
