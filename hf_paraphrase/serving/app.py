@@ -246,6 +246,8 @@ def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[
 async def gather(futures: Sequence[Future], request: Request) -> list[Any]:
     """Await all results. If the client hangs up, drop what still waits."""
     results = asyncio.gather(*futures)
+    # Nobody awaits it after a hang-up, about which asyncio would complain in the log.
+    results.add_done_callback(lambda done: done.cancelled() or done.exception())
     hanging_up = asyncio.create_task(wait_for_disconnect(request))
     try:
         await asyncio.wait((results, hanging_up), return_when=asyncio.FIRST_COMPLETED)
