@@ -79,10 +79,13 @@ class TableFilesBuilder(CorpusBuilder):
             schema = unify_schemas(schema, other, str(table.path))
         self.info.features = datasets.Features.from_arrow_schema(schema)
         (split,) = self.config.data_files
-        return [datasets.SplitGenerator(name=split, gen_kwargs={"schema": self.info.features.arrow_schema})]
+        # A list: each file is a shard of a stream, which `set_epoch` puts into another order.
+        shards = {"schema": self.info.features.arrow_schema, "numbers": list(range(len(tables)))}
+        return [datasets.SplitGenerator(name=split, gen_kwargs=shards)]
 
-    def _generate_tables(self, schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
-        parts = (rows for table in self.tables() for _, rows in read_tables(table, schema))
+    def _generate_tables(self, schema: pa.Schema, numbers: list[int]) -> Iterator[tuple[int, pa.Table]]:
+        tables = self.tables()
+        parts = (rows for number in numbers for _, rows in read_tables(tables[number], schema))
         yield from enumerate(parts)
 
 
