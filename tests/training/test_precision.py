@@ -38,6 +38,7 @@ def train_shortly(name, folder):
     recipe = recipe.override(shrink(recipe.model_config))
     if recipe.training.mixture:
         recipe = recipe.override({"mixture": [], "dataset": "synthetic_questions", "pairs_per_group": None})
+        recipe = recipe.override({"tokenizer_model": "word"})
     recipe = recipe.override({"max_steps": 2, "train_batch_size": 8, "max_tokens_per_batch": None, "warmup_steps": 0})
     rows = Dataset.from_dict(DOCUMENTS if recipe.training.task == "autoencode" else EVEN)
     return train(recipe, folder, dataset=DatasetDict(train=rows, validation=rows))
