@@ -130,7 +130,7 @@ def test_processes_at_once(cache):
     ("kwargs", "message"),
     [
         ({"path": "synthetic_question"}, "no corpus 'synthetic_question'; did you mean synthetic_questions"),
-        ({"path": "xyz"}, "no corpus 'xyz'; there are: books, gutenberg, hotel_reviews, mscoco"),
+        ({"path": "xyz"}, "no corpus 'xyz'; there are: books, groups, gutenberg, hotel_reviews, mscoco"),
         ({"name": "x"}, "no configuration 'x'; there are: default"),
         ({"train_sise": 1}, "no argument 'train_sise'; did you mean train_size"),
         ({"version": "2.0.0"}, "no argument 'version'"),
