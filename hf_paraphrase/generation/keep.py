@@ -18,7 +18,7 @@ WORD = re.compile(r"[^\W_]+")
 DIGIT = r"[\d²³¹¼-¾⁰-⁹₀-₉⅐-↉①-⒛⓪-⓿]"
 SIGN = r"(?:(?<![\w)\]])[-−])?"
 # What is joined is one piece: a date, a telephone number, a version, a range.
-NUMBER = re.compile(rf"{SIGN}(?:(?<![\w.])\.)?{DIGIT}+(?:[.,:/'’\u00a0\u202f–−-]{DIGIT}+)*")
+NUMBER = re.compile(rf"{SIGN}(?:(?<![\w.])\.)?{DIGIT}+(?:[.,:/'’\u00a0\u202f‐‑‒–−-]{DIGIT}+)*")
 THOUSANDS = re.compile(r"(?<![\d.])(\d{1,3})((?:([,'’\u00a0\u202f])\d{3})(?:\3\d{3})*)(?!\d)")
 # 1,00,000 is a hundred thousand in India.
 LAKHS = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
@@ -26,9 +26,11 @@ URL = re.compile(r"(?:(?:https?|ftp)://|www\.)[^\s<>\"“”«»`]+", re.IGNOREC
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # Of templates and formats: {name}, {{ name }}, ${name}, %s, %(name)d, <%= name %>, [[name]].
 PLACEHOLDER = re.compile(
-    r"\{\{[^{}]*\}\}|\{%[^{}]*%\}|[$#]?\{[^{}\s]*\}|<%[^<>%]*%>|\[\[[^\[\]]*\]\]"
-    r"|%(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[sdifgxXr](?!\w)"
+    r"\{\{[^{}]*\}\}|\{%[^{}]*%\}|[$#]\{[^{}]*\}|\{[^{}\s]*\}|<%[^<>%]*%>|\[\[[^\[\]]*\]\]"
+    r"|%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:(?:ll?)?[diux]|[sfgcXr@])(?!\w)"
 )
+# Those without a name are filled in their order.
+POSITIONAL = re.compile(r"\{\}|%(?!\(|\d+\$)")
 MENTION = re.compile(r"(?<![\w@#.&/+-])[@#](?=\w*[^\W\d])\w+(?:[.-]\w+)*")
 # Names with signs: C++, C#, .NET, Node.js, AT&T.
 TERM = re.compile(
@@ -44,7 +46,7 @@ QUOTE = re.compile(
 def _find_numbers(text: str) -> Iterable[str]:
     text = "".join(_plain_digit(character) for character in text)
     for number in NUMBER.findall(text):
-        number = re.sub("[–−]", "-", number)
+        number = re.sub("[‐‑‒–−]", "-", number)
         number = re.sub(r"^(-?)\.", r"\g<1>0.", LAKHS.sub(_digits_of, number))
         yield THOUSANDS.sub(_digits_of, number)
 
@@ -138,7 +140,7 @@ def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
     for entry in entries:
         if not isinstance(entry, str) or not entry.strip():
             raise InputError(f"`keep` takes {', '.join(KEPT)}, and words of your own, not {entry!r}")
-        if entry not in KEPT and (near := get_close_matches(entry, KEPT, n=1, cutoff=0.8)):
+        if entry not in KEPT and (near := get_close_matches(entry.lower(), KEPT, n=1, cutoff=0.8)):
             raise InputError(f"`keep`: {entry!r} is near to the kind {near[0]!r}; it is one of {', '.join(KEPT)}")
     return entries
 
@@ -177,7 +179,7 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source:
     at the beginning of a sentence too, where nobody can tell that it is one. That a name now stands for something else
     is not seen; nor, in text without capitals, is one that is invented. Numbers must come as often and in the same
-    order: "from 5 to 10" is not "from 10 to 5".
+    order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may change its case.
 
     Args:
         source: The text.
@@ -185,8 +187,8 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
         keep: Keys of `KEPT`, and words of the caller's own, which may change their case.
         ignore_case: Whether Stockholm may become stockholm, as a model that writes lower case only has it.
     """
-    fold = str.casefold if ignore_case else str
     for kind in keep:
+        fold = str.casefold if ignore_case and kind != "placeholders" else str
         before, after = (_find_all(text, kind) for text in (source, candidate))
         there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
         if kind == "names":
@@ -196,8 +198,10 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
         invented = _find_missing(after, fold, there_before, is_counted)
         if lost or invented:
             return f"loses {lost!r} ({kind})" if lost else f"invents {invented!r} ({kind})"
-        if kind == "numbers" and before != after:
-            return f"changes the order of {', '.join(before)} (numbers)"
+        if kind == "placeholders":
+            before, after = (list(filter(POSITIONAL.match, parts)) for parts in (before, after))
+        if kind in ("numbers", "placeholders") and before != after:
+            return f"changes the order of {', '.join(before)} ({kind})"
     return None
 
 

@@ -30,6 +30,7 @@ FOUND = [
         "Hi {name}, {{ user.id }} has %d of %(all)s: ${x}, <%= y %>, %.2f",
         ["{name}", "{{ user.id }}", "%d", "%(all)s", "${x}", "<%= y %>", "%.2f"],
     ),
+    ("placeholders", "%1$s, %ld and %@ of ${user name}", ["%1$s", "%ld", "%@", "${user name}"]),
     ("placeholders", "100% sure, 5 % discount, { a b }", []),
     ("mentions", "@Ann and #MeToo by @a_b.c, not me@x.org nor #1 nor a#b", ["@Ann", "#MeToo", "@a_b.c"]),
     ("terms", "C++ and C# on .NET with Node.js at AT&T; C", ["C++", "C#", ".NET", "Node.js", "AT&T"]),
@@ -73,6 +74,10 @@ CHANGES = [
     ("5 eggs and 5 cups", "5 eggs and cups", "numbers", "loses '5' (numbers)"),
     ("5 eggs and cups", "5 eggs and 5 cups", "numbers", "invents '5' (numbers)"),
     ("It is .5 of it", "Of it, 0.5", "numbers", None),
+    ("call 555\u20111234", "dial 555-1234", "numbers", None),
+    ("%s of %d", "of %d the %s", "placeholders", "changes the order of %s, %d (placeholders)"),
+    ("{} in {language}", "In {language}, {}", "placeholders", None),
+    ("%1$s of %2$s", "of %2$s the %1$s", "placeholders", None),
     ("1,00,000 people", "100000 persons", "numbers", None),
     ("Choose {language}", "Choose a language", "placeholders", "loses '{language}' (placeholders)"),
     ("%s and %s", "%s", "placeholders", "loses '%s' (placeholders)"),
@@ -116,8 +121,9 @@ def test_case_may_be_ignored(source: str, candidate: str, kind: str) -> None:
 def test_kinds_are_checked() -> None:
     assert check_keep("names") == ("names",) and check_keep(()) == ()
     assert check_keep(["names", "umbrella"]) == ("names", "umbrella")
-    with pytest.raises(InputError, match="'number' is near to the kind 'numbers'"):
-        check_keep(["names", "number"])
+    for entry in ("number", "NUMBERS"):
+        with pytest.raises(InputError, match=f"'{entry}' is near to the kind 'numbers'"):
+            check_keep(["names", entry])
     for entry in ("", " ", 3, None):
         with pytest.raises(InputError, match="words of your own, not"):
             check_keep([entry])
@@ -135,3 +141,8 @@ def test_kinds_are_checked() -> None:
 )
 def test_words_of_the_caller(candidate: str, reason: str | None) -> None:
     assert find_change("An umbrella is an umbrella, see C+.", candidate, ["umbrella", "C+"]) == reason
+
+
+def test_no_placeholder_changes_its_case() -> None:
+    reason = "loses '{Name}' (placeholders)"
+    assert find_change("Hi {Name}", "hi {name}", ["placeholders"], ignore_case=True) == reason
