@@ -17,12 +17,12 @@ from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 from .pair_filter import ComparedSentence, PairFilter
 from .reader import CorpusReader, is_text
 from .sampling import cut, divide_linked, held_out_sizes
+from .table_files import SPLITS, check_splits
 
 __all__ = ["GroupsBuilder", "GroupsConfig"]
 
 logger = logging.getLogger(__name__)
 
-SPLITS = ("train", "validation", "test")
 LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")
 
 
@@ -173,12 +173,7 @@ class GroupsBuilder(ParaphraseBuilder):
         )
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        files = self.config.data_files
-        if not files:
-            raise InputError(f"`data_files` is missing; {self.layout()}")
-        unknown = sorted(set(files) - set(SPLITS))
-        if unknown:
-            raise InputError(f"`data_files` has the split {unknown[0]!r}; there are: {', '.join(SPLITS)}")
+        files = check_splits(self.config.data_files, self.layout())
         parts = self._divide(files["train"]) if set(files) == {"train"} else self._given(files)
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **parts[split]})

@@ -14,10 +14,10 @@ from ..text_tables import ENDINGS, TextTable, table_kind
 from .reader import CorpusReader, is_text
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
+from .table_files import SPLITS, check_splits
 
 __all__ = ["PairsBuilder", "PairsConfig"]
 
-SPLITS = ("train", "validation", "test")
 ROWS_AT_ONCE = 10_000
 
 
@@ -80,12 +80,7 @@ class PairsBuilder(SampledPairsBuilder):
             yield pa.array(sources, pa.string()), pa.array(targets, pa.string())
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        files = self.config.data_files
-        if not files:
-            raise InputError(f"`data_files` is missing; {self.layout()}")
-        unknown = sorted(set(files) - set(SPLITS))
-        if unknown:
-            raise InputError(f"`data_files` has the split {unknown[0]!r}; there are: {', '.join(SPLITS)}")
+        files = check_splits(self.config.data_files, self.layout())
         if set(files) == {"train"}:
             return super()._split_generators(dl_manager)
         return [

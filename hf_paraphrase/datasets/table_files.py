@@ -20,12 +20,13 @@ from ..errors import InputError
 from ..text_tables import TextTable, expand_globs, find_tables, table_kind
 from .builder import CorpusBuilder, CorpusConfig, state_of_file
 
-__all__ = ["as_data_files", "as_strings", "read_table_files", "split_files"]
+__all__ = ["SPLITS", "as_data_files", "as_strings", "check_splits", "read_table_files", "split_files"]
 
 logger = logging.getLogger(__name__)
 
 Splits = datasets.DatasetDict | datasets.IterableDatasetDict
 
+SPLITS = ("train", "validation", "test")
 # The words of a file's or folder's name that tell its split, as datasets has them.
 SPLIT_WORDS = dict.fromkeys(("train", "training"), "train")
 SPLIT_WORDS |= dict.fromkeys(("validation", "valid", "dev", "val"), "validation")
@@ -142,6 +143,24 @@ def as_data_files(files: Mapping[str, Iterable[str | os.PathLike]]) -> DataFiles
             for split, paths in files.items()
         }
     )
+
+
+def check_splits(files: Mapping[str, Any] | None, layout: str) -> Mapping[str, Any]:
+    """The files of each split that a builder was given.
+
+    Args:
+        files: Its `data_files`.
+        layout: What is expected, for the error.
+
+    Raises:
+        InputError: There are none, or those of a split with another name.
+    """
+    if not files:
+        raise InputError(f"`data_files` is missing; {layout}")
+    unknown = sorted(set(files) - set(SPLITS))
+    if unknown:
+        raise InputError(f"`data_files` has the split {unknown[0]!r}; there are: {', '.join(SPLITS)}")
+    return files
 
 
 def as_strings(data_files: Any) -> Any:

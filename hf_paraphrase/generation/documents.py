@@ -212,8 +212,10 @@ def _read_document(text: str, format: str) -> Document:
         raise InputError(f"`text` must be a str, not {type(text).__name__}")
     if format not in FORMATS:
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}")
-    if format in ("plain", "subtitles"):
-        return PlainDocument(text) if format == "plain" else SubtitleDocument(text)
+    if format == "subtitles":
+        return SubtitleDocument(text)
+    if format == "plain":
+        return PlainDocument(text)
     document = MarkdownDocument(text)
     return document if format == "markdown" or document.has_markup else PlainDocument(text)
 

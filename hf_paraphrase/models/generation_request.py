@@ -176,10 +176,13 @@ class GenerationRequest:
 
 
 def _fit_positions(model: PreTrainedModel, decided: Mapping[str, Any]) -> dict[str, int]:
-    """As many new tokens as a decoder has positions, where more are asked for."""
-    config = model.config.get_text_config(decoder=True)
-    positions, asked = getattr(config, "max_position_embeddings", None), decided.get("max_new_tokens")
-    return {"max_new_tokens": positions} if positions and asked and asked > positions else {}
+    """As many tokens as a decoder has positions, where more are asked for; what the call begins it with counts."""
+    positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    if not positions:
+        return {}
+    begun = decided.get("decoder_input_ids")
+    most = {"max_new_tokens": positions + 1 - (1 if begun is None else begun.shape[-1]), "max_length": positions + 1}
+    return {name: bound for name, bound in most.items() if (decided.get(name) or 0) > bound}
 
 
 def check_arguments_of_a_text(parameters: Mapping[str, Any], num_texts: int) -> None:

@@ -458,11 +458,14 @@ def test_max_length_of_the_call_wins_over_the_checkpoint_s_max_new_tokens():
     assert len(record["generated_token_ids"]) == 4
 
 
-def test_no_more_tokens_than_the_decoder_has_positions():
+@pytest.mark.parametrize("options", [{"max_new_tokens": 400}, {"max_length": 400}, {"max_new_tokens": 300}])
+@pytest.mark.parametrize("begun", [1, 3])
+def test_no_more_tokens_than_the_decoder_has_positions(options, begun):
     model = tiny_bart()
     model.generation_config.eos_token_id = None
     positions = model.config.max_position_embeddings
-    (record,) = text2text(model)("the cat", num_beams=1, max_new_tokens=positions + 100, return_tensors=True)
+    start = {"decoder_input_ids": torch.tensor([[2, 5, 6]])} if begun == 3 else {}
+    (record,) = text2text(model)("the cat", num_beams=1, return_tensors=True, **options, **start)
     assert len(record["generated_token_ids"]) == positions + 1
 
 
