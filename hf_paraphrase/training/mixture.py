@@ -14,7 +14,7 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
-from ..datasets.loading import find_builder, list_datasets
+from ..datasets.loading import find_builder, list_datasets, no_progress_bars
 from ..errors import InputError
 from .drawing import EpochDraw, share_out
 from .fields import check_known, check_type
@@ -168,8 +168,9 @@ def load_mixture(
                 raise InputError(f"`mixture`: no row is left of the split {split} of {corpus.title}")
             numbers = _number_groups(rows) + next_group
             next_group = numbers.max() + 1
-            rows = rows.select_columns(["source", "target"]).add_column("group", numbers)
-            mixed[split].append(rows.add_column("corpus", np.full(len(rows), place)))
+            with no_progress_bars():
+                rows = rows.select_columns(["source", "target"]).add_column("group", numbers)
+                mixed[split].append(rows.add_column("corpus", np.full(len(rows), place)))
     sizes = np.array(list(map(len, mixed["validation"])))
     weights = find_shares(corpora, sizes)
     draw = np.random.default_rng((seed, 0, 4))
