@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not run what is bel
     from .generation.paraphraser import Paraphraser as Paraphraser
     from .metrics import list_metrics as list_metrics
     from .metrics import load_metric as load_metric
-    from .models.pipeline_text2text import Text2TextGenerationPipeline as Text2TextGenerationPipeline
+    from .models.search.pipeline_text2text import Text2TextGenerationPipeline as Text2TextGenerationPipeline
     from .registration import register as register
     from .retrieval import ParaphraseRetriever as ParaphraseRetriever
     from .tokenization import train_tokenizer as train_tokenizer

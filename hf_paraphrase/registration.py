@@ -195,7 +195,7 @@ def register_pipeline() -> None:
     """Bring back the task that transformers 5 dropped; where it exists, as in transformers 4, leave it alone."""
     from transformers import AutoModelForSeq2SeqLM, pipelines
 
-    from .models.pipeline_text2text import Text2TextGenerationPipeline
+    from .models.search.pipeline_text2text import Text2TextGenerationPipeline
 
     tasks = pipelines.PIPELINE_REGISTRY.supported_tasks
     if "text2text-generation" in tasks:

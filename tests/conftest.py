@@ -22,7 +22,7 @@ settings.load_profile("seeded")
 def cpu_without_bfloat16(monkeypatch):
     """Let oneDNN lack the LSTM of half precision under autocast, as it does on a CPU with AVX2 alone."""
     # Not at the top, where the variables above would come too late for transformers.
-    from hf_paraphrase.models.precision import runs_lstm
+    from hf_paraphrase.models.layers.precision import runs_lstm
 
     run = torch.lstm
 

@@ -78,7 +78,7 @@ def test_beam_search_is_compared_for_every_model(monkeypatch: pytest.MonkeyPatch
     assert [name for name, *_ in rows] == [f"beam 5, {name}, 50" for name in beam.MODELS]
     assert all(float(row.ratio) > 0 and row.goal for row in rows)
     # Of two searches that differ there is nothing to measure.
-    monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.dips").dips)
+    monkeypatch.setattr(beam, "beam_search", import_module("hf_paraphrase.models.search.dips").dips)
     with pytest.raises(ValueError, match="differ"):
         beam.benchmark_beam("cpu", repeats=1)
 

@@ -13,10 +13,10 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 import hf_paraphrase
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.embedding_paraphraser import embeds_sentences
-from hf_paraphrase.models.outside_words import copies_words
-from hf_paraphrase.models.retrieved_pairs import reads_pairs
-from hf_paraphrase.models.sentence_pair import SentencePairPreTrainedModel
+from hf_paraphrase.models.layers.sentence_pair import SentencePairPreTrainedModel
+from hf_paraphrase.models.search.embedding_paraphraser import embeds_sentences
+from hf_paraphrase.models.search.retrieved_pairs import reads_pairs
+from hf_paraphrase.models.text.outside_words import copies_words
 from hf_paraphrase.registration import ARCHITECTURES, Architecture, architecture_of, register, register_pipeline
 from tests.models.tiny import tiny_model
 
@@ -187,7 +187,7 @@ def test_the_import_is_light():
         "from transformers import AutoConfig, pipelines; import hf_paraphrase",
         "import hf_paraphrase, transformers.models.bart.modeling_bart; from transformers import AutoConfig, pipelines",
         # Each of these is half imported when it imports transformers.
-        "from hf_paraphrase.models.modeling_fset import FsetModel; from transformers import AutoConfig, pipelines",
+        "from hf_paraphrase.models.fset.modeling_fset import FsetModel; from transformers import AutoConfig, pipelines",
         "from hf_paraphrase.registration import register; from transformers import AutoConfig, pipelines",
         "import hf_paraphrase; hf_paraphrase.register(); from transformers import AutoConfig, pipelines",
         "import hf_paraphrase; hf_paraphrase.register; from transformers import AutoConfig, pipelines",
@@ -198,4 +198,4 @@ def test_the_import_is_light():
 )
 def test_the_later_import_registers(code):
     asked = "print(type(AutoConfig.for_model('fset')).__module__, pipelines.check_task('text2text-generation')[0])"
-    assert run(f"{code}\n{asked}") == ["hf_paraphrase.models.configuration_fset", "text2text-generation"]
+    assert run(f"{code}\n{asked}") == ["hf_paraphrase.models.fset.configuration_fset", "text2text-generation"]

@@ -10,7 +10,9 @@ from transformers import PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..generation.engine import load_paraphraser
-from ..models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
+from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+)
 
 __all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "nearest_documents"]
 

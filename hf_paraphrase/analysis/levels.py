@@ -9,9 +9,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..models.dnpg_levels import LEVELS, read_levels
-from ..models.encoded_inputs import encode_inputs
-from ..models.outside_words import decode_with_words
+from ..models.dnpg.levels import LEVELS, read_levels
+from ..models.text.encoded_inputs import encode_inputs
+from ..models.text.outside_words import decode_with_words
 from ..registration import architecture_of
 
 __all__ = ["LevelExplanation", "explain_levels", "format_levels"]

@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..generation import engine
-from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
-from ..models.sentence_pair import split_pair
+from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
+from ..models.layers.sentence_pair import split_pair
 from ..pictures import in_style, new_figure, save_figure
 
 __all__ = [

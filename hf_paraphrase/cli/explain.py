@@ -50,7 +50,7 @@ def edit(
     from ..analysis import edits, levels
     from ..files import write_text
     from ..generation.engine import load_paraphraser
-    from ..models.retrieved_pairs import load_retriever
+    from ..models.search.retrieved_pairs import load_retriever
     from ..registration import architecture_of
 
     try:

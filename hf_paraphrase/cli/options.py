@@ -232,7 +232,7 @@ def parse_decoding(
     Raises:
         InputError: There is no such decoding, an option is another's, or the groups do not divide the beams.
     """
-    from ..models.decodings import DECODINGS
+    from ..models.search.decodings import DECODINGS
 
     if decoding not in DECODINGS:
         raise InputError(f"--decoding must be one of {', '.join(DECODINGS)}, not {decoding}")

@@ -176,7 +176,7 @@ def paraphrase(
     from ..generation.engine import load_paraphraser
     from ..generation.limits import SourceCutter
     from ..generation.selection import load_matching_pipeline
-    from ..models.retrieved_pairs import load_retriever, reads_pairs
+    from ..models.search.retrieved_pairs import load_retriever, reads_pairs
 
     loaded, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code, dtype=dtype)
     pipe = pipeline("text2text-generation", model=loaded, tokenizer=tokenizer, trust_remote_code=trust_remote_code)

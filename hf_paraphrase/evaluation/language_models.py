@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..files import read_lines, write_lines
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..models.precision import at_least_single
+from ..models.layers.precision import at_least_single
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
 from ..training.curves import evaluations_of

@@ -20,7 +20,7 @@ from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..models.candidate_selection import jaccard_similarity
+from ..models.text.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
 from ..training.environment import describe_environment
 from .results import Entry, Results, Speed, describe_data, describe_model, describe_papers, format_scores

@@ -21,10 +21,10 @@ from ..generation.seeded_sampling import sample_seeded
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
-from ..models.candidate_selection import tokens
-from ..models.generation_request import GenerationRequest
-from ..models.retrieved_pairs import find_pairs, load_retriever
-from ..models.unknown_words import check_replaceable
+from ..models.search.generation_request import GenerationRequest
+from ..models.search.retrieved_pairs import find_pairs, load_retriever
+from ..models.text.candidate_selection import tokens
+from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever

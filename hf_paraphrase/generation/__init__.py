@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..models.dips import dips
-from ..models.diverse_beam_search import diverse_beam_search
+from ..models.search.dips import dips
+from ..models.search.diverse_beam_search import diverse_beam_search
 from .selection import select_candidates
 
 __all__ = ["dips", "diverse_beam_search", "select_candidates"]

@@ -11,8 +11,8 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
-from ..models.embedding_paraphraser import embeds_sentences
-from ..models.layer_weights import input_device
+from ..models.layers.layer_weights import input_device
+from ..models.search.embedding_paraphraser import embeds_sentences
 from ..pretrained import load_config
 from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder

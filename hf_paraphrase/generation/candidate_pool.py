@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..models.argument_types import check_arguments
-from ..models.embedding_paraphraser import embeds_sentences
-from ..models.generation_request import GenerationRequest
-from ..models.retrieved_pairs import find_pairs
-from ..models.surface import restore_surface
-from ..models.unknown_words import can_replace_unknown
+from ..models.search.argument_types import check_arguments
+from ..models.search.embedding_paraphraser import embeds_sentences
+from ..models.search.generation_request import GenerationRequest
+from ..models.search.retrieved_pairs import find_pairs
+from ..models.text.surface import restore_surface
+from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval import ParaphraseRetriever
 from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference

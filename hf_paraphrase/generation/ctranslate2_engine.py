@@ -17,7 +17,7 @@ from xxhash import xxh3_64
 
 from ..errors import InputError
 from ..files import write_directory
-from ..models.encoded_inputs import source_limit
+from ..models.text.encoded_inputs import source_limit
 
 __all__ = ["BACKENDS", "CTranslate2Engine", "load_engine"]
 

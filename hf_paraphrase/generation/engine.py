@@ -20,13 +20,13 @@ from transformers import (
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.encoded_inputs import encode_inputs, read_prefix, source_limit
-from ..models.generation_request import GenerationRequest, check_arguments_of_a_text
-from ..models.layer_weights import input_device
-from ..models.outside_words import decode_with_words
-from ..models.sequence_scores import generate_with_scores
-from ..models.surface import drop_invisible, restore_surface
-from ..models.unknown_words import find_attended, put_words, read_words_of_source
+from ..models.layers.layer_weights import input_device
+from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
+from ..models.search.sequence_scores import generate_with_scores
+from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
+from ..models.text.outside_words import decode_with_words
+from ..models.text.surface import drop_invisible, restore_surface
+from ..models.text.unknown_words import find_attended, put_words, read_words_of_source
 from .ctranslate2_engine import CTranslate2Engine
 from .limits import halve_once
 from .loading import load_pair_model, load_paraphraser

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..models.encoded_inputs import source_limit
-from ..models.layer_weights import input_device
+from ..models.layers.layer_weights import input_device
+from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
 from .ctranslate2_engine import CTranslate2Engine

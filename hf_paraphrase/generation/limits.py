@@ -12,7 +12,7 @@ from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..checks import whole_number
-from ..models.encoded_inputs import source_limit
+from ..models.text.encoded_inputs import source_limit
 
 __all__ = ["SourceCutter", "halve_once"]
 

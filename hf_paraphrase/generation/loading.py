@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from ..errors import InputError
-from ..models.precision import fast_dtype
+from ..models.layers.precision import fast_dtype
 from ..pretrained import choose_device, load_model, load_tokenizer
 
 __all__ = ["load_pair_model", "load_paraphraser"]

@@ -15,11 +15,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassific
 from ..checks import whole_number
 from ..errors import InputError
 from ..files import check_unicode
-from ..models.encoded_inputs import read_prefix
-from ..models.layer_weights import input_device
-from ..models.pipeline_checks import check_model, read_array
-from ..models.retrieved_pairs import load_retriever, reads_pairs
-from ..models.surface import drop_invisible
+from ..models.layers.layer_weights import input_device
+from ..models.search.pipeline_checks import check_model, read_array
+from ..models.search.retrieved_pairs import load_retriever, reads_pairs
+from ..models.text.encoded_inputs import read_prefix
+from ..models.text.surface import drop_invisible
 from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .candidate_pool import CandidatePool, default_decoding, ignores_case

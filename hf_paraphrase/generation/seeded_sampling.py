@@ -9,7 +9,7 @@ import torch
 import xxhash
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 
-from ..models.found_sentences import Frame
+from ..models.search.found_sentences import Frame
 
 __all__ = ["sample_seeded", "seed_of"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from transformers import AutoModelForSequenceClassification, TextClassificationPipeline
 
 from ..errors import InputError
-from ..models.candidate_selection import select_by_jaccard, select_by_mbr, select_by_score
-from ..models.encoded_inputs import source_limit
+from ..models.text.candidate_selection import select_by_jaccard, select_by_mbr, select_by_score
+from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 

@@ -9,8 +9,8 @@ from huggingface_hub import ModelCardData
 
 from ..docstrings import read_docstring
 from ..errors import InputError
-from ..models.dips import dips
-from ..models.diverse_beam_search import diverse_beam_search
+from ..models.search.dips import dips
+from ..models.search.diverse_beam_search import diverse_beam_search
 from .portable_code import REQUIREMENTS, find_modules
 
 __all__ = ["check_decoding", "is_of_decoding", "make_decoding", "make_decoding_card"]

@@ -13,7 +13,7 @@ from transformers import AutoModel
 from transformers.utils import cached_file
 
 from ..errors import InputError
-from ..models.encoded_inputs import source_limit
+from ..models.text.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..trust import check_checkpoint, check_files, trusting
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..models.candidate_selection import token_set
+from ..models.text.candidate_selection import token_set
 
 __all__ = ["JaccardIndex"]
 

@@ -13,8 +13,8 @@ from ..analysis.matches import PairGrid, choose_unit, read_grids
 from ..analysis.word_diff import format_changes
 from ..errors import InputError
 from ..generation.paraphraser import Paraphrase, Paraphraser
-from ..models.modeling_coupled_lstm import CoupledLstmForSequenceClassification
-from ..models.retrieved_pairs import reads_pairs
+from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
+from ..models.search.retrieved_pairs import reads_pairs
 
 __all__ = ["format_edits", "format_match", "format_paraphrases"]
 

@@ -13,8 +13,10 @@ from ..analysis.document_vectors import embed_documents
 from ..generation.engine import load_pair_model
 from ..generation.paraphrase_choice import Paraphrase
 from ..generation.paraphraser import Paraphraser
-from ..models.embedding_paraphraser import embeds_sentences
-from ..models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
+from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+)
+from ..models.search.embedding_paraphraser import embeds_sentences
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 

@@ -21,7 +21,7 @@ from transformers import (
 
 from ..errors import InputError
 from ..files import locked, write_directory, write_text
-from ..models.precision import runs_lstm
+from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint

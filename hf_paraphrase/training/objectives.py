@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..models.precision import at_least_single
+from ..models.layers.precision import at_least_single
 
 __all__ = ["cross_entropy_sums"]
 

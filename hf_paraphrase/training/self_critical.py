@@ -8,7 +8,7 @@ from accelerate.utils import extract_model_from_parallel
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..models.precision import at_least_single
+from ..models.layers.precision import at_least_single
 from .objectives import cross_entropy_sums
 from .rewards import Reward
 

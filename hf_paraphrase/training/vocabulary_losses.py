@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from ..models.precision import at_least_single
+from ..models.layers.precision import at_least_single
 
 __all__ = ["FLAT_FROM", "SampledCrossEntropy", "flat_cross_entropy"]
 

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.beam_search import beam_search
+from hf_paraphrase.models.search.beam_search import beam_search
 
 from .timing import Row, in_turn
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from hf_paraphrase import CoupledLstmConfig
-from hf_paraphrase.models.coupled_lstm_grid import DIRECTIONS, GridOrder
-from hf_paraphrase.models.modeling_coupled_lstm import CoupledLstmBlock
+from hf_paraphrase.models.coupled_lstm.grid import DIRECTIONS, GridOrder
+from hf_paraphrase.models.coupled_lstm.modeling_coupled_lstm import CoupledLstmBlock
 
 from .timing import Row, in_turn, seconds
 

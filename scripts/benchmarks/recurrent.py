@@ -17,9 +17,9 @@ from torch import nn
 from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.beam_search import beam_search
-from hf_paraphrase.models.precision import fast_dtype
-from hf_paraphrase.models.prepacked_weights import PrepackedWeights
+from hf_paraphrase.models.layers.precision import fast_dtype
+from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights
+from hf_paraphrase.models.search.beam_search import beam_search
 
 from .timing import Row, in_turn, seconds
 

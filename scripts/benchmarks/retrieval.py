@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from hf_paraphrase import ParaphraseRetriever, load_dataset
-from hf_paraphrase.models.candidate_selection import token_set
+from hf_paraphrase.models.text.candidate_selection import token_set
 from hf_paraphrase.retrieval import load_encoder
 from hf_paraphrase.retrieval.vector_index import VectorIndex
 

@@ -4,8 +4,8 @@ import pytest
 
 from hf_paraphrase.analysis.levels import explain_levels, format_levels
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.configuration_dnpg import DnpgConfig
-from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration
+from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
+from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration
 from tests.models.tiny import tiny_bart, tiny_model, word_tokenizer
 
 

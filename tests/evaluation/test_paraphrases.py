@@ -25,7 +25,7 @@ from hf_paraphrase.generation.seeded_sampling import sample_seeded
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts
 from hf_paraphrase.metrics.score_table import score_systems
-from hf_paraphrase.models.candidate_selection import select_by_mbr
+from hf_paraphrase.models.text.candidate_selection import select_by_mbr
 from hf_paraphrase.papers import PaperRow
 from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import tiny_bart, word_tokenizer

@@ -9,7 +9,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.evaluation.rewriting import CHANCE, _find_frequent, evaluate_rewriting, read_rewriting_statistics
 from hf_paraphrase.metrics.pinc.scoring import pinc
-from hf_paraphrase.models.embedding_paraphraser import ParaphraseCandidate
+from hf_paraphrase.models.search.embedding_paraphraser import ParaphraseCandidate
 from tests.evaluation.test_language_models import make_model
 
 COMMON = [chr(97 + one) + chr(97 + other) for one in range(10) for other in range(10)]

@@ -14,9 +14,9 @@ from hf_paraphrase.generation.engine import (
     generate_several,
     load_paraphraser,
 )
-from hf_paraphrase.models.generation_request import GenerationRequest
-from hf_paraphrase.models.pipeline_text2text import Text2TextGenerationPipeline
-from hf_paraphrase.models.surface import restore_surface
+from hf_paraphrase.models.search.generation_request import GenerationRequest
+from hf_paraphrase.models.search.pipeline_text2text import Text2TextGenerationPipeline
+from hf_paraphrase.models.text.surface import restore_surface
 from tests.models.test_pipeline_pairs import tiny_copy_editor, tiny_fset
 from tests.models.tiny import tiny_bart, tiny_t5, word_tokenizer
 

@@ -5,8 +5,8 @@ import torch
 from transformers import pipeline
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.models.configuration_dnpg import DnpgConfig
-from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration
+from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
+from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration
 from tests.models.tiny import tiny_bart, tiny_model, word_tokenizer
 
 TEXT = "the cat sat on"

@@ -22,7 +22,7 @@ from hf_paraphrase.generation.paraphrase_choice import combine_scores
 from hf_paraphrase.generation.paraphraser import ignores_case
 from hf_paraphrase.generation.set_selection import normal_form
 from hf_paraphrase.metrics.pinc.scoring import pinc
-from hf_paraphrase.models import precision
+from hf_paraphrase.models.layers import precision
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
 

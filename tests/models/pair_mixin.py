@@ -10,7 +10,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import hf_paraphrase
-from hf_paraphrase.models.sentence_pair import max_margin_loss
+from hf_paraphrase.models.layers.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import architecture_of
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.elsewhere import run_without_the_package

@@ -14,16 +14,20 @@ from hypothesis import strategies as st
 from transformers import DynamicCache, PreTrainedModel, StoppingCriteria, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicLayer
 
-from hf_paraphrase.models.beam_cache import BeamLayer
-from hf_paraphrase.models.beam_search import beam_search
-from hf_paraphrase.models.configuration_dnpg import DnpgConfig
-from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.found_sentences import DEAD
-from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration
-from hf_paraphrase.models.modeling_hierarchical_autoencoder import HierarchicalAutoencoderForConditionalGeneration
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.sequence_scores import generate_with_scores
+from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
+from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration
+from hf_paraphrase.models.hierarchical_autoencoder.configuration_hierarchical_autoencoder import (
+    HierarchicalAutoencoderConfig,
+)
+from hf_paraphrase.models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+)
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.search.beam_cache import BeamLayer
+from hf_paraphrase.models.search.beam_search import beam_search
+from hf_paraphrase.models.search.found_sentences import DEAD
+from hf_paraphrase.models.search.sequence_scores import generate_with_scores
 
 from .small_batches import pad
 from .test_diverse_decoding import tiny_marian

@@ -5,7 +5,7 @@ import random
 import pytest
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-from hf_paraphrase.models.candidate_selection import (
+from hf_paraphrase.models.text.candidate_selection import (
     jaccard_similarity,
     select_by_jaccard,
     select_by_mbr,

@@ -7,8 +7,8 @@ import torch
 from transformers import pipeline
 
 from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGeneration, HierarchicalLmTokenizer
-from hf_paraphrase.models.embedding_paraphraser import Draws, Sampler
-from hf_paraphrase.models.surface import restore_surface
+from hf_paraphrase.models.search.embedding_paraphraser import Draws, Sampler
+from hf_paraphrase.models.text.surface import restore_surface
 
 TEXTS = ["a cab", "bad bed.", "a"]
 

@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 from transformers import GenerationConfig
 
-from hf_paraphrase.models.beam_search import beam_search
-from hf_paraphrase.models.dips import dips
-from hf_paraphrase.models.diverse_beam_search import diverse_beam_search
-from hf_paraphrase.models.generation_request import GenerationRequest
+from hf_paraphrase.models.search.beam_search import beam_search
+from hf_paraphrase.models.search.dips import dips
+from hf_paraphrase.models.search.diverse_beam_search import diverse_beam_search
+from hf_paraphrase.models.search.generation_request import GenerationRequest
 
 from .tiny import tiny_bart, word_tokenizer
 

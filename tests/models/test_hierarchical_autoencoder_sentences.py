@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from hf_paraphrase.models.hierarchical_autoencoder_sentences import find_sentences, packed_order, reverse
+from hf_paraphrase.models.hierarchical_autoencoder.sentences import find_sentences, packed_order, reverse
 
 # 4 and 2 close; two positions are padding.
 IDS = torch.tensor([[5, 4, 0, 6, 7, 4, 2], [8, 9, 0, 0, 0, 0, 0], [4, 4, 9, 9, 9, 9, 9]])

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_paraphrase.models.likeliest_words import likeliest_words, log_normalizer
+from hf_paraphrase.models.search.likeliest_words import likeliest_words, log_normalizer
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -7,9 +7,9 @@ import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification, CoupledLstmModel
-from hf_paraphrase.models import coupled_lstm_grid
-from hf_paraphrase.models.modeling_coupled_lstm import match_features, pool
-from hf_paraphrase.models.sentence_pair import PairSide
+from hf_paraphrase.models.coupled_lstm import grid as coupled_lstm_grid
+from hf_paraphrase.models.coupled_lstm.modeling_coupled_lstm import match_features, pool
+from hf_paraphrase.models.layers.sentence_pair import PairSide
 from tests.models import naive_coupled_lstm as naive
 from tests.models.pair_mixin import FIRST, SECOND, SentencePairMixin, two_sequences
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_paraphrase.models.beam_search import beam_search
-from hf_paraphrase.models.configuration_dnpg import DnpgConfig
-from hf_paraphrase.models.dnpg_levels import count_template_positions, draw_levels
-from hf_paraphrase.models.modeling_dnpg import DnpgForConditionalGeneration, DnpgModel
+from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
+from hf_paraphrase.models.dnpg.levels import count_template_positions, draw_levels
+from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration, DnpgModel
+from hf_paraphrase.models.search.beam_search import beam_search
 
 from . import naive_dnpg
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, check_double_precision

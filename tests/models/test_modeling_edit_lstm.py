@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.edit_lstm_edit_vector import find_words_missing_from
-from hf_paraphrase.models.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
+from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
+from hf_paraphrase.models.edit_lstm.edit_vector import find_words_missing_from
+from hf_paraphrase.models.edit_lstm.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
 
 from . import naive_edit_lstm
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, pad, words_of

@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_paraphrase.models.configuration_fset import FsetConfig
-from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration, FsetModel
+from hf_paraphrase.models.fset.configuration_fset import FsetConfig
+from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration, FsetModel
 
 from . import naive_fset
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, pad

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from hf_paraphrase.models.modeling_hierarchical_autoencoder import (
+from hf_paraphrase.models.hierarchical_autoencoder.configuration_hierarchical_autoencoder import (
+    HierarchicalAutoencoderConfig,
+)
+from hf_paraphrase.models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,
     HierarchicalAutoencoderModel,
 )

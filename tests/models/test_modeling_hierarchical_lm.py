@@ -4,9 +4,12 @@ import pytest
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmConfig
-from hf_paraphrase.models.embedding_paraphraser import perturb
-from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration, HierarchicalLmModel
+from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
+from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import (
+    HierarchicalLmForConditionalGeneration,
+    HierarchicalLmModel,
+)
+from hf_paraphrase.models.search.embedding_paraphraser import perturb
 
 from . import naive_hierarchical_lm as naive
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin

@@ -3,11 +3,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration, ResidualLstmModel
-from hf_paraphrase.models.token_ids import shift_tokens_right
+from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
+from hf_paraphrase.models.hierarchical_autoencoder.configuration_hierarchical_autoencoder import (
+    HierarchicalAutoencoderConfig,
+)
+from hf_paraphrase.models.layers.token_ids import shift_tokens_right
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import (
+    ResidualLstmForConditionalGeneration,
+    ResidualLstmModel,
+)
 
 from . import naive
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from hf_paraphrase.models.packed_lstm import run_packed_lstm
+from hf_paraphrase.models.layers.packed_lstm import run_packed_lstm
 
 LENGTHS = torch.tensor([2, 5, 1, 5])
 

@@ -21,7 +21,7 @@ from hf_paraphrase import (
 )
 from hf_paraphrase.generation import select_candidates
 from hf_paraphrase.generation.engine import generate_paraphrases
-from hf_paraphrase.models.candidate_selection import select_by_jaccard
+from hf_paraphrase.models.text.candidate_selection import select_by_jaccard
 from hf_paraphrase.tokenization import train_word_tokenizer
 
 from .tiny import SPECIAL_IDS, WORDS, save, tiny_bart, word_tokenizer

@@ -13,9 +13,9 @@ from transformers.pipelines.pt_utils import KeyDataset
 
 import hf_paraphrase
 from hf_paraphrase.generation import dips, diverse_beam_search
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.surface import restore_surface
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.text.surface import restore_surface
 from hf_paraphrase.tokenization import train_tokenizer
 from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_model, tiny_t5, word_tokenizer
 

@@ -8,7 +8,7 @@ import pytest
 from transformers import pipeline
 
 import hf_paraphrase
-from hf_paraphrase.models.portable import PortableConfig
+from hf_paraphrase.models.layers.portable import PortableConfig
 from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import WORDS, save
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models import precision
-from hf_paraphrase.models.precision import fast_dtype, runs_lstm
+from hf_paraphrase.models.layers import precision
+from hf_paraphrase.models.layers.precision import fast_dtype, runs_lstm
 
 
 @pytest.mark.parametrize(("device", "module"), [("cpu", torch.cpu), ("cuda", torch.cuda)])

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.prepacked_weights import PrepackedWeights, can_prepack
-from hf_paraphrase.models.recurrent import RecurrentCache, StackedLstm, count_source_beams
+from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights, can_prepack
+from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 
 from . import naive
 

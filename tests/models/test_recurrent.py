@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.attention import AdditiveAttention
-from hf_paraphrase.models.recurrent import RecurrentCache, StackedLstm, fit_width
+from hf_paraphrase.models.layers.attention import AdditiveAttention
+from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, fit_width
 
 from . import naive
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hf_paraphrase.models.surface import drop_invisible, restore_surface
+from hf_paraphrase.models.text.surface import drop_invisible, restore_surface
 
 SIGNS = list("'\".,;:!?()[]-–%$#/&`…’“”\n") + ["...", "``", "''", "'s", "n't", " ", "  ", "\xa0"]
 TEXT = "i a is the what i'm e.g mr iPhone paris Paris PARIS new New York us US 1 000 5 ß ǆ é İ ı ŉ ნ stockholm"

@@ -5,9 +5,9 @@ import torch
 from transformers import AutoTokenizer, pipeline
 
 from hf_paraphrase.datasets.running_text import words_of
-from hf_paraphrase.models.configuration_hierarchical_lm import HierarchicalLmConfig
-from hf_paraphrase.models.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
-from hf_paraphrase.models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
+from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
+from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
+from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import save
 

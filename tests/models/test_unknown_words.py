@@ -21,10 +21,10 @@ from hf_paraphrase import (
     ResidualLstmForConditionalGeneration,
 )
 from hf_paraphrase.generation.engine import generate_outputs
-from hf_paraphrase.models.encoded_inputs import encode_inputs
-from hf_paraphrase.models.generation_request import GenerationRequest
-from hf_paraphrase.models.retrieved_pairs import reads_pairs
-from hf_paraphrase.models.unknown_words import check_replaceable, find_attended, put_words, read_words_of_source
+from hf_paraphrase.models.search.generation_request import GenerationRequest
+from hf_paraphrase.models.search.retrieved_pairs import reads_pairs
+from hf_paraphrase.models.text.encoded_inputs import encode_inputs
+from hf_paraphrase.models.text.unknown_words import check_replaceable, find_attended, put_words, read_words_of_source
 from hf_paraphrase.tokenization import train_tokenizer, train_word_tokenizer
 
 from .elsewhere import run_without_the_package

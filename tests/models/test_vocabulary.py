@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models import vocabulary
-from hf_paraphrase.models.vocabulary import VocabularyProjection
+from hf_paraphrase.models.layers import vocabulary
+from hf_paraphrase.models.layers.vocabulary import VocabularyProjection
 
 
 @pytest.fixture

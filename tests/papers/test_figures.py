@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase import papers
-from hf_paraphrase.models.configuration_coupled_lstm import CoupledLstmConfig
-from hf_paraphrase.models.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.configuration_fset import FsetConfig
-from hf_paraphrase.models.configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
+from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
+from hf_paraphrase.models.fset.configuration_fset import FsetConfig
+from hf_paraphrase.models.hierarchical_autoencoder.configuration_hierarchical_autoencoder import (
+    HierarchicalAutoencoderConfig,
+)
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.papers import PAPERS, find_matching_rows, find_paper, find_paper_rows
 from tests.models.tiny import tiny_bart
 

@@ -17,8 +17,8 @@ from unittest.mock import patch
 import torch
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.models.configuration_fset import FsetConfig
-from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration
+from hf_paraphrase.models.fset.configuration_fset import FsetConfig
+from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 from tests.retrieval.corpus import count_letters

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hf_paraphrase.models.candidate_selection import jaccard_similarity
+from hf_paraphrase.models.text.candidate_selection import jaccard_similarity
 from hf_paraphrase.retrieval import jaccard
 from hf_paraphrase.retrieval.jaccard import JaccardIndex
 from tests.retrieval.corpus import random_pairs

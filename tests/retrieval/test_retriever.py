@@ -6,7 +6,7 @@ import pytest
 
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.candidate_selection import jaccard_similarity
+from hf_paraphrase.models.text.candidate_selection import jaccard_similarity
 from hf_paraphrase.retrieval import RetrievedPair
 from tests.retrieval.corpus import PAIRS, count_letters, random_pairs
 

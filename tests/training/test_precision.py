@@ -11,7 +11,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from hf_paraphrase.models.precision import runs_lstm
+from hf_paraphrase.models.layers.precision import runs_lstm
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.fields import read_yaml
 from hf_paraphrase.training.loop import train
@@ -114,7 +114,7 @@ model, ids = tiny_residual_lstm(), torch.tensor([[5, 6, 7, 2]])
 plain = model.generate(ids, num_beams=2, max_new_tokens=4)
 with torch.autocast("cpu", torch.bfloat16):
     assert model.generate(ids, num_beams=2, max_new_tokens=4).shape == plain.shape
-from hf_paraphrase.models.precision import fast_dtype
+from hf_paraphrase.models.layers.precision import fast_dtype
 model.to(fast_dtype("cpu")).generate(ids, num_beams=2, max_new_tokens=4)
 print(model.dtype)
 """

@@ -22,7 +22,7 @@ from transformers import (
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import compute_perplexity, generate_paraphrases
-from hf_paraphrase.models.encoded_inputs import keep_prefix, read_prefix
+from hf_paraphrase.models.text.encoded_inputs import keep_prefix, read_prefix
 from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import load_recipe

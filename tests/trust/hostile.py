@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 
 AUTO_CLASSES = ("AutoConfig", "AutoModel", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification")

@@ -14,8 +14,8 @@ from transformers import pipeline
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.cli import text_tables
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.configuration_fset import FsetConfig
-from hf_paraphrase.models.modeling_fset import FsetForConditionalGeneration
+from hf_paraphrase.models.fset.configuration_fset import FsetConfig
+from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_model, word_tokenizer
 

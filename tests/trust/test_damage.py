@@ -23,8 +23,8 @@ from transformers import (
 
 from hf_paraphrase.bounds import BOUNDS
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.models.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
+from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.pretrained import load_model, load_tokenizer, make_model
 from hf_paraphrase.registration import ARCHITECTURES
 from tests.cli.runner import run

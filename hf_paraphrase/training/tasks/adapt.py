@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
-from ...models.dnpg_levels import PHRASE, SENTENCE
+from ...models.dnpg.levels import PHRASE, SENTENCE
 from .base import NoRowsLeft, TaskData
 from .decompose import LEVEL_LABELS, DecomposeConfig, DecomposeTask
 

@@ -21,7 +21,7 @@ from transformers import (
 
 from ...datasets import load_dataset
 from ...errors import InputError
-from ...models.language_model_head import LanguageModelHeadMixin
+from ...models.layers.language_model_head import LanguageModelHeadMixin
 from ...pretrained import load_model, load_tokenizer, make_model
 from ...retrieval.cosine import filter_by_cosine
 from ...tokenization import train_tokenizer

@@ -13,9 +13,9 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
-from ...models.dnpg_levels import PHRASE, SENTENCE
-from ...models.outside_words import OpenTokenizer
-from ...models.precision import at_least_single
+from ...models.dnpg.levels import PHRASE, SENTENCE
+from ...models.layers.precision import at_least_single
+from ...models.text.outside_words import OpenTokenizer
 from ...registration import architecture_of
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows

@@ -15,7 +15,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
-from ...models.outside_words import OpenTokenizer
+from ...models.text.outside_words import OpenTokenizer
 from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
-from ...models.tokenization_hierarchical_lm import HierarchicalLmTokenizer
+from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, share_batches
 from ..shuffling import ShuffledDocuments

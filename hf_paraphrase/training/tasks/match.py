@@ -24,9 +24,9 @@ from transformers import (
 from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
-from ...models.configuration_coupled_lstm import CoupledLstmConfig
-from ...models.precision import at_least_single
-from ...models.sentence_pair import max_margin_loss
+from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
+from ...models.layers.precision import at_least_single
+from ...models.layers.sentence_pair import max_margin_loss
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import pad_rows

@@ -15,8 +15,8 @@ from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ...models.encoded_inputs import keep_prefix
-from ...models.outside_words import OpenTokenizer
+from ...models.text.encoded_inputs import keep_prefix
+from ...models.text.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..rewards import load_reward
 from ..self_critical import SelfCritical

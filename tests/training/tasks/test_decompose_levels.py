@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from hf_paraphrase.datasets import synthetic_questions as grammar
-from hf_paraphrase.models.beam_search import beam_search
-from hf_paraphrase.models.dnpg_levels import PHRASE, SENTENCE
+from hf_paraphrase.models.dnpg.levels import PHRASE, SENTENCE
+from hf_paraphrase.models.search.beam_search import beam_search
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import load_recipe

@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 from hf_paraphrase import CoupledLstmConfig, PairLstmConfig, ResidualLstmConfig
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.models.sentence_pair import matching_loss
+from hf_paraphrase.models.layers.sentence_pair import matching_loss
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe

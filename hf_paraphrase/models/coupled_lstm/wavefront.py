@@ -1,0 +1,304 @@
+"""Coupled LSTMs over a whole grid of word pairs, one anti-diagonal at a time (Liu et al. 2016, section 3).
+
+A cell (i, j) reads only (i - 1, j) and (i, j - 1), which both stand on the anti-diagonal before its own. So all cells
+of one, in all directions and all rows of the batch, are one matrix product and a few element-wise operations on
+contiguous memory.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
+
+__all__ = ["coupled_lstm"]
+
+# Looked up once: to choose the overload anew takes longer than a small step's operation.
+sigmoid_backward, sigmoid_backward_out = (
+    torch.ops.aten.sigmoid_backward.default,
+    torch.ops.aten.sigmoid_backward.grad_input,
+)
+
+
+# Compiling would unroll the loop anew for every pair of lengths.
+@torch.compiler.disable
+def coupled_lstm(
+    inputs: list[torch.Tensor],
+    weights: list[torch.Tensor],
+    order: GridOrder,
+    coupling: str,
+    features: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Scan a batch of grids in the directions of `order`, and sum the hidden states of all directions.
+
+    Values at padding mean nothing, and no value at a word depends on padding.
+
+    Args:
+        inputs: What enters from below, projected to the gates, biases added. In the first block two grids of words,
+            X's `(batch, n, 1, width)` and Y's `(batch, 1, m, width)`. Above it grids of pairs, `(batch, n, m, width)`,
+            one if coupled tightly. If coupled loosely, the first grid is for LSTM1 and the second for LSTM2.
+        weights: Recurrent weights of each LSTM, `(gates * hidden_size, states)`. The states are h(i, j - 1) and
+            h(i - 1, j) side by side if coupled tightly; if loosely h(i - 1, j) for LSTM1 and h(i, j - 1) for LSTM2,
+            each being h of both LSTMs, side by side; behind them stand the features. Rows are the gates c̃, o, i and
+            one or two f.
+        order: Directions and lengths.
+        coupling: `"tight"` or `"loose"`.
+        features: What the gates read of each pair of words beside the states, `(batch, n, m, features)`.
+
+    Returns:
+        h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
+    """
+    weights = [weight.to(inputs[0].dtype) for weight in weights]
+    is_pairs = [grid.shape[:3] == order.shape for grid in inputs]
+    grids = [grid.flatten(0, 2) for grid in inputs]
+    if features is not None:
+        features = features.flatten(0, 2).to(inputs[0].dtype)
+    return CoupledLstmFunction.apply(order, coupling, is_pairs, features, *weights, *grids).unflatten(0, order.shape)
+
+
+class CoupledLstmFunction(torch.autograd.Function):
+    """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
+
+    h and c of all anti-diagonals stand together, for neighbors are read there. Gates and states, which are several
+    times as large, are tensors of each one's own, whose memory the allocator can use again.
+    """
+
+    @staticmethod
+    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], features: torch.Tensor | None, *tensors):
+        weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
+        lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
+        saved, hidden = [], []
+        for part in order.parts:
+            layouts = part.layouts(is_pairs)
+            inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
+            for layout, laid_out in inputs:
+                if layout.copies:
+                    lanes[0].to_sigmoid(laid_out)
+            extra = [] if features is None else [features.index_select(0, part.places)]
+            hidden.append(scan_diagonals(part, lanes, by_lane(inputs, lanes), extra, saved))
+        ctx.save_for_backward(*weights, *saved)
+        ctx.order, ctx.coupling, ctx.is_pairs, ctx.shapes = order, coupling, is_pairs, [grid.shape for grid in grids]
+        ctx.num_features = 0 if features is None else features.shape[1]
+        return torch.cat(hidden)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        coupling, saved = COUPLINGS[ctx.coupling], ctx.saved_tensors
+        weights, saved = saved[: len(coupling)], saved[len(coupling) :]
+        grad_weights = [torch.zeros_like(weight) for weight in weights]
+        grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
+        grad_features = []
+        # Nothing of it is differentiated again, and without the records for that each operation starts sooner.
+        with torch.inference_mode():
+            lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
+            # That of a sum is one number expanded, from which taking rows is several times as slow.
+            grad, size = grad.contiguous(), len(saved) // len(ctx.order.parts)
+            for number, part in enumerate(ctx.order.parts):
+                layouts = part.layouts(ctx.is_pairs)
+                totals = [(layout, layout.begin(grid)) for layout, grid in zip(layouts, grad_grids, strict=True)]
+                extra = [grad.new_zeros(len(part.places), ctx.num_features)] if ctx.num_features else []
+                steps = saved[number * size :][:size]
+                scan_backward(part, lanes, by_lane(totals, lanes), extra, steps, grad, grad_weights)
+                grad_features += map(part.sum_directions, extra)
+                for (layout, total), grid in zip(totals, grad_grids, strict=True):
+                    if layout.copies:
+                        lanes[0].complete(total)
+                    layout.end(grid, total)
+            for is_pair, grid in zip(ctx.is_pairs, grad_grids, strict=True):
+                if is_pair:
+                    lanes[0].complete(grid)
+            for grad_weight in grad_weights:
+                lanes[0].complete(grad_weight.t())
+        grad_features = torch.cat(grad_features) if grad_features else None
+        return None, None, None, grad_features, *grad_weights, *grad_grids
+
+
+def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
+    """Hand inputs out: all to the one lane, or one to each."""
+    return [inputs] if len(lanes) == 1 else [[part] for part in inputs]
+
+
+def scan_diagonals(
+    part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor]
+) -> torch.Tensor:
+    """Run through the anti-diagonals of some rows of the batch.
+
+    Args:
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
+        features: Those of the pairs in the rows of all anti-diagonals, if there are any.
+        saved: What the backward pass needs is appended: c of each lane, then for each anti-diagonal and each lane its
+            gates, states and σ(-2c).
+
+    Returns:
+        h of all their pairs, summed over the directions.
+    """
+    width, end = lanes[0].hidden_size, part.diagonals[-1].rows.stop
+    all_h = lanes[0].backward_weight.new_empty(end, len(lanes) * width)
+    all_c = [all_h.new_empty(end, width) for _ in lanes]
+    saved += all_c
+    for t, diagonal in enumerate(part.diagonals):
+        outputs = all_h[diagonal.rows].chunk(len(lanes), 1)
+        for memory in (all_h, *all_c):
+            memory[diagonal.border] = 0
+        for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
+            gates = lane.read_inputs(sources, t)
+            states = beside(lane.neighbors_in(all_h, diagonal) + [rows[diagonal.rows] for rows in features])
+            squashed = lane.step(gates, states, lane.neighbors_in(memory, diagonal), memory[diagonal.rows], output)
+            saved += gates, states, squashed
+    return part.sum_directions(all_h)
+
+
+def scan_backward(
+    part: GridPart, lanes: list[Lane], totals, grad_features, saved, grad: torch.Tensor, grad_weights
+) -> None:
+    """Run backward through them.
+
+    Args:
+        part: The rows, and where they stand.
+        lanes: The LSTMs.
+        totals: For each lane, the layouts of its inputs, and the sums of their gradients, which are added to.
+        grad_features: The gradient of the features as `scan_diagonals` gets them, which is added to.
+        saved: What `scan_diagonals` appended.
+        grad: Gradient of h of all pairs.
+        grad_weights: For each lane, the gradient of its weights, which is added to.
+    """
+    all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
+    all_grad_h = grad.index_select(0, part.places)
+    all_grad_c = [None] * len(lanes)
+    for t, diagonal in reversed(list(enumerate(part.diagonals))):
+        grad_outputs = all_grad_h[diagonal.rows].chunk(len(lanes), 1)
+        for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
+            gates, states, squashed = saved[3 * (t * len(lanes) + number) :][:3]
+            c_before = lane.neighbors_in(all_c[number], diagonal)
+            grad_gates, grad_c = lane.step_backward(grad_output, all_grad_c[number], gates, squashed, c_before)
+            for layout, total in totals[number]:
+                layout.add(total, t, grad_gates)
+            if t:
+                all_grad_c[number] = lane.forget_backward(grad_c, gates, diagonal, part.diagonals[t - 1])
+            if states is not None:
+                sources = lane.neighbors_in(all_grad_h, diagonal) + [rows[diagonal.rows] for rows in grad_features]
+                lane.multiply_backward(grad_gates, states, sources, grad_weights[number])
+
+
+def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
+    """Lay neighbors and features beside each other, if there are any; one alone is not copied."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    widths = [part.shape[1] for part in parts]
+    states = parts[0].new_empty(len(parts[0]), sum(widths))
+    for place, part in zip(states.split(widths, 1), parts, strict=True):
+        place.copy_(part)
+    return states
+
+
+class Lane:
+    """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
+
+    tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
+    stands where c̃ has its place among the gates. The backward pass leaves out its factor 4, which `complete` restores.
+
+    Args:
+        weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor, and
+            the states h of the neighbors and the features.
+        neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
+    """
+
+    def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
+        self.neighbors = neighbors
+        self.n_gates = 3 + len(neighbors)
+        self.hidden_size = len(weight) // self.n_gates
+        forward_weight, self.backward_weight = weight.clone(), weight.clone()
+        self.to_sigmoid(forward_weight.t())
+        self.complete(self.backward_weight.t())
+        self.forward_weight = forward_weight.t()
+
+    def to_sigmoid(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Turn inputs of gates, `(…, gates * hidden_size)`, into those of σ, in place."""
+        inputs.narrow(1, 0, self.hidden_size).mul_(-2)
+        return inputs
+
+    def complete(self, grad_gates: torch.Tensor) -> torch.Tensor:
+        """Turn what `step_backward` leaves of the gradient of the inputs into all of it, in place."""
+        grad_gates.narrow(1, 0, self.hidden_size).mul_(4)
+        return grad_gates
+
+    def read_inputs(self, sources: list[tuple[PairLayout, torch.Tensor]], t: int) -> torch.Tensor:
+        """Add up the inputs of σ of an anti-diagonal, in memory of its own."""
+        if len(sources) == 1:
+            ((layout, laid_out),) = sources
+            gates = layout.copy(laid_out, t)
+            return gates if layout.copies else self.to_sigmoid(gates)
+        # Beside a sentence of a single word, the other's words are pairs.
+        reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
+        return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
+
+    def neighbors_in(self, cells: torch.Tensor, diagonal: AntiDiagonal) -> list[torch.Tensor]:
+        """See the neighbors of an anti-diagonal's cells among all cells: a `(rows, width)` each, or none at all."""
+        return [cells[diagonal.neighbors[step_x]] for step_x, _ in self.neighbors if diagonal.neighbors]
+
+    def step(self, gates, states, c_before, c, h) -> torch.Tensor:
+        """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
+        if states is not None:  # Where nothing comes before, only features.
+            gates.addmm_(states, self.forward_weight[-states.shape[1] :])
+        candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
+        gates.sigmoid_()
+        torch.addcmul(entry, entry, candidate, value=-2, out=c)
+        for forget, before in zip(forgets, c_before, strict=False):
+            c.addcmul_(forget, before)
+        squashed = (c * -2).sigmoid_()
+        torch.addcmul(output, output, squashed, value=-2, out=h)
+        return squashed
+
+    def step_backward(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of the inputs of σ and of c.
+
+        Given are those of h and, as far as the anti-diagonal after uses it, of c. Both are overwritten.
+        """
+        candidate, output, entry, *_ = gates.chunk(self.n_gates, dim=1)
+        grad_gates = torch.empty_like(gates)
+        grad_candidate, grad_output, grad_entry, *grad_forgets = grad_gates.chunk(self.n_gates, dim=1)
+        torch.addcmul(grad_h, grad_h, squashed, value=-2, out=grad_output)
+        through_h = sigmoid_backward(grad_h.mul_(output), squashed)
+        grad_c = through_h.mul_(4) if grad_c is None else grad_c.add_(through_h, alpha=4)
+        torch.addcmul(grad_c, grad_c, candidate, value=-2, out=grad_entry)
+        torch.mul(grad_c, entry, out=grad_candidate)
+        if not c_before:
+            grad_gates[:, 3 * self.hidden_size :] = 0
+        for grad_forget, before in zip(grad_forgets, c_before, strict=False):
+            torch.mul(grad_c, before, out=grad_forget)
+        return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
+
+    def forget_backward(
+        self, grad_c: torch.Tensor, gates: torch.Tensor, diagonal: AntiDiagonal, before: AntiDiagonal
+    ) -> torch.Tensor:
+        """Return the gradient of c of the anti-diagonal `before`, given that of c and the gates of `diagonal`."""
+        origin, border = before.border.start, before.border.stop - before.border.start
+        # With a cell before and one after, for neighbors that are none.
+        total = grad_c.new_empty(before.rows.stop - origin + border, self.hidden_size)
+        forgets = gates.chunk(self.n_gates, dim=1)[3:]
+        for number, (step_x, _) in enumerate(self.neighbors):
+            start = diagonal.neighbors[step_x].start - origin
+            stop = start + len(grad_c)
+            if number:
+                total[start:stop].addcmul_(grad_c, forgets[number])
+            else:  # Written, which takes less than adding to zeros.
+                total[:start] = 0
+                total[stop:] = 0
+                torch.mul(grad_c, forgets[number], out=total[start:stop])
+        return total[border:-border]
+
+    def multiply_backward(
+        self, grad_gates, states, grad_sources: list[torch.Tensor], grad_weight: torch.Tensor
+    ) -> None:
+        """Add what gates say of the parts of `states`, as `beside` got them, and of the weights."""
+        columns = slice(-states.shape[1], None)
+        grad_weight[:, columns].addmm_(grad_gates.t(), states)
+        grad_states = grad_gates @ self.backward_weight[:, columns]
+        # One neighbor after the other: a cell may be a neighbor of two.
+        widths = [source.shape[1] for source in grad_sources]
+        for grad, source in zip(grad_states.split(widths, 1), grad_sources, strict=True):
+            source.add_(grad)

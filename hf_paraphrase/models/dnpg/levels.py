@@ -1,0 +1,310 @@
+"""The levels of words: how they are drawn, where each level's words stand, and how one of them is kept as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from transformers import DynamicCache
+
+from ..layers.precision import at_least_single
+from ..layers.recurrent import LstmState, StackedLstm
+from .configuration_dnpg import DnpgConfig
+
+__all__ = [
+    "LEVELS",
+    "PHRASE",
+    "SENTENCE",
+    "Control",
+    "DnpgCache",
+    "KeptPhrases",
+    "KeptTemplate",
+    "Separator",
+    "count_template_positions",
+    "draw_levels",
+    "read_levels",
+]
+
+LEVELS = ("phrase", "sentence")
+PHRASE, SENTENCE = range(2)
+
+
+class Separator(nn.Module):
+    """Scores the levels of every word: LSTM layers in both directions, and a linear map of their outputs."""
+
+    def __init__(self, config: DnpgConfig):
+        super().__init__()
+        self.lstm = StackedLstm(
+            config.hidden_size,
+            config.separator_size,
+            config.separator_layers,
+            dropout=config.dropout,
+            bidirectional=True,
+        )
+        self.score = nn.Linear(self.lstm.output_size, len(LEVELS))
+
+    def forward(self, words: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Map embeddings `(batch, length, hidden_size)` to scores before the softmax, `(batch, length, 2)`."""
+        return self.score(self.lstm(words, mask)[0])
+
+
+def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor:
+    """Give every word one level, as a one-hot vector through which the separator learns.
+
+    With a temperature it is drawn, by the straight-through form of the Gumbel-softmax (Jang et al. 2017, section 2.2):
+    one-hot forward, and backward the gradient of the softmax of scores and noise. The noise is of torch's generator.
+
+    Args:
+        logits: `(batch, length, 2)`.
+        temperature: None to take the likelier level, without a gradient.
+
+    Returns:
+        `(batch, length, 2)` of zeros and ones, in single precision at least.
+    """
+    logits = at_least_single(logits)
+    if temperature is None:
+        return nn.functional.one_hot(logits.argmax(-1), len(LEVELS)).to(logits.dtype)
+    return nn.functional.gumbel_softmax(logits, tau=temperature, hard=True)
+
+
+def read_levels(levels: Sequence, ids: torch.LongTensor) -> torch.LongTensor:
+    """Read levels that were set by hand.
+
+    Args:
+        levels: "phrase" and "sentence", or 0 and 1, for each token of one source, or such a list for each source. The
+            end mark, which is the template's anyway, may be left out.
+        ids: The sources, `(batch, source_length)`, without padding.
+
+    Returns:
+        `(batch, source_length)`.
+
+    Raises:
+        ValueError: There are more or fewer levels than tokens, or another level.
+    """
+    rows = [levels] if isinstance(levels[0], (str, int)) else levels
+    values = {**{name: number for number, name in enumerate(LEVELS)}, PHRASE: PHRASE, SENTENCE: SENTENCE}
+    length = ids.shape[1]
+    if len(rows) != len(ids) or any(length - len(row) not in (0, 1) for row in rows):
+        raise ValueError(
+            f"`source_levels` has levels for {[len(row) for row in rows]} tokens, but the sources have "
+            f"{[length] * len(ids)}, the end mark included"
+        )
+    if not values.keys() >= {level for row in rows for level in row}:
+        raise ValueError(f"`source_levels` must hold {LEVELS[0]!r} (0) or {LEVELS[1]!r} (1) for each token")
+    rows = [[*(values[level] for level in row), SENTENCE][:length] for row in rows]
+    return torch.tensor(rows, device=ids.device)
+
+
+def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.LongTensor:
+    """Number the places of the template, from 0: each of its words is one, and so is each run of phrase words.
+
+    So the template is the same whatever stands in its slots, and however long.
+
+    Args:
+        mask: `(batch, length)`, True for words, False for padding.
+        is_phrase: `(batch, length)`, True for words of the phrase level.
+    """
+    order, back = _words_first(mask)
+    words = is_phrase.gather(1, order)
+    goes_on = words & nn.functional.pad(words[:, :-1], (1, 0))
+    return ((~goes_on).long().cumsum(1) - 1).gather(1, back)
+
+
+def _words_first(mask: torch.Tensor) -> tuple[torch.LongTensor, torch.LongTensor]:
+    """The order in which the words of each row stand before its padding, and the way back."""
+    order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True)
+    return order, order.argsort(dim=1)
+
+
+class Control(NamedTuple):
+    """What may be written where one level is kept as it is.
+
+    Args:
+        levels: Which levels may write, `(batch, target_length, 2)`.
+        words: Which words each of them may generate, `(batch, target_length or 1, 2, vocab_size)`.
+        allowed: Which words may be written after all, `(batch, target_length, vocab_size)`.
+        copied: Which words of the source the phrase level may copy, `(batch, target_length, source_length)`, and then
+            it generates none; None to copy and generate what it likes.
+    """
+
+    levels: torch.BoolTensor
+    words: torch.BoolTensor
+    allowed: torch.BoolTensor
+    copied: torch.BoolTensor | None = None
+
+
+class Progress(NamedTuple):
+    """How far the template is written, of each row.
+
+    Args:
+        written: Its words that stand there, `(batch,)`.
+        in_phrase: Whether a word of a phrase stands behind the last of them, `(batch,)`.
+    """
+
+    written: torch.LongTensor
+    in_phrase: torch.BoolTensor
+
+
+class KeptTemplate(NamedTuple):
+    """The template of each source, which is to be written word for word, with the end mark behind it.
+
+    Args:
+        words: `(batch, source_length + 1)`; the end mark behind the last.
+        is_behind_phrase: Whether a phrase stands between a word and the one of the template before it.
+    """
+
+    words: torch.LongTensor
+    is_behind_phrase: torch.BoolTensor
+
+    @classmethod
+    def of(cls, ids: torch.LongTensor, levels: torch.Tensor, eos_token_id: int) -> KeptTemplate:
+        """Read the templates off sources.
+
+        Args:
+            ids: `(batch, source_length)`.
+            levels: What each word is, `(batch, source_length, 2)`, zeros at padding.
+            eos_token_id: The end mark.
+        """
+        ids = nn.functional.pad(ids, (0, 1), value=eos_token_id)
+        is_phrase, is_template = (nn.functional.pad(levels[..., level] > 0, (0, 1)) for level in range(2))
+        is_template[:, -1] = True
+        order, _ = _words_first(is_template)
+        count = is_template.sum(1, keepdim=True)
+        phrases = is_phrase.long().cumsum(1).gather(1, order)
+        is_there = torch.arange(ids.shape[1], device=ids.device) < count
+        behind = phrases.diff(dim=1, prepend=torch.zeros_like(phrases[:, :1])) > 0
+        return cls(ids.gather(1, order).where(is_there, eos_token_id), behind & is_there)
+
+    def start(self) -> Progress:
+        """Nothing is written yet."""
+        rows = self.words.new_zeros(len(self.words))
+        return Progress(rows, rows.bool())
+
+    def follow(
+        self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Progress, vocab_size: int
+    ) -> tuple[Control, Progress]:
+        """Say what may be written behind each word of the target.
+
+        The next word of the template, and nothing else of it; or, where a phrase stands before that word in the
+        source, first one word of a phrase at least, which is not that word and not the end mark.
+
+        Args:
+            inputs: The decoder's, `(batch, target_length)`.
+            is_word: Which of them are words, neither padding nor the start token.
+            progress: Before them.
+            vocab_size: Words that can be written.
+        """
+        levels, words, (written, in_phrase) = [], [], progress
+        for step in range(inputs.shape[1]):
+            follows = self._goes_on(written, in_phrase) & (inputs[:, step] == self._next(written))
+            is_phrase = is_word[:, step] & ~follows
+            written = (written + (follows & is_word[:, step]).long()).clamp(max=self.words.shape[1] - 1)
+            in_phrase = (in_phrase | is_phrase) & ~(follows & is_word[:, step])
+            may_go_on, following = self._goes_on(written, in_phrase), self._next(written)
+            has_slot = self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
+            levels.append(torch.stack((has_slot, may_go_on), dim=-1))
+            template = nn.functional.one_hot(following.clamp(max=vocab_size - 1), vocab_size).bool()
+            end = nn.functional.one_hot(self.words[:, -1], vocab_size).bool()
+            words.append(torch.stack((~(end | template), template), dim=1))
+        levels, words = torch.stack(levels, 1), torch.stack(words, 1)
+        return Control(levels, words, (words & levels.unsqueeze(-1)).any(2)), Progress(written, in_phrase)
+
+    def _next(self, written: torch.LongTensor) -> torch.LongTensor:
+        return self.words.gather(1, written[:, None]).squeeze(1)
+
+    def _goes_on(self, written: torch.LongTensor, in_phrase: torch.BoolTensor) -> torch.BoolTensor:
+        """Whether the template's next word may be written: no slot stands before it, or something stands in that."""
+        return in_phrase | ~self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
+
+
+class Missing(NamedTuple):
+    """Which words of the source are still to be written, `(batch, source_length)`."""
+
+    words: torch.BoolTensor
+
+
+class KeptPhrases(NamedTuple):
+    """The words of each source's phrases, each of which is to be written, in any order, before the end.
+
+    Args:
+        ids: The source, `(batch, source_length)`.
+        is_phrase: Which of its words are a phrase's.
+        ends: The end marks, `(ends,)`.
+        copies: Whether the model copies; else it generates these words alone.
+    """
+
+    ids: torch.LongTensor
+    is_phrase: torch.BoolTensor
+    ends: torch.LongTensor
+    copies: bool
+
+    def start(self) -> Missing:
+        """Nothing is written yet."""
+        return Missing(self.is_phrase)
+
+    def follow(
+        self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Missing, vocab_size: int
+    ) -> tuple[Control, Missing]:
+        """Say what may be written behind each word of the target; arguments as those of `KeptTemplate.follow`.
+
+        The phrase level writes words that are missing, and nothing once none is; the sentence level what it likes, but
+        no end before that.
+        """
+        missing, (words,) = [], progress
+        for step in range(inputs.shape[1]):
+            is_same = words & (self.ids == inputs[:, step : step + 1]) & is_word[:, step : step + 1]
+            # A word that stands several times is to be written as often.
+            words = words & ~(is_same & (is_same.cumsum(1) == 1))
+            missing.append(words)
+        missing = torch.stack(missing, 1)
+        may_write = missing.any(2)
+        free = missing.new_ones(*may_write.shape, vocab_size)
+        allowed = free.clone()
+        allowed[..., self.ends] = ~may_write.unsqueeze(2)
+        own = free if self.copies else self._mark(missing, vocab_size)
+        levels = torch.stack((may_write, torch.ones_like(may_write)), dim=-1)
+        copied = missing if self.copies else None
+        return Control(levels, torch.stack((own, free), dim=2), allowed, copied), Missing(words)
+
+    def _mark(self, missing: torch.BoolTensor, vocab_size: int) -> torch.BoolTensor:
+        """The missing words among those of the vocabulary, `(batch, target_length, vocab_size)`."""
+        known = missing & (self.ids < vocab_size).unsqueeze(1)
+        columns = self.ids.unsqueeze(1).where(known, vocab_size)
+        return missing.new_zeros(*missing.shape[:2], vocab_size + 1).scatter(2, columns, True)[..., :-1]
+
+
+class DnpgCache(DynamicCache):
+    """Keys and values of both decoders, with the aggregator's state and, where a level is kept, how far that is.
+
+    The sentence level's layers come first, then those of the phrase level.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.state: LstmState | None = None
+        self.progress: Progress | Missing | None = None
+
+    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+        """Keep, for every beam, what belongs to the hypothesis `beam_idx` that it continues."""
+        super().reorder_cache(beam_idx)
+        self._select(beam_idx)
+
+    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+        """Keep the rows `indices` of the batch, in that order."""
+        super().batch_select_indices(indices)
+        self._select(indices)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeat every row of the batch `repeats` times, next to each other."""
+        super().batch_repeat_interleave(repeats)
+        if self.state is not None:
+            rows = torch.arange(self.state[0].shape[1], device=self.state[0].device)
+            self._select(rows.repeat_interleave(repeats))
+
+    def _select(self, rows: torch.LongTensor) -> None:
+        if self.state is not None:
+            self.state = tuple(part.index_select(1, rows) for part in self.state)
+        if self.progress is not None:
+            self.progress = self.progress._make(part.index_select(0, rows) for part in self.progress)

@@ -1,0 +1,89 @@
+"""What the parts of DNPG return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+
+from ..layers.copying import Copying
+from .levels import Control
+
+__all__ = ["DnpgDecoderOutput", "DnpgEncoderOutput", "DnpgModelOutput", "DnpgSeq2SeqLMOutput"]
+
+
+@dataclass
+class DnpgEncoderOutput(BaseModelOutput):
+    """What the decoders need of the source; `generate()` repeats its tensors for every beam.
+
+    Args:
+        last_hidden_state: States of the phrase level, `(batch, source_length, hidden_size)`, zero at other words.
+        sentence_states: The same of the sentence level.
+        levels: What each word is, `(batch, source_length, 2)` of zeros and ones, zero at padding.
+        level_logits: The separator's scores, of the same shape.
+        source_ids: The words, `(batch, source_length)`.
+        num_outside_words: Words outside the vocabulary that the batch can copy.
+        hidden_states: On request, the embeddings of the phrase level's words and every layer's output.
+        attentions: On request, every layer's weights there.
+    """
+
+    sentence_states: torch.FloatTensor | None = None
+    levels: torch.FloatTensor | None = None
+    level_logits: torch.FloatTensor | None = None
+    source_ids: torch.LongTensor | None = None
+    num_outside_words: int | None = None
+
+
+@dataclass
+class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+    """Decoder outputs, with the aggregator's scores and what is copied, where anything is."""
+
+    level_logits: torch.FloatTensor | None = None
+    copying: Copying | None = None
+
+
+@dataclass
+class DnpgModelOutput(Seq2SeqModelOutput):
+    """`Seq2SeqModelOutput`, in which `last_hidden_state` has the states of both levels, `(…, 2 * hidden_size)`.
+
+    Args:
+        aggregated_logits: Scores of the levels at every position, `(batch, target_length, 2)`.
+        copying: How much the phrase level copies of which words, with `copy`.
+        control: What may be written, where one level is kept.
+        source_levels: As `DnpgSeq2SeqLMOutput` has it; so too the three below.
+    """
+
+    aggregated_logits: torch.FloatTensor | None = None
+    copying: Copying | None = None
+    control: Control | None = None
+    source_levels: torch.LongTensor | None = None
+    target_levels: torch.LongTensor | None = None
+    source_level_logits: torch.FloatTensor | None = None
+    target_level_logits: torch.FloatTensor | None = None
+
+
+@dataclass
+class DnpgSeq2SeqLMOutput(Seq2SeqLMOutput):
+    """`Seq2SeqLMOutput`, whose `logits` are log-probabilities, with what was asked for about the levels.
+
+    Args:
+        source_levels: With `output_levels=True`, the level of each word of the source, `(batch, source_length)`: 0 for
+            phrase, 1 for sentence; 0 at padding.
+        target_levels: The likelier level of each word to write next, `(batch, target_length)`.
+        source_level_logits: The separator's scores, `(batch, source_length, 2)`.
+        target_level_logits: The aggregator's scores, `(batch, target_length, 2)`.
+        copy_weights: Probability of copying each word of the source, if the phrase level writes, `(batch,
+            target_length, source_length)`, with `copy`.
+    """
+
+    source_levels: torch.LongTensor | None = None
+    target_levels: torch.LongTensor | None = None
+    source_level_logits: torch.FloatTensor | None = None
+    target_level_logits: torch.FloatTensor | None = None
+    copy_weights: torch.FloatTensor | None = None

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from ..layers.attention import AdditiveAttention
+from ..layers.copying import Copying
+from ..layers.precision import at_least_single
+from .configuration_edit_lstm import EditLstmConfig
+
+__all__ = ["CopyMechanism", "CopyMemory"]
+
+
+class CopyMemory(NamedTuple):
+    """A retrieved pair as the copy mechanism reads it: p and q each with states, their mask and attention keys.
+
+    Args:
+        states: `(batch, length, memory_size)` of p and of q.
+        masks: `(batch, length)` of each, 0 at padding.
+        keys: What `CopyMechanism.project_keys` made of the states.
+        ids: Words of p, then of q, `(batch, lengths of both)`; from `vocab_size` on, outside the vocabulary.
+        num_outside_words: How many words outside the vocabulary the batch can copy.
+    """
+
+    states: tuple[torch.Tensor, torch.Tensor]
+    masks: tuple[torch.Tensor, torch.Tensor]
+    keys: tuple[torch.Tensor, torch.Tensor]
+    ids: torch.LongTensor
+    num_outside_words: int
+
+
+class CopyMechanism(nn.Module):
+    """Pointers into p and q, a gate between them and the vocabulary, and a state that knows where they point.
+
+    At every step one additive attention looks at p and one at q, from the decoder's attentional state s, with weights
+    a_p and a_q and contexts c_p and c_q. `g = softmax(W_g [s; c_p; c_q] + b)` shares the probability among generating
+    a word, copying from p and copying from q; words are generated from `tanh(W [s; c_p; c_q])`. The form is the
+    pointer-generator of See et al. 2017 with two sources; Hashimoto et al. 2018 name a copying LSTM alone.
+    """
+
+    def __init__(self, config: EditLstmConfig):
+        super().__init__()
+        sizes = config.hidden_size, config.memory_size, config.attention_size
+        self.pointers = nn.ModuleList(AdditiveAttention(*sizes) for _ in range(2))
+        joined_size = config.hidden_size + 2 * config.memory_size
+        self.gate = nn.Linear(joined_size, 3)
+        self.combine = nn.Linear(joined_size, config.hidden_size, bias=False)
+
+    def project_keys(self, states: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Map the states of p and q to attention keys, once a pair."""
+        return tuple(pointer.project_keys(memory) for pointer, memory in zip(self.pointers, states, strict=True))
+
+    def forward(self, outputs: torch.Tensor, memory: CopyMemory) -> tuple[torch.Tensor, Copying]:
+        """Point from every position at once.
+
+        Args:
+            outputs: Attentional states `(batch, target_length, hidden_size)`.
+            memory: The pair.
+
+        Returns:
+            The states to generate words from, of the same shape, and what is copied.
+        """
+        pairs = zip(self.pointers, memory.keys, memory.states, memory.masks, strict=True)
+        contexts, weights = zip(*(pointer(outputs, *side) for pointer, *side in pairs), strict=True)
+        joined = torch.cat((outputs, *contexts), dim=-1)
+        log_gates = at_least_single(self.gate(joined)).log_softmax(dim=-1)
+        shares = log_gates[..., 1:].exp().split(1, dim=-1)
+        copied = torch.cat(
+            [share * at_least_single(side) for share, side in zip(shares, weights, strict=True)], dim=-1
+        )
+        mask = torch.cat(memory.masks, dim=1)
+        copying = Copying(log_gates[..., :1], copied, memory.ids, mask, memory.num_outside_words)
+        return torch.tanh(self.combine(joined)), copying

@@ -1,0 +1,54 @@
+"""States of LSTMs by row, and what the decoder keeps of them between two steps."""
+
+from __future__ import annotations
+
+import torch
+
+from ..layers.recurrent import LstmState, RecurrentCache
+
+__all__ = ["HierarchicalCache", "replace", "select", "spread_rows"]
+
+
+class HierarchicalCache(RecurrentCache):
+    """What the decoder remembers between two `generate()` steps: the states of words and of sentences.
+
+    Args:
+        state: (h, c) of the word LSTM, each `(num_layers, batch, hidden_size)`.
+        sentence_state: (h, c) of the sentence LSTM; None without hierarchy.
+        attention_keys: Projected states of the source's sentences `(batch, sentences, hidden_size)`.
+        weights: The last attention weights `(batch, sentences)`; zero in the first sentence.
+    """
+
+    def __init__(
+        self,
+        state: LstmState,
+        sentence_state: LstmState | None = None,
+        attention_keys: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
+    ):
+        super().__init__(state, attention_keys)
+        self.sentence_state = sentence_state
+        self.weights = weights
+
+    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+        """Keep the rows `indices` of the batch, in that order."""
+        super().batch_select_indices(indices)
+        if self.sentence_state is not None:
+            self.sentence_state = select(self.sentence_state, indices)
+        if self.weights is not None:
+            self.weights = self.weights.index_select(0, indices)
+
+
+def select(state: LstmState, rows: torch.Tensor) -> LstmState:
+    """The states of some rows."""
+    return tuple(part.index_select(1, rows) for part in state)
+
+
+def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
+    """States with those of some rows replaced."""
+    return tuple(part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
+
+
+def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
+    """States of some rows as those of a batch, zero for its other rows."""
+    return replace(tuple(part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state), rows, state)

@@ -1,0 +1,238 @@
+"""Layers of the sentence encoder and decoder of Traynor 2018: over packed words, or word by word in decoding."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ..layers.layer_weights import parameter_of
+from ..layers.recurrent import fit_width
+from .configuration_hierarchical_lm import HierarchicalLmConfig
+from .ragged import Ragged
+from .sarah import scan_sarah
+from .scaled_linear import ScaledLinear
+
+__all__ = ["Gru", "SentenceAttention", "TransformerLayer", "condition", "make_layer", "split"]
+
+# What the mean of a sentence's words adds to the mean square of a sum in a new model: its own, of about 0.7, and twice
+# its product with the rest, since outputs of GELU have a mean of ½.
+MEAN = 1.3
+
+
+def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Take the first elements for a value and the last for a key or query; they may overlap, or leave a gap."""
+    return x[..., :value_size], x[..., x.shape[-1] - key_size :]
+
+
+def key_scale(config: HierarchicalLmConfig) -> float:
+    """What keys or queries are multiplied by at first: attention is not scaled, and would look at one word alone."""
+    return (config.key_size // config.num_heads) ** -0.25
+
+
+def attend(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.BoolTensor, num_heads: int
+) -> torch.Tensor:
+    """Attention without scaling, head by head (sections 2.4.4 and 2.4.6); zero where there is nothing to attend to.
+
+    Args:
+        query: `(batch, queries, key_size)`.
+        keys: `(batch, length, key_size)`.
+        values: `(batch, length, value_size)`.
+        mask: What may be attended to, `(batch, queries or 1, length)`.
+        num_heads: Parts that queries, keys and values are split into.
+
+    Returns:
+        `(batch, queries, value_size)`.
+    """
+    query, keys, values = (x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (query, keys, values))
+    scores = (query @ keys.transpose(-1, -2)).masked_fill(~mask.unsqueeze(1), torch.finfo(query.dtype).min)
+    weights = scores.softmax(dim=-1) * mask.unsqueeze(1)
+    return (weights @ values).transpose(1, 2).flatten(2)
+
+
+class SentenceAttention(nn.Module):
+    """Combines a layer's outputs into its sentence vector (section 2.4.5).
+
+    Keys and values are split from the outputs; the query is one GELU layer over their mean.
+    """
+
+    def __init__(self, input_size: int, config: HierarchicalLmConfig):
+        super().__init__()
+        self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
+        self.query = ScaledLinear(input_size, config.key_size, scale=key_scale(config))
+
+    def forward(self, outputs: torch.Tensor, sentences: Ragged) -> torch.Tensor:
+        """Map packed outputs `(words, input_size)` to `(sentences, value_size)`."""
+        padded, mask = sentences.pad(outputs), sentences.mask()
+        mean = padded.sum(dim=1) / sentences.lengths.clamp(min=1).unsqueeze(1)
+        query = nn.functional.gelu(self.query(mean.to(padded.dtype)))
+        values, keys = split(padded, *self.sizes)
+        return attend(query.unsqueeze(1), keys, values, mask.unsqueeze(1), self.num_heads).squeeze(1)
+
+
+class Gru(nn.Module):
+    """One layer of gated recurrent units with one bias for each gate.
+
+    Reading: `h' = tanh(W x + b + r ⊙ (U h))`, where the thesis (section 2.4.1) has `U (r ⊙ h)`. Both are known as GRU
+    and have the same parameters; this one runs in the fused kernels of PyTorch and cuDNN, which compute no other.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.input = ScaledLinear(input_size, 3 * hidden_size)
+        self.hidden = nn.Linear(hidden_size, 3 * hidden_size, bias=False)
+
+    # torch.compile cannot trace packed sequences, and has nothing to gain on a fused GRU.
+    @torch.compiler.disable
+    def forward(self, x: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+        """Run over packed sequences `(total, input_size)`; returns `(total, hidden_size)`."""
+        if not len(x):
+            return x.new_zeros(0, self.hidden_size)
+        x = x.to(self.input.weight.dtype)
+        start = x.new_zeros(1, sizes[0], self.hidden_size)
+        return torch.gru(x, torch.tensor(sizes), start, self._weights(), True, 1, 0.0, self.training, False)[0]
+
+    def step(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        """Run one step of inputs `(batch, input_size)` from states `(batch, hidden_size)`."""
+        return torch.gru_cell(x, h, *self._weights())
+
+    def _weights(self) -> list[torch.Tensor]:
+        bias = parameter_of(self.input, "bias")
+        return [parameter_of(self.input), parameter_of(self.hidden), bias, torch.zeros_like(bias)]
+
+
+class GruLayer(nn.Module):
+    """A sentence layer of `value_size` gated recurrent units, whose state is their activations.
+
+    They are bounded, so its initial weights are the same whatever is added to its inputs.
+    """
+
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
+        super().__init__()
+        self.output_size = config.value_size
+        self.gru = Gru(input_size, config.value_size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+        return self.dropout(self.gru(x, sentences.sizes))
+
+    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
+        return like.new_zeros(batch_size, self.output_size)
+
+    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        state[rows] = self.gru.step(x, state[rows])
+        return state[rows]
+
+
+class ValuesAndKeys(ScaledLinear):
+    """The linear layer of SARAh, whose keys, the rows behind the values, start small."""
+
+    def __init__(self, config: HierarchicalLmConfig, mean_square: float):
+        super().__init__(config.value_size, config.value_size + config.key_size, mean_square=mean_square)
+        self.key_scale = key_scale(config)
+
+    def _rescale(self, parameter: torch.Tensor) -> torch.Tensor:
+        values, keys = super()._rescale(parameter).tensor_split([self.in_features])
+        return torch.cat((values, keys * self.key_scale))
+
+
+class SarahLayer(nn.Module):
+    """A Self Attentive Recurrent Array (section 2.4.3), whose state is its outputs so far.
+
+    With `key_size` k and `value_size` v: inputs are split into a value of v and a query of k, outputs of v + k into a
+    value and a key. A layer has (v + 1)(v + k) parameters and, in the encoder, those of its sentence attention: for
+    512 and 256, 393,984 + 196,864 = 590,848, where the thesis prints 590,866.
+    """
+
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
+        super().__init__()
+        self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
+        self.output_size = sum(self.sizes)
+        self.output = ValuesAndKeys(config, 1 + MEAN * (means + 1))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+        value, query = split(x, *self.sizes)
+        weight, bias = parameter_of(self.output), parameter_of(self.output, "bias")
+        kept = None
+        if self.training and self.dropout.p:
+            kept = self.dropout(torch.ones(len(x), self.output_size, dtype=weight.dtype, device=x.device))
+        return scan_sarah(value, query, weight, bias, kept, sentences.sizes, self.num_heads)
+
+    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
+        return like.new_zeros(batch_size, words, self.output_size)
+
+    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        value, query = split(x, *self.sizes)
+        values, keys = split(state[rows], *self.sizes)
+        mask = torch.arange(state.shape[1], device=x.device) < count.unsqueeze(1)
+        summary = attend(query.unsqueeze(1), keys, values, mask.unsqueeze(1), self.num_heads).squeeze(1)
+        y = nn.functional.gelu(self.output(value + summary))
+        state[rows, count] = y
+        return y
+
+
+class TransformerLayer(nn.Module):
+    """Attention between the words of a sentence (section 2.4.2), whose state is values and keys so far.
+
+    Readings: the layer's output is the attended value and, since keys and the next layer's 768 inputs are taken from
+    it (section 3.2.2), the word's key behind it; in the decoder a word sees those before it and itself.
+    """
+
+    def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):
+        super().__init__()
+        self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
+        self.output_size = sum(self.sizes)
+        self.positions = nn.Embedding(config.max_words, input_size)
+        self.position_bias = nn.Parameter(torch.zeros(input_size))
+        mean_square = 2 + MEAN * means  # of the word's vector, its position and sentence vectors
+        self.query = ScaledLinear(input_size, config.key_size, mean_square=mean_square, scale=key_scale(config))
+        self.key = ScaledLinear(input_size, config.key_size, mean_square=mean_square)
+        self.value = ScaledLinear(input_size, config.value_size, mean_square=mean_square)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+        query, key, value = self._project(x, sentences.step)
+        mask = sentences.mask().unsqueeze(1)
+        if causal:
+            mask = mask & mask.new_ones(mask.shape[-1], mask.shape[-1]).tril()
+        query, keys, values = map(sentences.pad, (query, key, value))
+        attended = attend(query, keys, values, mask, self.num_heads)[sentences.run, sentences.step]
+        return torch.cat((attended, key), dim=-1)
+
+    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
+        return like.new_zeros(batch_size, words, self.output_size)
+
+    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        query, key, value = self._project(x, count)
+        state[rows, count] = torch.cat((value, key), dim=-1)
+        values, keys = split(state[rows], *self.sizes)
+        mask = torch.arange(state.shape[1], device=x.device) <= count.unsqueeze(1)
+        attended = attend(query.unsqueeze(1), keys, values, mask.unsqueeze(1), self.num_heads).squeeze(1)
+        return torch.cat((attended, key), dim=-1)
+
+    def _project(self, x: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = (
+            x
+            + self.positions(place.clamp(max=self.positions.num_embeddings - 1))
+            + parameter_of(self, "position_bias")
+        )
+        return tuple(self.dropout(nn.functional.gelu(layer(x))) for layer in (self.query, self.key, self.value))
+
+
+LAYERS = {"gru": GruLayer, "sarah": SarahLayer, "transformer": TransformerLayer}
+
+
+def make_layer(input_size: int, config: HierarchicalLmConfig, means: int) -> nn.Module:
+    """Make a layer of the kind that `config.sentence_encoder` names, whose inputs are sums of a vector and `means`.
+
+    Its `forward(x, sentences, causal)` maps packed words `(words, input_size)` to `(words, output_size)`; its
+    `step(x, state, rows, count)` one word for each of some rows, which have `count` words before it.
+    """
+    return LAYERS[config.sentence_encoder](input_size, config, means)
+
+
+def condition(x: torch.Tensor, sentence_vectors: torch.Tensor) -> torch.Tensor:
+    """Add a sentence vector to the value part, the first elements, of a decoder layer's inputs (section 2.5)."""
+    return x + fit_width(sentence_vectors, x.shape[-1])

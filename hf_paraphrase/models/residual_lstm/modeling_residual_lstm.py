@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import GenerationMixin, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
+
+from ..layers.attention import AdditiveAttention
+from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.language_model_head import LanguageModelHeadMixin, scored
+from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
+from ..layers.scan import is_traced, scan
+from ..layers.token_ids import embed
+from ..layers.vocabulary import VocabularyProjection
+from .configuration_residual_lstm import ResidualLstmConfig
+
+__all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
+
+
+@dataclass
+class ResidualLstmEncoderOutput(BaseModelOutput):
+    """Encoder outputs with the final state, batch first so that `generate()` can repeat it for every beam.
+
+    Args:
+        last_hidden_state: `(batch, source_length, memory_size)`, zero at padding.
+        final_hidden: h of every layer and direction after the last real word, `(batch, layers, hidden_size)`.
+        final_cell: c of the same shape.
+        hidden_states: On request, the embeddings and every layer's output.
+    """
+
+    final_hidden: torch.FloatTensor | None = None
+    final_cell: torch.FloatTensor | None = None
+
+
+class ResidualLstmPreTrainedModel(PreTrainedModel):
+    config_class = ResidualLstmConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _skip_keys_device_placement = ["cache"]
+    _no_split_modules = ["StackedLstm"]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        # The base class would draw LSTM weights by Xavier's rule; these models start uniform (config docstring).
+        bound = self.config.initializer_range
+        if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
+            for parameter in module.parameters(recurse=False):
+                init.uniform_(parameter, -bound, bound)
+        is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
+            init.zeros_(module.weight[module.padding_idx])
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
+        embeddings = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        decoder = self.get_decoder()
+        if decoder.embed_tokens is not None:
+            decoder.embed_tokens = self._get_resized_embeddings(
+                decoder.embed_tokens, embeddings.num_embeddings, mean_resizing=mean_resizing
+            )
+        return embeddings
+
+
+class ResidualLstmEncoder(ResidualLstmPreTrainedModel):
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
+        self.lstm = StackedLstm(
+            config.embedding_size,
+            config.hidden_size,
+            config.encoder_layers,
+            config.residual_interval,
+            config.dropout,
+            config.bidirectional_encoder,
+        )
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> ResidualLstmEncoderOutput:
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
+        if inputs_embeds is None:
+            inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
+        outputs, (h, c), layers = self.lstm(
+            inputs_embeds, attention_mask, output_hidden_states=bool(output_hidden_states)
+        )
+        return ResidualLstmEncoderOutput(
+            last_hidden_state=outputs,
+            final_hidden=h.transpose(0, 1),
+            final_cell=c.transpose(0, 1),
+            hidden_states=None if layers is None else (inputs_embeds, *layers),
+        )
+
+
+class StateBridge(nn.Module):
+    """Linear maps from the two directions' final states to the state in which each decoder layer starts.
+
+    Decoder layers 2k and 2k + 1 both read layer k of the encoder, which has half as many layers.
+    """
+
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__()
+        sizes = (2 * config.hidden_size, config.hidden_size)
+        self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in range(config.num_layers))
+        self.cell = nn.ModuleList(nn.Linear(*sizes) for _ in range(config.num_layers))
+
+    def forward(self, state: LstmState) -> LstmState:
+        """Map (h, c) of `(layers * 2, batch, hidden_size)` to the same of `(num_layers, batch, hidden_size)`."""
+        return self._map(self.hidden, state[0]), self._map(self.cell, state[1])
+
+    @staticmethod
+    def _map(maps: nn.ModuleList, part: torch.Tensor) -> torch.Tensor:
+        both = [torch.cat((part[i], part[i + 1]), dim=-1) for i in range(0, len(part), 2)]
+        return torch.stack([linear(both[layer // 2]) for layer, linear in enumerate(maps)])
+
+
+class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__(config)
+        self.embed_tokens = None
+        if not config.share_embeddings:
+            self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
+        self.lstm = StackedLstm(
+            config.decoder_input_size,
+            config.hidden_size,
+            config.num_layers,
+            config.residual_interval,
+            config.dropout,
+        )
+        self.bridge = StateBridge(config) if config.bidirectional_encoder else None
+        self.attention = self.combine = None
+        if config.attention is not None:
+            self.attention = AdditiveAttention(config.hidden_size, config.memory_size, config.attention_size)
+            self.combine = nn.Linear(config.hidden_size + config.memory_size, config.hidden_size, bias=False)
+        self.post_init()
+
+    def init_cache(self, encoder_outputs: ResidualLstmEncoderOutput) -> RecurrentCache:
+        """Start from the encoder's final (h, c), layer by layer, with the attention keys of its outputs."""
+        state = tuple(
+            part.transpose(0, 1).contiguous() for part in (encoder_outputs.final_hidden, encoder_outputs.final_cell)
+        )
+        memory, keys, beams = encoder_outputs.last_hidden_state, None, 1
+        if self.attention is not None:
+            beams = count_source_beams(memory)
+            keys = self.attention.project_keys(memory[::beams])
+            keys = keys if beams == 1 else keys.repeat_interleave(beams, dim=0)
+        return RecurrentCache(
+            state if self.bridge is None else self.bridge(state),
+            keys,
+            memory.new_zeros(memory.shape[0], self.config.hidden_size) if self.config.input_feeding else None,
+            beams=beams,
+        )
+
+    @can_return_tuple
+    def forward(
+        self,
+        inputs_embeds: torch.FloatTensor,
+        attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ResidualLstmEncoderOutput | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        cache: RecurrentCache | None = None,
+        use_cache: bool = True,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        if cache is None:
+            cache = self.init_cache(encoder_outputs)
+        length = inputs_embeds.shape[1]
+        if attention_mask is not None:
+            attention_mask = attention_mask[:, -length:]
+        run = self._feed_inputs if self.config.input_feeding else self._attend_after
+        outputs, state, attentional_state, weights, layers = run(
+            inputs_embeds,
+            attention_mask,
+            cache,
+            encoder_outputs.last_hidden_state,
+            encoder_attention_mask,
+            bool(output_hidden_states),
+        )
+        if use_cache:
+            cache.update(state, attentional_state, length)
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=outputs,
+            cache=cache if use_cache else None,
+            hidden_states=None if layers is None else (inputs_embeds, *layers),
+            cross_attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
+        )
+
+    def _attend_after(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
+        """Run the LSTM over the whole target, then attend from all positions at once."""
+        outputs, state, layers = self.lstm(inputs, mask, cache.state, output_hidden_states, cache.prepacked)
+        weights = None
+        if self.attention is not None:
+            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
+        return outputs, state, None, weights, layers
+
+    def _feed_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
+        """Go step by step, each input joined by the attentional state of the step before."""
+        if is_traced():
+            return self._scan_inputs(inputs, mask, cache, memory, memory_mask, output_hidden_states)
+        state, attentional, steps = cache.state, cache.attentional_state, []
+        for t in range(inputs.shape[1]):
+            fed = torch.cat((inputs[:, t], attentional), dim=-1).unsqueeze(1)
+            step_mask = None if mask is None else mask[:, t : t + 1]
+            outputs, state, layers = self.lstm(fed, step_mask, state, output_hidden_states, cache.prepacked)
+            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
+            if step_mask is not None:
+                outputs = torch.where(step_mask.bool().unsqueeze(-1), outputs, attentional.unsqueeze(1))
+            attentional = outputs[:, 0]
+            steps.append((outputs, weights, *(layers or ())))
+        outputs, weights, *layers = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
+        return outputs, state, attentional, weights, tuple(layers) if output_hidden_states else None
+
+    def _scan_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
+        """Do what `_feed_inputs` does in one operation for any number of steps."""
+        real = inputs.new_ones(inputs.shape[:2]) if mask is None else mask
+
+        def step(h, c, before, x, is_real, keys, memory, memory_mask):
+            fed = torch.cat((x, before), dim=-1).unsqueeze(1)
+            outputs, (h, c), layers = self.lstm.scan(fed, is_real, (h, c), output_hidden_states)
+            outputs, weights = self._attend(outputs, keys, memory, memory_mask, cache)
+            outputs = torch.where(is_real, outputs[:, 0], before)
+            return h, c, outputs, outputs.clone(), weights[:, 0], *(layer[:, 0] for layer in layers or ())
+
+        start = [part.clone() for part in (*cache.state, cache.attentional_state)]
+        columns = [inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)]
+        memory_mask = memory.new_ones(memory.shape[:2]) if memory_mask is None else memory_mask
+        (h, c, attentional), steps = scan(step, start, columns, [cache.attention_keys, memory, memory_mask], self)
+        outputs, weights, *layers = (part.transpose(0, 1) for part in steps)
+        return outputs, (h, c), attentional, weights, tuple(layers) if output_hidden_states else None
+
+    def _attend(self, outputs, keys, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+        rows, length, _ = outputs.shape
+        # In a step, the beams of one source are so many positions that read it.
+        beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
+        queries = cache.prepacked.linear(self.attention.query, outputs).reshape(rows // beams, length * beams, -1)
+        sources = (None if part is None else part[::beams] for part in (keys, memory, memory_mask))
+        context, weights = (part.reshape(rows, length, -1) for part in self.attention.attend(queries, *sources))
+        combined = cache.prepacked.linear(self.combine, torch.cat((outputs, context), dim=-1))
+        return torch.tanh(combined), weights
+
+
+def _have_one_mask(mask: torch.Tensor | None, beams: int) -> bool:
+    return mask is None or beams == 1 or bool((mask.unflatten(0, (-1, beams)) == mask[::beams, None]).all())
+
+
+class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
+    """The encoder and decoder of Prakash et al. 2016, section 2, without the output layer.
+
+    The encoder reads the source; the decoder starts from its final (h, c), layer by layer. Readings where the paper
+    leaves a choice: the additive attention scores with the decoder's top state and its context joins that state in one
+    tanh layer before the output layer, so that teacher forcing stays one fused call; a bi-directional encoder's two
+    final states reach the decoder's layers by linear maps.
+    """
+
+    encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
+    encoder_output_class, encoder_output_reason = ResidualLstmEncoderOutput, "it carries the final state"
+
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__(config)
+        self.encoder = self.encoder_class(config)
+        self.decoder = self.decoder_class(config)
+        self.post_init()
+
+    def get_decoder_embeddings(self) -> nn.Embedding:
+        """Return the table that embeds the decoder's inputs: the encoder's, where they share one."""
+        return self.encoder.embed_tokens if self.decoder.embed_tokens is None else self.decoder.embed_tokens
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: ResidualLstmEncoderOutput | None = None,
+        cache: RecurrentCache | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        decoder_inputs_embeds: torch.FloatTensor | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> Seq2SeqModelOutput:
+        """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
+
+        Args:
+            input_ids: Source words `(batch, source_length)`.
+            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
+            decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
+            encoder_outputs: What the encoder returned for this source.
+            cache: The cache of the steps before. It is updated in place and returned.
+            inputs_embeds: `(batch, source_length, embedding_size)` in place of `input_ids`.
+            decoder_inputs_embeds: `(batch, target_length, embedding_size)` in place of `decoder_input_ids`.
+            use_cache: Return the cache; `config.use_cache` by default.
+            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
+                `output_attentions` to return the weights over the source as `cross_attentions`.
+
+        Returns:
+            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
+
+        Raises:
+            ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
+        """
+        encoder_outputs = self.encode(
+            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
+        )
+        if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
+            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
+        if decoder_inputs_embeds is None:
+            decoder_inputs_embeds = embed(self.get_decoder_embeddings(), decoder_input_ids, "decoder_input_ids")
+        outputs = self.decoder(
+            decoder_inputs_embeds,
+            attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            encoder_attention_mask=attention_mask,
+            cache=cache,
+            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            return_dict=True,
+            **kwargs,
+        )
+        return self.join_outputs(encoder_outputs, outputs)
+
+
+class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmPreTrainedModel, GenerationMixin):
+    """The encoder-decoder of Prakash et al. 2016 with a softmax over the vocabulary, for training and `generate()`."""
+
+    model_class = ResidualLstmModel
+    forward = scored(ResidualLstmModel.forward)
+
+    def __init__(self, config: ResidualLstmConfig):
+        super().__init__(config)
+        self.model = self.model_class(config)
+        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
+        table = "encoder" if config.share_embeddings else "decoder"
+        self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
+        self.post_init()
+
+    def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
+        hidden, cache = outputs.last_hidden_state, outputs.cache
+        return self.lm_head(hidden) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
+
+    @property
+    def attends_to_words(self) -> bool:
+        """Whether there is attention."""
+        return self.config.attention is not None

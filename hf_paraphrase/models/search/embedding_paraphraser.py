@@ -1,0 +1,309 @@
+"""Paraphrases from a model that embeds sentences: sample candidates, embed them again, rank them by distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+
+from ..layers.layer_weights import input_device
+from ..layers.precision import at_least_single
+
+__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "embeds_sentences", "perturb"]
+
+
+class ParaphraseCandidate(NamedTuple):
+    """One of the sentences that may say what another does.
+
+    Args:
+        text: The sentence.
+        distance: Euclidean, between the last layer's vectors of it and of the source.
+        is_copy: It is the source, but for white space.
+        temperature: Of the softmax that it was sampled from.
+        noise: Weight of the noise on the sentence vectors that it was written from.
+    """
+
+    text: str
+    distance: float
+    is_copy: bool
+    temperature: float
+    noise: float
+
+
+class EmbeddingParaphraser:
+    """Mixin, before `PreTrainedModel`, for models that write from sentence vectors alone.
+
+    Their encoder returns `sentence_states`, `(batch, num_layers, width)`, and their
+    `embed_words(input_ids, attention_mask)` the vectors of words, a word a row. Switch dropout off before, as for
+    `generate()`.
+    """
+
+    @torch.inference_mode()
+    def paraphrase(
+        self,
+        texts: str | Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        num_candidates: int = 40,
+        temperature: float | Literal["uniform"] = "uniform",
+        noise: float | Literal["uniform"] = "uniform",
+        seed: int | None = None,
+        batch_size: int = 160,
+        max_new_tokens: int = 256,
+    ) -> list[ParaphraseCandidate] | list[list[ParaphraseCandidate]]:
+        """Write candidates of every text, with temperatures and noise of their own, and rank them (Traynor 2018, 4.5).
+
+        What a text gives depends on `seed` and on its place among `texts`, not on what else is in its batch.
+
+        Args:
+            texts: A sentence, or several.
+            tokenizer: The model's.
+            num_candidates: Candidates of each text; equal ones are returned once, empty ones not.
+            temperature: Of the softmax; 0 always takes the likeliest character. "uniform" draws one from U(0, 1) for
+                every candidate.
+            noise: w of the noise `N(0, (w std(s))²)` on a sentence vector s; "uniform" as above.
+            seed: Decides what is drawn; None to ask torch's generator.
+            batch_size: Candidates written at a time.
+            max_new_tokens: Most symbols of a candidate.
+
+        Returns:
+            For one text its different candidates, the nearest first; for several one such list each. Without a word, a
+            text has none.
+
+        Raises:
+            ValueError: An argument that cannot be.
+        """
+        if isinstance(texts, str):
+            options = (num_candidates, temperature, noise, seed, batch_size, max_new_tokens)
+            return self.paraphrase([texts], tokenizer, *options)[0]
+        check_candidates(num_candidates, batch_size, temperature, noise)
+        seed = int(torch.randint(2**62, ())) if seed is None else seed
+        results: list[list[ParaphraseCandidate]] = [[] for _ in texts]
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        at_once = max(1, batch_size // num_candidates)
+        for start in range(0, len(places), at_once):
+            part = places[start : start + at_once]
+            draws = [Draws(seed, place, num_candidates, temperature, noise, input_device(self)) for place in part]
+            found = self._candidates([texts[place] for place in part], tokenizer, draws, max_new_tokens)
+            for place, candidates in zip(part, found, strict=True):
+                results[place] = candidates
+        return results
+
+    def _candidates(
+        self, texts: list[str], tokenizer: PreTrainedTokenizerBase, draws: list[Draws], max_new_tokens: int
+    ) -> list[list[ParaphraseCandidate]]:
+        count = len(draws[0].temperatures)
+        inputs = tokenizer(texts, padding=True, return_tensors="pt", verbose=False).to(input_device(self))
+        encoded = self.get_encoder()(**inputs, return_dict=True)
+        vectors = encoded.sentence_states
+        perturbed = [draw.perturb(vector) for draw, vector in zip(draws, vectors, strict=True)]
+        encoded.sentence_states = torch.cat(perturbed)
+        encoded.last_hidden_state = encoded.last_hidden_state.repeat_interleave(count, dim=0)
+        # Without input ids, `generate` would make these itself, on a device that offloaded weights do not have.
+        ids = vectors.new_full(encoded.last_hidden_state.shape[:2], -100, dtype=torch.long)
+        written = self.generate(
+            inputs=ids,
+            encoder_outputs=encoded,
+            logits_processor=LogitsProcessorList([Sampler(draws)]),
+            do_sample=False,
+            num_beams=1,
+            num_return_sequences=1,
+            max_new_tokens=max_new_tokens,
+        )
+        outputs = tokenizer.batch_decode(written, skip_special_tokens=True)
+        sources = [
+            tokenizer.decode(tokenizer(text, verbose=False)["input_ids"], skip_special_tokens=True) for text in texts
+        ]
+        groups = [dict(unique(outputs[row * count : (row + 1) * count])) for row in range(len(texts))]
+        distances = self._distances(vectors[:, -1], groups, tokenizer)
+        return [
+            sorted(
+                (
+                    ParaphraseCandidate(
+                        text, distance, text == source, float(draw.temperatures[number]), float(draw.noise[number])
+                    )
+                    for (text, number), distance in zip(group.items(), row, strict=True)
+                ),
+                key=lambda candidate: candidate.distance,
+            )
+            for source, draw, group, row in zip(sources, draws, groups, distances, strict=True)
+        ]
+
+    def _distances(
+        self, sources: torch.Tensor, groups: list[dict[str, int]], tokenizer: PreTrainedTokenizerBase
+    ) -> list[list[float]]:
+        texts = [text for group in groups for text in group]
+        sizes = [len(group) for group in groups]
+        if not texts:
+            return [[] for _ in groups]
+        vectors = self.sentence_embeddings(texts, tokenizer).split(sizes)
+        return [
+            (part - source).norm(dim=-1).tolist()
+            for part, source in zip(vectors, at_least_single(sources), strict=True)
+        ]
+
+    @torch.inference_mode()
+    def sentence_embeddings(
+        self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 256, layer: int = -1
+    ) -> torch.Tensor:
+        """The sentence vectors of texts (Traynor 2018, section 4.2.5).
+
+        Args:
+            texts: Sentences.
+            tokenizer: The model's.
+            batch_size: Sentences at a time; those of like lengths share a batch.
+            layer: The layer whose vector is wanted; the thesis takes the last.
+
+        Returns:
+            `(texts, width)`, float32.
+        """
+
+        def embed(part: list[str]) -> torch.Tensor:
+            inputs = tokenizer(part, padding=True, return_tensors="pt", verbose=False).to(input_device(self))
+            return self.get_encoder().encode_sentences(**inputs)[:, layer]
+
+        return in_batches(texts, batch_size, embed)
+
+    @torch.inference_mode()
+    def word_embeddings(
+        self, words: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 4096
+    ) -> torch.Tensor:
+        """The word encoder's vectors of words (Traynor 2018, section 4.2.4).
+
+        Args:
+            words: Runs of letters, or of anything else but white space, as the tokenizer splits a text into.
+            tokenizer: The model's.
+            batch_size: Words at a time.
+
+        Returns:
+            `(words, width)`, float32.
+
+        Raises:
+            ValueError: One of them is no single word.
+        """
+        for word in words:
+            if len(tokenizer.split_words(word)) != 1:
+                raise ValueError(f"{word!r} is no single word: {tokenizer.split_words(word)}")
+
+        def embed(part: list[str]) -> torch.Tensor:
+            inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False)
+            inputs = inputs.to(input_device(self))
+            return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
+
+        return in_batches(words, batch_size, embed)
+
+
+def embeds_sentences(model: PreTrainedModel) -> bool:
+    """Tell whether a model is an `EmbeddingParaphraser`, on the Hub too."""
+    # By name: transformers loads the code of a checkpoint's model and pipeline apart, each with its own classes.
+    return any(base.__name__ == EmbeddingParaphraser.__name__ for base in type(model).__mro__)
+
+
+class Draws:
+    """All that is drawn at random for the candidates of one text, by a generator of its own.
+
+    Args:
+        seed: Of the call.
+        place: Of the text.
+        count: Candidates.
+        temperature: Of all, or "uniform".
+        noise: Of all, or "uniform".
+        device: Where the model is.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        place: int,
+        count: int,
+        temperature: float | str,
+        noise: float | str,
+        device: torch.device,
+    ):
+        # Mixed, not added: text 1 of seed 0 is not text 0 of seed 1. The generator looks at the lowest 32 bits alone.
+        self.generator = torch.Generator().manual_seed(hash((seed, place)) % 2**63)
+        self.device = device
+        self.temperatures, self.noise = (
+            torch.rand(count, generator=self.generator) if value == "uniform" else torch.full((count,), float(value))
+            for value in (temperature, noise)
+        )
+
+    def perturb(self, sentence_states: torch.Tensor) -> torch.Tensor:
+        """Repeat the vectors of a text, `(num_layers, width)`, for every candidate, with its noise."""
+        repeated = sentence_states.unsqueeze(0).repeat(len(self.noise), 1, 1)
+        return perturb(repeated, self.noise.to(repeated), self.generator)
+
+    def gumbel(self, width: int) -> torch.Tensor:
+        """Gumbel noise for every candidate's next symbol, `(count, width)`."""
+        uniform = torch.rand(len(self.noise), width, generator=self.generator).clamp_(min=1e-10)
+        return (-(-uniform.log()).log()).to(self.device)
+
+
+class Sampler(LogitsProcessor):
+    """Samples every row by its own temperature and generator: the likeliest symbol after Gumbel noise is a sample.
+
+    Args:
+        draws: Of every text; the rows are their candidates, in order.
+    """
+
+    def __init__(self, draws: Sequence[Draws]):
+        self.draws = draws
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        noise = torch.cat([draw.gumbel(scores.shape[1]) for draw in self.draws])
+        temperatures = torch.cat([draw.temperatures for draw in self.draws]).to(scores.device)
+        # Not divided by the temperature, which may be 0.
+        return scores + temperatures.unsqueeze(1) * noise
+
+
+def perturb(
+    sentence_states: torch.Tensor, weight: float | torch.Tensor, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """Add noise `N(0, (w std(s))²)` to every sentence vector s (Traynor 2018, section 4.5).
+
+    Args:
+        sentence_states: `(batch, num_layers, value_size)`.
+        weight: w, one for all or one for each row, `(batch,)`.
+        generator: Draws the noise, on the CPU; None for torch's own.
+    """
+    if isinstance(weight, torch.Tensor):
+        weight = weight.view(-1, 1, 1)
+    deviation = sentence_states.detach().std(dim=-1, keepdim=True, correction=0)
+    if generator is None:
+        noise = torch.randn_like(sentence_states)
+    else:
+        noise = torch.randn(sentence_states.shape, generator=generator).to(sentence_states)
+    return sentence_states + noise * (weight * deviation)
+
+
+def unique(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """The different texts that are not empty, and where each stands first."""
+    first: dict[str, int] = {}
+    for number, text in enumerate(texts):
+        if text.strip():
+            first.setdefault(text, number)
+    return list(first.items())
+
+
+def in_batches(texts: Sequence[str], batch_size: int, embed: Callable[[list[str]], torch.Tensor]) -> torch.Tensor:
+    """Embed texts, the longest first; the rows come back in the texts' order, in float32."""
+    if not len(texts):
+        return torch.zeros(0, 0)
+    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    parts = [
+        at_least_single(embed([texts[place] for place in order[start : start + batch_size]]))
+        for start in range(0, len(order), batch_size)
+    ]
+    vectors = torch.cat(parts)
+    return torch.empty_like(vectors).index_copy_(0, torch.tensor(order, device=vectors.device), vectors)
+
+
+def check_candidates(num_candidates: int, batch_size: int, temperature: float | str, noise: float | str) -> None:
+    """Raise ValueError for numbers that cannot be."""
+    for name, value in (("num_candidates", num_candidates), ("batch_size", batch_size)):
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {value}")
+    for name, value in (("temperature", temperature), ("noise", noise)):
+        if value != "uniform" and (isinstance(value, str) or not value >= 0):
+            raise ValueError(f'`{name}` must be "uniform" or a number of at least 0, not {value!r}')

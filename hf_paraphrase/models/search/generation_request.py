@@ -1,0 +1,218 @@
+"""What a call asks of a model, decided here alone: for the pipeline, for batches of a corpus and for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..text.candidate_selection import select_by_jaccard, select_by_mbr
+from ..text.encoded_inputs import read_prefix
+from ..text.unknown_words import check_replaceable
+from .argument_types import check_arguments
+from .beam_search import beam_search
+from .decodings import asks_for_beams, asks_for_groups, find_decoding
+from .diverse_beam_search import diverse_beam_search
+
+__all__ = ["GenerationRequest", "check_arguments_of_a_text", "task_parameters"]
+
+# Arguments of `generate()` that number the texts of a batch, or hold a row for each.
+OF_A_TEXT = ("prefix_allowed_tokens_fn", "decoder_input_ids", "decoder_inputs_embeds", "decoder_attention_mask")
+OF_A_TEXT += ("encoder_outputs", "attention_mask", "inputs_embeds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationRequest:
+    """What is written for every text: by which search and pairs, how many outputs, and which of them is chosen.
+
+    What is None was not asked for.
+
+    Args:
+        parameters: Arguments of `generate()`.
+        defaults: Those that hold where neither `parameters` nor the model's generation config decides. A
+            `generation_config` among `parameters` leaves nothing to them.
+        decoding: A name out of `decodings.DECODINGS`, or a function that `generate(custom_generate=…)` takes.
+        num_candidates: Outputs of which one is chosen.
+        select: How: "score", the default, takes the first, as a search returns the likeliest first; "jaccard" the one
+            most like the text (Kazemnejad et al. 2020, section 4.3); "mbr" the one with which the others agree most
+            (minimum Bayes risk); anything else that `hf_paraphrase.generation.select_candidates` knows needs that
+            package. Or a function from texts and lists
+            of candidates to places.
+        matcher: The model that "matcher" asks, as `select_candidates` takes it.
+        num_neighbors: How many of the nearest pairs to edit by.
+        retrieved: Pairs to edit by in their place.
+        return_retrieved: Whether a result names its pair.
+        retriever: Finds the pairs, in place of the checkpoint's.
+        replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
+            source that it attended to.
+        restore_surface: Whether outputs get the case and the spacing of ordinary text.
+
+    Raises:
+        ValueError: These contradict each other, or ask for less than one.
+    """
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    decoding: str | Callable | None = None
+    num_candidates: int | None = None
+    select: str | Callable | None = None
+    matcher: Any = None
+    num_neighbors: int | None = None
+    retrieved: Sequence[tuple[str, str]] | None = None
+    return_retrieved: bool | None = None
+    retriever: Any = None
+    replace_unknown: bool = False
+    restore_surface: bool = False
+
+    def __post_init__(self):
+        find_decoding(self.decoding)
+        check_arguments(
+            {"num_neighbors": self.num_neighbors, "num_candidates": self.num_candidates, **self.parameters}
+        )
+        if self.retrieved is not None and self.num_neighbors is not None:
+            raise ValueError("`num_neighbors` looks pairs up and `retrieved` gives them: pass one of the two")
+        if self.matcher is not None and self.select is None:
+            raise ValueError("`matcher` is asked with `select='matcher'` alone")
+        if self.select is not None and self.num_candidates is None:
+            raise ValueError("`select` chooses among `num_candidates` paraphrases: say how many")
+        for name in ("replace_unknown", "restore_surface"):
+            if getattr(self, name) and self.parameters.get("streamer") is not None:
+                raise ValueError(f"`streamer`: `{name}` needs the whole output")
+
+    @classmethod
+    def from_kwargs(cls, **kwargs: Any) -> GenerationRequest:
+        """Sort the arguments of a call: what is no field of the request is one of `generate()`."""
+        own = {name: kwargs.pop(name) for name in [field.name for field in fields(cls)] if name in kwargs}
+        return cls(parameters=kwargs, **own)
+
+    def asked_of_pairs(self) -> list[str]:
+        """The names of what only a model that edits by retrieved pairs can do."""
+        names = ("num_neighbors", "retrieved", "return_retrieved", "retriever")
+        return [name for name in names if getattr(self, name) is not None]
+
+    def count_outputs(self, model: PreTrainedModel) -> int:
+        """How many sequences a text gets, by each of its pairs where it has any."""
+        return self.num_candidates or self._decided(model).get("num_return_sequences") or 1
+
+    def generate_kwargs(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+        """What `model.generate()` is called with, beside the inputs.
+
+        There are as many beams as outputs at least, unless the call itself gives their number; candidates, which the
+        caller does not see, widen that too. Sampling without beams needs none. Beams that are added can be shared out
+        among `num_beam_groups`, which ask for diverse beam search by themselves, as in transformers 4.
+
+        Args:
+            model: Has a generation config.
+            tokenizer: Its tokenizer, whose padding fills the outputs where nothing else says by what.
+
+        Raises:
+            ValueError: A search that knows no word before the whole output is to be streamed, or unknown words
+                cannot be replaced.
+        """
+        if self.replace_unknown:
+            check_replaceable(model, tokenizer)
+        decided, is_whole = self._decided(model), self.parameters.get("generation_config") is not None
+        defaults = {} if is_whole else {"pad_token_id": tokenizer.pad_token_id, **self.defaults}
+        if "max_length" in decided:
+            defaults.pop("max_new_tokens", None)
+        kwargs = {**{name: value for name, value in defaults.items() if name not in decided}, **self.parameters}
+        if "max_length" in self.parameters and "max_new_tokens" in decided:
+            # In `generate()`, the generation config's `max_new_tokens` would win.
+            kwargs.setdefault("max_new_tokens", None)
+        kwargs |= _fit_positions(model, {**decided, **kwargs})
+        if decided.get("stop_strings"):
+            kwargs["tokenizer"] = tokenizer
+        search = kwargs.get("custom_generate") if self.decoding is None else find_decoding(self.decoding)
+        if search is beam_search:  # what nobody names is beam search too, where it has several beams
+            search = None
+        if search is None and asks_for_groups(decided):
+            search = diverse_beam_search
+        if search is not None and kwargs.get("streamer") is not None:
+            raise ValueError(
+                f"`streamer`: {getattr(search, '__name__', 'this decoding')} knows no word before the whole output"
+            )
+        if self.num_candidates is not None:
+            kwargs["num_return_sequences"] = self.num_candidates
+        suppressed = decided.get("suppress_tokens") or []
+        if self.replace_unknown and tokenizer.unk_token_id in suppressed:
+            kwargs["suppress_tokens"] = [word for word in suppressed if word != tokenizer.unk_token_id] or None
+        is_given = is_whole or "num_beams" in self.parameters
+        decided |= kwargs
+        if self.num_candidates is not None or not is_given:
+            beams = count_beams(decided, is_given)
+            if beams != (decided.get("num_beams") or 1):
+                kwargs["num_beams"] = decided["num_beams"] = beams
+        if search is None and asks_for_beams(decided):
+            search = beam_search
+        if search is not None or "custom_generate" in kwargs:
+            kwargs["custom_generate"] = search
+        return kwargs
+
+    def choose(self, sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> Sequence[int]:
+        """The place of the chosen one among the candidates of each text."""
+        if callable(self.select):
+            return self.select(sources, candidates)
+        if self.select in (None, "score"):
+            return [0] * len(sources)
+        if self.select == "jaccard":
+            return select_by_jaccard(sources, candidates)
+        if self.select == "mbr":
+            return select_by_mbr(candidates)
+        try:
+            from hf_paraphrase.generation import select_candidates
+        except ImportError as error:
+            raise ValueError(
+                f"`select={self.select!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike "
+                "'jaccard', 'mbr' and 'score'"
+            ) from error
+        return select_candidates(sources, candidates, by=self.select, matcher=self.matcher)
+
+    def _decided(self, model: PreTrainedModel) -> dict[str, Any]:
+        """The call's parameters, and those of the generation config that it leaves open."""
+        config = self.parameters.get("generation_config") or model.generation_config
+        return {**config.to_diff_dict(), **self.parameters}
+
+
+def _fit_positions(model: PreTrainedModel, decided: Mapping[str, Any]) -> dict[str, int]:
+    """As many tokens as a decoder has positions, where more are asked for; what the call begins it with counts."""
+    positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    if not positions:
+        return {}
+    begun = decided.get("decoder_input_ids")
+    most = {"max_new_tokens": positions + 1 - (1 if begun is None else begun.shape[-1]), "max_length": positions + 1}
+    return {name: bound for name, bound in most.items() if (decided.get(name) or 0) > bound}
+
+
+def check_arguments_of_a_text(parameters: Mapping[str, Any], num_texts: int) -> None:
+    """Refuse arguments that belong to one text where there are several, which are batched and sorted.
+
+    Raises:
+        ValueError: With the argument's name.
+    """
+    for name in OF_A_TEXT:
+        if num_texts > 1 and parameters.get(name) is not None:
+            raise ValueError(
+                f"`{name}` belongs to one text: pass the texts one by one, or a rule for all of them as "
+                "`logits_processor`"
+            )
+
+
+def count_beams(parameters: Mapping[str, Any], is_given: bool) -> int:
+    """The beams that `num_return_sequences` and `num_beam_groups` need; a given number is kept where it suffices."""
+    beams, outputs, groups = (
+        parameters.get(name) or 1 for name in ("num_beams", "num_return_sequences", "num_beam_groups")
+    )
+    if (is_given and beams >= outputs) or (beams == 1 and parameters.get("do_sample")):
+        return beams
+    return -(-max(beams, outputs) // groups) * groups
+
+
+def task_parameters(model: PreTrainedModel, task: str = "text2text-generation") -> dict[str, Any]:
+    """What a checkpoint says of a task: generation parameters, and `prefix`, the text before every input, or "".
+
+    transformers 5 reads these fields no more, but the configs of older checkpoints have them.
+    """
+    parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
+    return {**parameters, "prefix": read_prefix(model.config, task)}
