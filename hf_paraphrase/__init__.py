@@ -33,7 +33,7 @@ MODULES = {
     "Paraphrase": "generation.paraphraser",
     "ParaphraseRetriever": "retrieval",
     "Paraphraser": "generation.paraphraser",
-    "Text2TextGenerationPipeline": "models.pipeline_text2text",
+    "Text2TextGenerationPipeline": "models.search.pipeline_text2text",
     "augment": "augmentation",
     "dataset_card": "datasets",
     "list_datasets": "datasets",

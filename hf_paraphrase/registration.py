@@ -29,8 +29,8 @@ __all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "register", "regi
 class Architecture:
     """An architecture: its classes, and what it can do.
 
-    They stand in `models/configuration_X.py`, `models/modeling_X.py` and, where it has a tokenizer of its own,
-    `models/tokenization_X.py`, where X is its `model_type`.
+    They stand in `configuration_X.py`, `modeling_X.py` and, where it has a tokenizer of its own, `tokenization_X.py`
+    of the folder `models/X`, where X is its `model_type`.
 
     Attributes:
         model_type: As `config.json` names it.
@@ -72,7 +72,7 @@ class Architecture:
         kinds = dict.fromkeys(self.models.values(), "modeling") | {self.config: "configuration"}
         if self.tokenizer is not None:
             kinds[self.tokenizer] = "tokenization"
-        return {name: f"models.{kind}_{self.model_type}" for name, kind in kinds.items()}
+        return {name: f"models.{self.model_type}.{kind}_{self.model_type}" for name, kind in kinds.items()}
 
     @property
     def config_class(self) -> type[PreTrainedConfig]:
@@ -178,15 +178,15 @@ def register() -> None:
     for row in ARCHITECTURES:
         config_class = row.config_class
         AutoConfig.register(row.model_type, config_class, exist_ok=True)
-        config_class.register_for_auto_class()
+        config_class.saved_as = "AutoConfig"
         for auto_class, model_class in row.model_classes.items():
             auto_class.register(config_class, model_class, exist_ok=True)
             # Saving then puts the code beside the weights, for `trust_remote_code=True`.
-            model_class.register_for_auto_class(auto_class)
+            model_class.saved_as = auto_class.__name__
         if row.tokenizer is not None:
             tokenizer_class = row.load(row.tokenizer)
             AutoTokenizer.register(config_class, tokenizer_class, exist_ok=True)
-            tokenizer_class.register_for_auto_class()
+            tokenizer_class.saved_as = "AutoTokenizer"
     register_pipeline()
     close_question()
 

@@ -9,9 +9,10 @@ from huggingface_hub import ModelCardData
 
 from ..docstrings import read_docstring
 from ..errors import InputError
+from ..models.bundle import bundle
 from ..models.search.dips import dips
 from ..models.search.diverse_beam_search import diverse_beam_search
-from .portable_code import REQUIREMENTS, find_modules
+from .portable_code import REQUIREMENTS
 
 __all__ = ["check_decoding", "is_of_decoding", "make_decoding", "make_decoding_card"]
 
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .{module} import {function}
+from .search import {function}
 
 # Said to find this code on the Hub, of which the model knows nothing.
 OF_LOADING = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "token")
@@ -101,10 +102,10 @@ def make_decoding(name: str) -> dict[str, bytes]:
         name: "diverse_beam" or "dips".
     """
     function = SHARED[name]
-    module = function.__module__.rpartition(".")[2]
-    files = {path: file.read_bytes() for path, file in find_modules(module).items()}
+    modules = bundle(f"search.{function.__module__.rpartition('.')[2]}")
+    files = {path: text.encode() for path, text in modules.items()}
     files |= {
-        "generate.py": GENERATE.format(module=module, function=function.__name__).encode(),
+        "generate.py": GENERATE.format(function=function.__name__).encode(),
         "requirements.txt": REQUIREMENTS.encode(),
     }
     return {FOLDER + path: content for path, content in files.items()}

@@ -54,7 +54,7 @@ class EndpointHandler:
             from hf_paraphrase import Text2TextGenerationPipeline
 
             return Text2TextGenerationPipeline
-        return get_class_from_dynamic_module("pipeline_text2text.Text2TextGenerationPipeline", path)
+        return get_class_from_dynamic_module("search.Text2TextGenerationPipeline", path)
 
     def __call__(self, data: dict[str, Any]) -> list[Any]:
         """Answer a request.

@@ -91,8 +91,9 @@ def test_what_is_pushed(name, client, server):
     files = {path: blob.content.decode() for path, blob in repository.files().items()}
     assert repository.private
     assert files["custom_generate/requirements.txt"] == REQUIREMENTS
-    assert {"custom_generate/generate.py", "custom_generate/found_sentences.py"} <= files.keys()
-    assert not any("hf_paraphrase.models" in text for path, text in files.items() if path.endswith(".py"))
+    code = {path: text for path, text in files.items() if path.endswith(".py")}
+    assert {"generate.py", "search.py"} <= {path.removeprefix("custom_generate/") for path in code}
+    assert len(code) <= 3 and not any("hf_paraphrase.models" in text for text in code.values())
     card = ModelCard(files["README.md"])
     assert card.data.library_name == "transformers" and "custom_generate" in card.data.tags
     assert f'custom_generate="you/{name}", trust_remote_code=True' in card.text
@@ -114,7 +115,7 @@ def test_a_second_push_replaces_code_and_keeps_what_a_person_wrote(client, serve
     files = repository.files()
     assert answer.status == 0 and "has a card that a person edited" in answer.errors
     assert files["README.md"] == tree["README.md"] and "mine.py" in files
-    assert not {"custom_generate/old.py", "custom_generate/dips.py"} & files.keys()
+    assert not {"custom_generate/old.py", "custom_generate/layers.py"} & files.keys()
 
 
 def test_what_cannot_be_pushed_is_told(client, server, trained_run):

@@ -1,41 +1,43 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 import hf_paraphrase.models
+from hf_paraphrase.models.bundle import SHARED_FOLDERS, family_modules, source_module
 
 FOLDER = Path(hf_paraphrase.models.__file__).parent
-MODULES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
-FAMILIES = sorted(name.removeprefix("modeling_") for name in MODULES if name.startswith("modeling_"))
-HELPERS = sorted(
-    name for name in MODULES if not re.match("__init__|configuration_|modeling_|pipeline_|tokenization_", name)
-)
+FAMILIES = sorted(path.parent.name for path in FOLDER.glob("*/modeling_*.py"))
+LAYERS = sorted(f"layers.{path.stem}" for path in FOLDER.glob("layers/*.py") if path.stem != "__init__")
 
 
-def find_siblings(name: str) -> set[str]:
-    """A module and all that it imports, as they are copied to the Hub together."""
-    found, waiting = set(), [name]
+def find_siblings(names: list[str]) -> set[str]:
+    """Modules and all that they import, as they are bundled for the Hub together."""
+    found, waiting = set(), list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += re.findall(r"^\s*from \.(\w+) import", MODULES[name], flags=re.MULTILINE)
+            waiting += source_module(name).siblings.values()
     return found
 
 
-SIBLINGS = {family: find_siblings(f"modeling_{family}") for family in FAMILIES}
+SIBLINGS = {family: find_siblings(family_modules(family)) for family in FAMILIES}
+OF_SEARCH = find_siblings(["search.pipeline_text2text"])
 
 
-@pytest.mark.parametrize("helper", HELPERS)
-def test_a_helper_of_one_family_alone_bears_its_name(helper):
-    users = [family for family in FAMILIES if helper in SIBLINGS[family]]
-    named = [family for family in FAMILIES if helper.startswith(f"{family}_")]
-    assert named == (users if len(users) == 1 else [])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_of_one_family_alone_stands_in_its_folder(layer):
+    users = [family for family in FAMILIES if layer in SIBLINGS[family]]
+    # The searches run models of others too.
+    assert len(users) > 1 or layer in OF_SEARCH
+
+
+def test_every_folder_is_a_family_or_shared():
+    assert {path.parent.name for path in FOLDER.glob("*/*.py")} == {*FAMILIES, *SHARED_FOLDERS}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_s_module_fits_into_five_hundred_lines(family):
-    assert len(MODULES[f"modeling_{family}"].splitlines()) <= 500
+    assert len(source_module(f"{family}.modeling_{family}").lines) <= 500

@@ -92,7 +92,8 @@ OF_ALL = (
     "test_every_corpus_has_its_files",
     "test_every_metric_is_whole",
     "test_the_functions_need_neither",
-    "test_a_helper_of_one_family",
+    "test_a_layer_of_one_family",
+    "test_every_folder_is",
 )
 
 

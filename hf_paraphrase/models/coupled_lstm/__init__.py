@@ -1,0 +1,1 @@
+"""The coupled LSTMs of Liu et al. 2016."""

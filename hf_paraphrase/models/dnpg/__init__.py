@@ -1,0 +1,1 @@
+"""The decomposable neural paraphrase generator of Li et al. 2019."""

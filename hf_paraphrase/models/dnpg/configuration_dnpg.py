@@ -1,12 +1,12 @@
 from huggingface_hub.dataclasses import strict
 
-from ..layers.portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["DnpgConfig"]
 
 
 @strict
-class DnpgConfig(PortableConfig):
+class DnpgConfig(WritingConfig):
     r"""Configuration of the decomposable neural paraphrase generator of Li et al. 2019.
 
     Its paper could be read in excerpts alone: no default below is its own but `window_size`, which a summary gives.

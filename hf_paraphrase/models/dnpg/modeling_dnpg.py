@@ -15,6 +15,7 @@ from ..layers.copying import Copying, add_copied_words, copying_loss, count_outs
 from ..layers.dropout import Dropout
 from ..layers.encoder_decoder import EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss, scored
+from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
 from ..layers.scan import is_traced
@@ -49,7 +50,7 @@ from .outputs import DnpgDecoderOutput, DnpgEncoderOutput, DnpgModelOutput, Dnpg
 __all__ = ["DnpgForConditionalGeneration", "DnpgModel", "DnpgPreTrainedModel"]
 
 
-class DnpgPreTrainedModel(PreTrainedModel):
+class DnpgPreTrainedModel(PortableModel, PreTrainedModel):
     config_class = DnpgConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True

@@ -1,0 +1,1 @@
+"""The LSTMs that edit by a retrieved pair, baselines of Kazemnejad et al. 2020."""

@@ -1,0 +1,1 @@
+"""The sample-based editing Transformer of Kazemnejad et al. 2020."""

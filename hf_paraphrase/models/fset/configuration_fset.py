@@ -1,12 +1,12 @@
 from huggingface_hub.dataclasses import strict
 
-from ..layers.portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["FsetConfig"]
 
 
 @strict
-class FsetConfig(PortableConfig):
+class FsetConfig(WritingConfig):
     r"""Configuration of the fine-grained sample-based editing Transformer of Kazemnejad et al. 2020.
 
     The defaults are those of the paper's Table 1. Two flags make the ablations of its Table 5 (the third, another

@@ -20,6 +20,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from ..layers.dropout import Dropout
 from ..layers.encoder_decoder import EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
+from ..layers.portable import PortableModel
 from ..layers.token_ids import embed
 from ..layers.transformer import (
     Memory,
@@ -82,7 +83,7 @@ class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
     retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
 
 
-class FsetPreTrainedModel(PreTrainedModel):
+class FsetPreTrainedModel(PortableModel, PreTrainedModel):
     config_class = FsetConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True

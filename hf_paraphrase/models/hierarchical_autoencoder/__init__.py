@@ -1,0 +1,1 @@
+"""The paragraph autoencoders of Li et al. 2015."""

@@ -3,13 +3,13 @@ from typing import Literal
 from huggingface_hub.dataclasses import strict
 
 from ..layers.initial_weights import scale_initializer_range
-from ..layers.portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["HierarchicalAutoencoderConfig"]
 
 
 @strict
-class HierarchicalAutoencoderConfig(PortableConfig):
+class HierarchicalAutoencoderConfig(WritingConfig):
     r"""Configuration of the paragraph autoencoders of Li et al. 2015, section 3.
 
     One class describes the three models of the paper's Table 3: standard (`hierarchy="none"`), hierarchical

@@ -1,0 +1,1 @@
+"""The hierarchical language models of Traynor 2018."""

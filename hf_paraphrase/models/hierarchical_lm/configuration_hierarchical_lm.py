@@ -2,13 +2,13 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
-from ..layers.portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["HierarchicalLmConfig"]
 
 
 @strict
-class HierarchicalLmConfig(PortableConfig):
+class HierarchicalLmConfig(WritingConfig):
     r"""Configuration of the hierarchical language models of Traynor 2018, chapters 2 to 4.
 
     The defaults are the two-layer SARAh model with a GRU word decoder of section 3.2.

@@ -19,6 +19,7 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 
 from ..layers.encoder_decoder import EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
+from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
 from ..layers.token_ids import check_ids
 from ..search.embedding_paraphraser import EmbeddingParaphraser, perturb
@@ -63,7 +64,7 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
     window_positions: torch.LongTensor | None = None
 
 
-class HierarchicalLmPreTrainedModel(PreTrainedModel):
+class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
     """What the models share, their initial weights first of all, which the thesis does not give.
 
     Nothing in this family normalises: it is by their initial weights alone that vectors keep their size through ten

@@ -9,6 +9,8 @@ from typing import Any
 
 from transformers import PreTrainedTokenizer
 
+from ..layers.portable import PortableTokenizer
+
 __all__ = ["HierarchicalLmTokenizer"]
 
 # In the order of their ids, which HierarchicalLmConfig has as defaults.
@@ -26,7 +28,7 @@ ALPHABETS = (
 OPENING, CLOSING, JOINING = "([{“‘«¿¡", ")]}”’»,.;:!?%…", "'’-–—/&"
 
 
-class HierarchicalLmTokenizer(PreTrainedTokenizer):
+class HierarchicalLmTokenizer(PortableTokenizer, PreTrainedTokenizer):
     """Text as one flat stream of characters with marks of words and of the sentence, for `HierarchicalLmModel`.
 
     Words are runs of letters or runs of anything else but white space, cut to 20 characters (Traynor 2018, section

@@ -1,0 +1,1 @@
+"""Layers and base classes that several models share."""

@@ -1,13 +1,14 @@
 from typing import Literal
 
 from huggingface_hub.dataclasses import strict
-from transformers import PreTrainedConfig
+
+from .portable import PortableConfig
 
 __all__ = ["SentencePairConfig"]
 
 
 @strict
-class SentencePairConfig(PreTrainedConfig):
+class SentencePairConfig(PortableConfig):
     r"""What the configurations of all models have in common that read two sentences and give labels or one score.
 
     Args:

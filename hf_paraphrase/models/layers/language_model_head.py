@@ -9,14 +9,14 @@ from torch import nn
 from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
-from .portable import PortableModel
 from .precision import at_least_single
 from .token_ids import shift_tokens_right
+from .writing import WritingModel
 
 __all__ = ["LanguageModelHeadMixin", "language_model_loss", "scored"]
 
 
-class LanguageModelHeadMixin(PortableModel):
+class LanguageModelHeadMixin(WritingModel):
     """What encoder-decoders with a softmax over the vocabulary share; before `PreTrainedModel`.
 
     The class that it is mixed into has the encoder-decoder in `model`, the output layer in `lm_head`, and a `forward`

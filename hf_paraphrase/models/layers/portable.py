@@ -1,52 +1,87 @@
-"""What lets a saved checkpoint run where this package is not installed: its pipeline travels with its code."""
+"""Base classes whose checkpoints bring their own code, and so run where this package is not installed."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from .auto_map import AutoMappedModel
-
-__all__ = ["PortableConfig", "PortableModel"]
-
-TASK = "text2text-generation"
+__all__ = ["PortableCode", "PortableConfig", "PortableModel", "PortableTokenizer"]
 
 
-class PortableConfig(PreTrainedConfig):
-    """Base of the configurations of models that derive from `PortableModel`."""
+class PortableCode:
+    """Mixin of configurations, models and tokenizers: saving one of this package writes the code of its family.
+
+    The code of a checkpoint that was loaded with `trust_remote_code=True` is copied by transformers.
+    """
+
+    # The Auto class that loads it, set by registration. A subclass outside of the package has code of its own.
+    saved_as: ClassVar[str | None] = None
 
     @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):
-        """Make a configuration, without the checkpoint's own pipeline where the process has the task anyway.
+    def is_of_package(cls) -> bool:
+        """Whether saving has to write the code."""
+        return vars(cls).get("saved_as") is not None
 
-        `pipeline()` demands `trust_remote_code=True` for every checkpoint that names a pipeline of its own, even if
-        the code would not be needed.
-        """
-        from transformers.pipelines import PIPELINE_REGISTRY
+    @classmethod
+    def reference(cls) -> str:
+        """The class as `auto_map` names it: all code of a checkpoint lies in one folder."""
+        return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
-        if TASK in PIPELINE_REGISTRY.supported_tasks:
-            config_dict = {name: value for name, value in config_dict.items() if name != "custom_pipelines"}
-        return super().from_dict(config_dict, **kwargs)
+    def save_code(self, folder: str | os.PathLike) -> None:
+        """Write the code of the family, unless the class comes from a checkpoint or a subclass."""
+        if self.is_of_package():
+            # In `try`, or transformers would demand that package of whoever loads this file from a checkpoint.
+            try:
+                from hf_paraphrase.models.bundle import write_family
+            except ImportError:
+                return
+            write_family(type(self).__module__.split(".")[-2], folder)
 
 
-class PortableModel(AutoMappedModel):
-    """Mixin, before `PreTrainedModel`, for encoder-decoders whose checkpoints bring the text2text pipeline.
+class PortableConfig(PortableCode, PreTrainedConfig):
+    """Base of the configurations of this package."""
 
-    Saving a model that is registered for an Auto class copies its module and, through the imports below, this one and
-    the pipeline's. All that is missing is the entry in `config.json`.
+    def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
+        """Save as `PreTrainedConfig.save_pretrained` does, with the code of the family."""
+        if self.is_of_package():
+            self.auto_map = (getattr(self, "auto_map", None) or {}) | {"AutoConfig": self.reference()}
+        self.save_code(save_directory)
+        super().save_pretrained(save_directory, *args, **kwargs)
+
+
+class PortableModel(PortableCode):
+    """Mixin, before `PreTrainedModel`: a saved model names every Auto class that loads it or its body.
+
+    Saving a model saves its configuration, which brings the code.
     """
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
-        """Save the model as `PreTrainedModel.save_pretrained` does, and name the pipeline in its `config.json`."""
-        from ..search.pipeline_text2text import Text2TextGenerationPipeline as pipeline
+        """Save as `PreTrainedModel.save_pretrained` does, with every Auto class in `config.json`.
 
-        implementation = f"{pipeline.__module__.rpartition('.')[2]}.{pipeline.__name__}"
-        self.config.custom_pipelines = {
-            TASK: {"impl": implementation, "pt": ["AutoModelForSeq2SeqLM"], "type": "text"}
-        }
-        try:
-            super().save_pretrained(save_directory, *args, **kwargs)
-        finally:
-            del self.config.custom_pipelines
+        transformers writes the one Auto class into `auto_map` that a model was registered for; without this,
+        `AutoModel.from_pretrained(..., trust_remote_code=True)` finds no code in the checkpoint of a model with a
+        head.
+        """
+        auto_map, body = {}, self.base_model
+        if self.is_of_package():
+            auto_map[self.saved_as] = self.reference()
+        if body is not self and isinstance(body, PreTrainedModel) and (auto_map or self._auto_class is not None):
+            module = type(body).__module__.rpartition(".")[2]
+            auto_map["AutoModel"] = f"{module}.{type(body).__name__}"
+        if auto_map:
+            self.config.auto_map = (getattr(self.config, "auto_map", None) or {}) | auto_map
+        super().save_pretrained(save_directory, *args, **kwargs)
+
+
+class PortableTokenizer(PortableCode):
+    """Mixin, before `PreTrainedTokenizer`, for the tokenizer that a family has for itself."""
+
+    def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> tuple[str, ...]:
+        """Save as `PreTrainedTokenizer.save_pretrained` does, with the code of the family."""
+        if self.is_of_package():
+            # Two classes: the one in Python, and a fast one.
+            self.init_kwargs["auto_map"] = {"AutoTokenizer": [self.reference(), None]}
+        self.save_code(save_directory)
+        return super().save_pretrained(save_directory, *args, **kwargs)

@@ -9,8 +9,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
 
-from .auto_map import AutoMappedModel
 from .configuration_sentence_pair import SentencePairConfig
+from .portable import PortableModel
 from .precision import at_least_single
 
 __all__ = [
@@ -95,7 +95,7 @@ def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> PairSide:
     return PairSide(ids.gather(1, order), is_word.bool().sum(1))
 
 
-class SentencePairPreTrainedModel(AutoMappedModel, PreTrainedModel):
+class SentencePairPreTrainedModel(PortableModel, PreTrainedModel):
     """Base of the sentence-pair models: weights start as Liu et al. 2016 have them."""
 
     base_model_prefix = "model"

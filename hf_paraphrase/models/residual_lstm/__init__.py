@@ -1,0 +1,1 @@
+"""The LSTM encoder-decoders of Prakash et al. 2016."""

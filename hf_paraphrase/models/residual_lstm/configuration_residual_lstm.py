@@ -3,13 +3,13 @@ from typing import Literal
 from huggingface_hub.dataclasses import strict
 
 from ..layers.initial_weights import scale_initializer_range
-from ..layers.portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["ResidualLstmConfig"]
 
 
 @strict
-class ResidualLstmConfig(PortableConfig):
+class ResidualLstmConfig(WritingConfig):
     r"""Configuration of the LSTM encoder-decoders of Prakash et al. 2016, section 2.
 
     One class describes the four models of the paper's Table 2: sequence to sequence (`residual_interval=0`), with

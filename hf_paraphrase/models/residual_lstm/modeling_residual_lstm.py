@@ -17,6 +17,7 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from ..layers.attention import AdditiveAttention
 from ..layers.encoder_decoder import EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
+from ..layers.portable import PortableModel
 from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
 from ..layers.scan import is_traced, scan
 from ..layers.token_ids import embed
@@ -41,7 +42,7 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
     final_cell: torch.FloatTensor | None = None
 
 
-class ResidualLstmPreTrainedModel(PreTrainedModel):
+class ResidualLstmPreTrainedModel(PortableModel, PreTrainedModel):
     config_class = ResidualLstmConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True

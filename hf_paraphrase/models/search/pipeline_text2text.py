@@ -44,7 +44,7 @@ __all__ = ["Text2TextGenerationPipeline"]
 # Texts of a stream whose pairs are found together.
 TEXTS_AT_ONCE = 256
 # What `generate()` can return of every step, and a text in a list of records has no place for.
-OF_EVERY_STEP = ("output_logits", "output_attentions", "output_hidden_states")
+STEP_OUTPUTS = ("output_logits", "output_attentions", "output_hidden_states")
 
 
 class Text2TextGenerationPipeline(Pipeline):
@@ -304,7 +304,7 @@ class Text2TextGenerationPipeline(Pipeline):
         config = generate_kwargs.get("generation_config")
         if config is not None or "output_scores" in generate_kwargs:
             postprocess["return_scores"] = generate_kwargs.get("output_scores", config and config.output_scores)
-        for name in OF_EVERY_STEP:
+        for name in STEP_OUTPUTS:
             if generate_kwargs.get(name):
                 raise ValueError(
                     f"`{name}`: the pipeline returns texts; call `model.generate(…, return_dict_in_generate=True)`"

@@ -1,12 +1,12 @@
 from huggingface_hub.dataclasses import strict
 
-from .portable import PortableConfig
+from ..layers.writing import WritingConfig
 
 __all__ = ["BagGruConfig"]
 
 
 @strict
-class BagGruConfig(PortableConfig):
+class BagGruConfig(WritingConfig):
     """Configuration of a GRU decoder that starts from the mean of its source's words.
 
     Args:

@@ -7,10 +7,11 @@ from transformers import initialization as init
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
+from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss
+from ..layers.portable import PortableModel
+from ..layers.scan import is_traced, scan
+from ..layers.token_ids import embed
 from .configuration_bag_gru import BagGruConfig
-from .language_model_head import LanguageModelHeadMixin, language_model_loss
-from .scan import is_traced, scan
-from .token_ids import embed
 
 __all__ = ["BagGruForConditionalGeneration", "BagGruModel", "BagGruPreTrainedModel"]
 
@@ -32,7 +33,7 @@ class BagGruCache:
         self.state = self.state.index_select(0, beam_idx)
 
 
-class BagGruPreTrainedModel(PreTrainedModel):
+class BagGruPreTrainedModel(PortableModel, PreTrainedModel):
     config_class = BagGruConfig
     base_model_prefix = "model"
     _skip_keys_device_placement = ["cache"]
