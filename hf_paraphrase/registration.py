@@ -178,10 +178,10 @@ def register() -> None:
     for row in ARCHITECTURES:
         config_class = row.config_class
         AutoConfig.register(row.model_type, config_class, exist_ok=True)
+        # Saving then puts the code beside the weights, for `trust_remote_code=True`.
         config_class.saved_as = "AutoConfig"
         for auto_class, model_class in row.model_classes.items():
             auto_class.register(config_class, model_class, exist_ok=True)
-            # Saving then puts the code beside the weights, for `trust_remote_code=True`.
             model_class.saved_as = auto_class.__name__
         if row.tokenizer is not None:
             tokenizer_class = row.load(row.tokenizer)

@@ -21,8 +21,8 @@ from .repositories import Blob, Refusal, Repository
 
 __all__ = ["Fault", "HubServer"]
 
-# Larger files go through the large-file protocol; so does every weight file.
-LARGE = 100_000
+# As on the Hub, larger files go through the large-file protocol; so does every weight file.
+LARGE = 10_000_000
 
 
 @dataclass
