@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from hf_paraphrase.models.configuration_bag_gru import BagGruConfig
-from hf_paraphrase.models.modeling_bag_gru import BagGruForConditionalGeneration, BagGruModel
+from hf_paraphrase.models.bag_gru.configuration_bag_gru import BagGruConfig
+from hf_paraphrase.models.bag_gru.modeling_bag_gru import BagGruForConditionalGeneration, BagGruModel
 
 from .modeling_mixin import SOURCES, Seq2SeqMixin
 
