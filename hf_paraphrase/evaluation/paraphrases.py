@@ -119,7 +119,7 @@ def evaluate_paraphraser(
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
         matcher: The model that `select="matcher"` asks.
-        decoding: How outputs are found: a name out of `models.search.decodings.DECODINGS`, or "sample" (with `temperature`,
+        decoding: How outputs are found: a key of `DECODINGS`, or "sample" (with `temperature`,
             `top_k`, `top_p`); its own arguments are among `generate_kwargs`.
         num_return_sequences: Outputs of each row; by several pairs, the nearer ones write one more where they cannot
             share evenly. With 1, each pair writes one.

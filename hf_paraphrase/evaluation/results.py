@@ -107,7 +107,7 @@ class Decoding:
     """How outputs are found, and how one of several is chosen.
 
     Attributes:
-        method: A name out of `models.search.decodings.DECODINGS`, or "sample".
+        method: a key of `DECODINGS`, or "sample".
         num_beams: Width of the search; 1 is greedy.
         num_neighbors: Retrieved pairs a row; None for a model that edits by none.
         allow_own_pair: Whether pairs that share a sentence with their row are among them.

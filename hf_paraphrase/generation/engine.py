@@ -120,7 +120,7 @@ def generate_several(
 
     Args:
         count: Outputs of each source; what is not named here is as in `generate_outputs`.
-        generate_kwargs: `decoding`, a name out of `models.search.decodings.DECODINGS`, and arguments of `model.generate`.
+        generate_kwargs: `decoding`, a key of `DECODINGS`, and arguments of `model.generate`.
     """
     request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
     outputs = generate_outputs(
