@@ -162,7 +162,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.struct(
             [(kind.field(place).name, _plain_type(kind.field(place).type)) for place in range(kind.num_fields)]
         )
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+    if _is_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         return pa.list_(_plain_type(kind.value_type))
     return kind
 

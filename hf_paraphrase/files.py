@@ -29,6 +29,7 @@ __all__ = [
     "check_unicode",
     "copy_file",
     "describe_digits",
+    "ends_lines_in_returns",
     "locked",
     "open_plain_or_gzipped",
     "open_text",
@@ -140,6 +141,11 @@ def open_plain_or_gzipped(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if zipped else path.open("rb")
+
+
+def ends_lines_in_returns(start: bytes) -> bool:
+    """Tell by the start of a file whether carriage returns alone end its lines, as old spreadsheets write them."""
+    return b"\r" in start[:-1] and b"\n" not in start
 
 
 def use_writable_folders(config: ModuleType, *names: str) -> None:

@@ -1,11 +1,16 @@
-"""Cells that no spreadsheet runs as formulas: an apostrophe before the text, which our readers take away again."""
+"""Files of csv and tsv whose cells are read again as they were, and which no spreadsheet runs as formulas.
+
+Before a text that looks like a formula stands an apostrophe, which our readers take away again.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
-__all__ = ["PARAPHRASE_COLUMNS", "quote_formula", "unquote_formulas"]
+__all__ = ["PARAPHRASE_COLUMNS", "csv_writer", "quote_formulas", "unquote_formulas"]
 
 # The columns that `paraphrase --output` writes first: by them its files are told from those that people write.
 PARAPHRASE_COLUMNS = ("row", "source", "rank", "text", "score", "adequacy", "fluency", "novelty")
@@ -14,13 +19,36 @@ FORMULA = re.compile(r"'*[=+\-@\t\r]")
 QUOTED = re.compile(r"'+[=+\-@\t\r]")
 
 
-def quote_formula(text: str) -> str:
-    """Write an apostrophe before a text that a spreadsheet would take for a formula."""
-    return f"'{text}" if FORMULA.match(text) else text
+def csv_writer(file: TextIO, columns: Sequence[str], delimiter: str = ",") -> csv.DictWriter:
+    """Write the names of the columns, and return what writes the rows.
+
+    Args:
+        file: Opened with `newline=""`.
+        columns: Their names.
+        delimiter: Between cells.
+    """
+    writer = csv.DictWriter(_NewlineEnds(file), columns, delimiter=delimiter, lineterminator="\r\n")
+    writer.writeheader()
+    return writer
+
+
+class _NewlineEnds:
+    """Ends records in a newline; the csv module quotes a carriage return in a cell only where records end in one."""
+
+    def __init__(self, file: TextIO):
+        self.file = file
+
+    def write(self, record: str) -> int:
+        return self.file.write(record.removesuffix("\r\n") + "\n")
+
+
+def quote_formulas(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Write an apostrophe before each text of a row that a spreadsheet would take for a formula."""
+    return {name: f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell for name, cell in row.items()}
 
 
 def unquote_formulas(columns: Sequence[str], cells: Sequence[str]) -> Sequence[str]:
-    """Undo `quote_formula` in a row of a csv file that `paraphrase` wrote; any other row stays as it is."""
+    """Undo `quote_formulas` in a row of a csv file that `paraphrase` wrote; any other row stays as it is."""
     if tuple(columns[: len(PARAPHRASE_COLUMNS)]) != PARAPHRASE_COLUMNS:
         return cells
     return [cell[1:] if QUOTED.match(cell) else cell for cell in cells]

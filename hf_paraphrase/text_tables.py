@@ -9,19 +9,21 @@ Not supported: files without a header, encodings other than UTF-8, Excel workboo
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import re
+import zlib
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import InputError
-from .files import check_unicode, open_text
+from .files import check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
 from .spreadsheet_cells import unquote_formulas
 
 __all__ = [
@@ -42,11 +44,14 @@ __all__ = [
 KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 KINDS |= {".parquet": "parquet", ".txt": "txt"}
 ENDINGS = ", ".join(KINDS)
-# Tried in this order on the header of a csv file: spreadsheets set to most European languages write semicolons.
+# Spreadsheets set to most European languages write semicolons. That which makes the most cells of the header counts,
+# of equal ones the first.
 DELIMITERS = (",", ";", "\t", "|")
 # A quoted cell that is longer, in characters, has lost its closing quote.
 LONGEST_CELL = 16 << 20
 ROWS_AT_ONCE = 1000
+# So many bytes show how a file ends its lines.
+START = 1 << 16
 # Files of a folder that tell of a data set or model and hold no rows.
 IGNORED = ("config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
 # The column of a plain text file.
@@ -253,10 +258,17 @@ class TextTable:
 
     @contextmanager
     def _open(self) -> Iterator[Iterator[tuple[int, str]]]:
-        # Old spreadsheets end lines by a carriage return alone; in the other kinds that is a character of a text.
-        newline = "" if self.kind == "csv" else "\n"
+        # In csv a carriage return ends a line; elsewhere it is a character of a text, unless no line ends otherwise.
+        newline = "" if self.kind == "csv" or self._ends_lines_in_returns() else "\n"
         with open_text(self.path, encoding="utf-8-sig", errors=self.errors, newline=newline) as file:
             yield enumerate(file, start=1)
+
+    def _ends_lines_in_returns(self) -> bool:
+        if not self.path.is_file():  # a named pipe, which can be read once
+            return False
+        with suppress(EOFError, gzip.BadGzipFile, zlib.error), open_plain_or_gzipped(self.path) as file:
+            return ends_lines_in_returns(file.read(START))
+        return False  # damaged, which the reader says
 
     def _read_lines(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         if self.kind in ("csv", "tsv"):
@@ -435,7 +447,7 @@ def _close_quote(
 
 def _find_delimiter(header: str) -> str:
     header = header.rstrip("\r\n")
-    return next((one for one in DELIMITERS if len(parse_cells(header, one) or [header]) > 1), DELIMITERS[0])
+    return max(DELIMITERS, key=lambda one: len(parse_cells(header, one) or [header]))
 
 
 @contextmanager

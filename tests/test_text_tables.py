@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -75,6 +76,11 @@ READ = {
     "mark before json": ("a.jsonl", b"\xef\xbb\xbf" + json_lines(), PLAIN),
     "semicolons": ("a.csv", CSV.replace(b",", b";"), PLAIN),
     "tabs in csv": ("a.csv", TSV, PLAIN),
+    "semicolons, and a comma in a name": (
+        "a.csv",
+        CSV.replace(b",", b";").replace(b"prediction", b"prediction;more, or less", 1).replace(b"p\n", b"p;m\n"),
+        PLAIN,
+    ),
     "ends of Windows": ("a.csv", CSV.replace(b"\n", b"\r\n"), PLAIN),
     "blank lines": ("a.csv", b"\n" + CSV.replace(b"\n", b"\n\n"), PLAIN),
     "blank lines of tsv": ("a.tsv", TSV + b"\n\r\n", PLAIN),
@@ -130,11 +136,25 @@ def test_every_command_reads_the_same(reader: str, case: str, tmp_path: Path) ->
     assert [" ".join(text.split()) for text in READERS[reader](tmp_path / name)] == expected
 
 
-@pytest.mark.parametrize("reader", STRICT)
-def test_ends_of_lines_of_old_spreadsheets(reader: str, tmp_path: Path) -> None:
-    """The reader of corpora, whose lines are those of gigabytes, knows newlines alone."""
-    (tmp_path / "a.csv").write_bytes(CSV.replace(b"\n", b"\r"))
-    assert READERS[reader](tmp_path / "a.csv") == PLAIN
+@pytest.mark.parametrize(("name", "content"), [("a.csv", CSV), ("a.tsv", TSV), ("a.jsonl", json_lines())])
+@pytest.mark.parametrize("reader", READERS)
+def test_carriage_returns_alone_end_lines(reader: str, name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content.replace(b"\n", b"\r"))
+    assert READERS[reader](tmp_path / name) == PLAIN
+
+
+@pytest.mark.parametrize("reader", ["paraphrase", "augment", "score"])
+def test_carriage_returns_inside_of_texts(reader: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(TSV.replace(b"null", b"a\rb"))
+    assert READERS[reader](tmp_path / "a.tsv") == ["a\rb", *PLAIN[1:]]
+
+
+def test_carriage_returns_of_a_file_of_many_blocks(tmp_path: Path) -> None:
+    """Lines without a break, in which the block after the first begins or ends anywhere."""
+    rows = [f"text {number},target {number}" for number in range(70_000)]
+    (tmp_path / "a.csv").write_bytes("\r".join(["source,target", *rows]).encode())
+    splits = load_dataset("pairs", data_files={"train": tmp_path / "a.csv", "test": tmp_path / "a.csv"})
+    assert splits["train"]["source"][:] == [f"text {number}" for number in range(70_000)]
 
 
 REFUSED = {
@@ -228,12 +248,17 @@ def test_lines_of_text_have_no_columns(tmp_path: Path) -> None:
 
 def test_written_tables_are_read_back(tmp_path: Path) -> None:
     """Texts with all that a cell may hold; in tsv, where a line is a row, the ends of lines become spaces."""
-    texts = ['"a', 'b "c", d', "e\tf", "g\nh", " i ", "null", "", ";"]
+    texts = ['"a', 'b "c", d', "e\tf", "g\nh", "g\rh", "g\r\nh", " i ", "null", "", ";", "=1+1"]
     for name in ("A.CSV", "a.tsv", "a.jsonl", "a.parquet"):
         with open_table(tmp_path / name, {"text": "string", "rank": "int64"}) as write:
             write([{"text": text, "rank": 1} for text in texts])
-        expected = [text.replace("\n", " ") for text in texts] if name == "a.tsv" else texts
-        assert list(read_texts(str(tmp_path / name))) == expected
+        expected = [" ".join(text.splitlines()) for text in texts] if name == "a.tsv" else texts
+        quoted = ["'=1+1" if text == "=1+1" and name == "A.CSV" else text for text in expected]
+        assert list(read_texts(str(tmp_path / name))) == quoted
+        if name in ("A.CSV", "a.tsv"):
+            with (tmp_path / name).open(newline="") as file:
+                rows = csv.DictReader(file, delimiter="," if name == "A.CSV" else "\t")
+                assert [row["text"] for row in rows] == quoted
 
 
 def test_kinds() -> None:

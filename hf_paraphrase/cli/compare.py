@@ -134,7 +134,7 @@ def compare(
     )
     table = format_comparison_as_markdown(results, shlex.join(["hf-paraphrase", "compare", *ctx.obj]))
     results.save(output_dir / "comparison.json")
-    write_text(output_dir / "comparison.csv", format_comparison_as_csv(results))
+    write_text(output_dir / "comparison.csv", format_comparison_as_csv(results), newline="")
     write_text(output_dir / "comparison.md", table)
     if importlib.util.find_spec("matplotlib") and all(map(results.entries[0].find, ("bleu_4", "pinc"))):
         plot_quality_against_diversity(results, output_dir / "comparison.png")

@@ -16,13 +16,14 @@ __all__ = ["app"]
 
 app = typer.Typer()
 
-LAYOUT = "expected is a text a line, in UTF-8, plain or gzipped"
-
 
 @app.command()
 def mine(
-    file: Annotated[Path, typer.Argument(help="A file with a text a line, plain or gzipped.")],
+    file: Annotated[Path, typer.Argument(help="Texts: a .csv, .tsv, .jsonl or .parquet file, or a text a line.")],
     output: Annotated[Path, typer.Option(help="Folder for train.jsonl, validation.jsonl and test.jsonl.")],
+    column: Annotated[
+        str | None, typer.Option(help="The column of a table that holds the texts [default: text or source]")
+    ] = None,
     encoder: Annotated[
         str,
         typer.Option(
@@ -42,7 +43,7 @@ def mine(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
-    """Mine paraphrase pairs from the lines of a file, and divide them for training, as the corpus `pairs` has them.
+    """Mine paraphrase pairs from the texts of a file, and divide them for training, as the corpus `pairs` has them.
 
     \b
     hf-paraphrase mine questions.txt --output mined --min-score 0.85
@@ -53,20 +54,19 @@ def mine(
     Each row has `source`, `target`, `score` and the `lines` that they come from. No text of one split stands in
     another. A high score does not prove that two texts mean the same: look at some before training on them.
     """
-    from ..datasets.reader import CorpusReader
     from ..datasets.sampling import divide_linked, held_out_sizes
     from ..files import write_text
     from ..retrieval.mining import mine_paraphrases
+    from .text_tables import read_numbered_texts
 
     paths = {split: output / f"{split}.jsonl" for split in ("train", "validation", "test")}
     there = [str(path) for path in paths.values() if path.exists()]
     if there and not overwrite:
         raise FileExistsError(f"--output: {', '.join(there)} would be replaced; --overwrite does so")
-    with CorpusReader(0.0, LAYOUT) as reader:
-        # Of equal lines the first speaks for all: memory follows the distinct ones.
-        lines: dict[str, int] = {}
-        for number, line in reader.lines(file):
-            lines.setdefault(" ".join(line.split()), number)
+    # Of equal texts the first speaks for all: memory follows the distinct ones.
+    lines: dict[str, int] = {}
+    for number, text in read_numbered_texts(file, column):
+        lines.setdefault(" ".join(text.split()), number)
     lines.pop("", None)
     texts, numbers = list(lines), list(lines.values())
     mined = mine_paraphrases(

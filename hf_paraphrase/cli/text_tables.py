@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import whole_file
-from ..spreadsheet_cells import quote_formula
+from ..spreadsheet_cells import csv_writer, quote_formulas
 from ..text_tables import TextTable
 from .terminal import echo
 
-__all__ = ["Lines", "check_table", "open_table", "read_texts"]
+__all__ = ["Lines", "check_table", "open_table", "read_numbered_texts", "read_texts"]
 
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")
@@ -71,19 +71,26 @@ def read_texts(path: str, column: str | None = None, errors: str = "strict") -> 
             missing cell is an empty text.
         OSError: The file cannot be read.
     """
-    table = TextTable(Path(path), errors=errors)
-    names = TEXT_COLUMNS if column is None else (column,)
-    if table.path.is_file():  # what else there is, such as a named pipe, can be read once
-        table.check_columns(names, "--column")
-        deque(_read(table, names), maxlen=0)
-    texts = _read(table, names)
+    if Path(path).is_file():  # what else there is, such as a named pipe, can be read once
+        deque(read_numbered_texts(path, column, errors), maxlen=0)
+    texts = (text for _, text in read_numbered_texts(path, column, errors))
     first = next(texts, None)
     return iter(()) if first is None else chain([first], texts)
 
 
-def _read(table: TextTable, names: Sequence[str]) -> Iterator[str]:
+def read_numbered_texts(
+    path: str | os.PathLike, column: str | None = None, errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
+    """Read the texts of a file as they are asked for, each with the line (of Parquet the row) that it stands on.
+
+    Arguments and errors are those of `read_texts`.
+    """
+    table = TextTable(Path(path), errors=errors)
+    names = TEXT_COLUMNS if column is None else (column,)
+    if table.path.is_file():
+        table.check_columns(names, "--column")
     for row in table.rows(names):
-        yield table.text(row, table.column(row, names, "; give --column"))
+        yield row.line, table.text(row, table.column(row, names, "; give --column"))
 
 
 def check_table(path: Path) -> None:
@@ -124,25 +131,17 @@ def open_table(
             yield lambda rows: writer.write_table(pyarrow.Table.from_pylist(list(rows), schema)) if rows else None
         return
     with path.open("w", encoding="utf-8", newline="") as file:
-        if kind in DELIMITERS:
-            table = csv.DictWriter(file, list(columns), delimiter=DELIMITERS[kind], lineterminator="\n")
-            table.writeheader()
-        else:
-            table = JsonLines(file)
+        table = csv_writer(file, list(columns), DELIMITERS[kind]) if kind in DELIMITERS else JsonLines(file)
 
         is_safe = kind == ".csv" if safe_cells is None else safe_cells and kind in DELIMITERS
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
-            rows = map(_quote_formulas, rows) if is_safe else rows
+            rows = map(quote_formulas, rows) if is_safe else rows
             table.writerows(map(_join_lines, rows) if kind == ".tsv" else rows)
             file.flush()
 
         write([])
         yield write
-
-
-def _quote_formulas(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: quote_formula(value) if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _join_lines(row: Mapping[str, Any]) -> dict[str, Any]:

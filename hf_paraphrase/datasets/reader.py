@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..files import open_plain_or_gzipped
+from ..files import ends_lines_in_returns, open_plain_or_gzipped
 from ..text_tables import parse_cells, split_records
 
 __all__ = ["BoundedFile", "CorpusReader", "is_text"]
@@ -256,12 +256,13 @@ class CorpusReader:
 
     def _whole_lines(self, path: Path, file: BoundedFile) -> Iterator[bytes]:
         rest = b""
-        first = True
+        first, has_returns = True, False
         while chunk := file.read(BLOCK_SIZE):
             if first:
                 if chunk.startswith(OTHER_BOMS):
                     raise InputError(f"{path} is UTF-16 or UTF-32, not UTF-8; convert it. {self.layout}")
-                chunk, first = chunk.removeprefix(BOM), False
+                chunk, first, has_returns = chunk.removeprefix(BOM), False, ends_lines_in_returns(chunk)
+            chunk = chunk.replace(b"\r", b"\n") if has_returns else chunk
             block, newline, tail = chunk.rpartition(b"\n")
             if newline:
                 yield rest + block

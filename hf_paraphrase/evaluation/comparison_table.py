@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterable, Mapping
 
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
+from ..spreadsheet_cells import csv_writer, quote_formulas
 from .results import Entry, Results, Score
 
 __all__ = [
@@ -97,11 +97,10 @@ def format_comparison_as_csv(results: Results) -> str:
     columns = [f"{score}{part}" for score in shown for part in ("", "_low", "_high", "_p", "_holm")]
     text = io.StringIO()
     names = ["system", "source", *columns, *DIVERSITY, "chosen_by", *SPEED]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
+    writer = csv_writer(text, names)
     for entry in results.entries:
         published = entry.role == "paper"
-        row = {"system": entry.system, "source": "published" if published else "measured"}
+        row = quote_formulas({"system": entry.system}) | {"source": "published" if published else "measured"}
         for name in [*shown, *DIVERSITY]:
             score = entry.find(name)
             row[name] = score and score.score

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import InputError
+from ..spreadsheet_cells import csv_writer
 from .score_files import ScoredTexts
 from .scored import scored_metrics
 from .significance import approximate_randomisation, bootstrap
@@ -150,8 +150,7 @@ def format_as_json(rows: Sequence[ScoreRow]) -> str:
 def format_as_csv(rows: Sequence[ScoreRow]) -> str:
     """The rows as CSV with a line of names; what is not there is empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(ScoreRow)], lineterminator="\n")
-    writer.writeheader()
+    writer = csv_writer(text, [field.name for field in fields(ScoreRow)])
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue().rstrip("\n")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import pandas
 import pytest
 
 from hf_paraphrase import load_dataset
@@ -84,9 +85,9 @@ def test_a_gzipped_file_is_read_and_one_written_is_not_replaced(lines, tmp_path,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\nb\xff\nc\n", "bad.txt, line 2, is not UTF-8 at byte 2"),
-        (b"a\n\xc3\n", "bad.txt, line 2, is not UTF-8 at byte 1"),
-        (b"", "bad.txt, line 1, is missing: the file is empty"),
+        (b"a\nb\xff\nc\n", "bad.txt is no text in UTF-8 (invalid start byte at byte 4, line 2)"),
+        (b"a\n\xc3\n", "bad.txt is no text in UTF-8 (invalid continuation byte at byte 3, line 2)"),
+        (b"", "bad.txt: no two of its 0 texts are from 0.5 to 1.0 alike"),
         (b"a b\nc d\n", "bad.txt: no two of its 2 texts are from 0.5 to 1.0 alike"),
     ],
 )
@@ -95,3 +96,18 @@ def test_errors_name_file_and_line(content, message, tmp_path, capsys):
     assert run("mine", tmp_path / "bad.txt", "--output", tmp_path / "mined", *JACCARD) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "mined").exists()
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.parquet"])
+def test_texts_of_a_table(name, lines, tmp_path, capsys):
+    texts = [{"id": "7", "question": text} for text in lines.read_text().split("\n") if text]
+    pandas.DataFrame(texts).to_json(tmp_path / "texts.jsonl", orient="records", lines=True)
+    pandas.DataFrame(texts).to_csv(tmp_path / "texts.csv", index=False)
+    pandas.DataFrame(texts).to_parquet(tmp_path / "texts.parquet")
+    command = ("mine", tmp_path / name, "--output", tmp_path / "mined", *JACCARD)
+    assert run(*command) == 2
+    assert "no column `text` or `source`; there are: id, question" in capsys.readouterr().err
+    assert run(*command, "--column", "question") == 0
+    first = 2 if name == "texts.csv" else 1
+    for row in read(tmp_path / "mined")["train"]:
+        assert [texts[line - first]["question"] for line in row["lines"]] == [row["source"], row["target"]]

@@ -190,6 +190,9 @@ def test_the_table_marks_what_differs_and_has_the_papers_rows(compared):
     assert rows["system"][9] == "chosen by" and rows["bart"][9] == rows["t5"][9] == "jaccard of 3"
 
     table = list(csv.DictReader(io.StringIO(format_comparison_as_csv(results))))
+    named = replace(results.entries[0], system='=a, "b"\r\nc')
+    (row,) = csv.DictReader(io.StringIO(format_comparison_as_csv(replace(results, entries=(named,))), newline=""))
+    assert row["system"] == '\'=a, "b"\r\nc'
     assert [row["source"] for row in table] == ["measured"] * 3 + ["published"] * 9
     assert (table[1]["bleu_4"], table[1]["bleu_4_p"], table[0]["bleu_4_p"]) == ("20.04", "0.0041", "")
     assert float(table[1]["bleu_4_holm"]) == pytest.approx(12 * 0.0041) and table[0]["bleu_4_holm"] == ""
