@@ -61,7 +61,8 @@ def augment(
         str | None,
         typer.Option(
             help="What paraphrases keep, commas between: names, numbers, urls, addresses, placeholders, mentions, "
-            "terms, code, quotes, and words of your own; or none.  [default: all but code and quotes]"
+            "terms, code, quotes, and words of your own, in double quotes if need be; or none.  "
+            "[default: all but code and quotes]"
         ),
     ] = None,
     decoding: Annotated[
@@ -110,6 +111,7 @@ def augment(
     if push_to_hub:
         check_push(output, hub_dataset_id)
     from ..augmentation.run import Augmentation, run_augmentation
+    from ..generation.keep import parse_keep
 
     options: dict[str, Any] = parse_pairs("--paraphraser-option", paraphraser_option or ())
     given = {
@@ -117,7 +119,7 @@ def augment(
         "min_fluency": min_fluency,
         "min_novelty": min_novelty,
         "diversity": diversity,
-        "keep": None if keep is None else _parse_names(keep),
+        "keep": None if keep is None else parse_keep(keep),
         "decoding": decoding,
         "num_candidates": num_candidates,
         "max_new_tokens": max_new_tokens,

@@ -75,7 +75,8 @@ def paraphrase(
         str | None,
         typer.Option(
             help="With -n: what is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, "
-            "terms, code, quotes, and words of your own; or none.  [default: all but code and quotes]"
+            "terms, code, quotes, and words of your own, in double quotes if need be; or none.  "
+            "[default: all but code and quotes]"
         ),
     ] = None,
     adequacy: Annotated[
@@ -257,10 +258,11 @@ def _paraphrase_scored(
         check_table(output)
     is_stream = texts or input in (None, "-")
     sources = iter(texts or lines) if is_stream else read_texts(input, column, errors)
+    from ..generation.keep import parse_keep
     from ..generation.paraphraser import Paraphraser
 
     if keep is not None:
-        options["keep"] = [] if keep == "none" else [kind.strip() for kind in keep.split(",")]
+        options["keep"] = parse_keep(keep)
     paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, dtype=dtype)
     read: deque[str] = deque()
 

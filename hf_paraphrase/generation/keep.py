@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from ..datasets.sentences import split_by_rules
 from ..errors import InputError
 
-__all__ = ["DEFAULT_KEEP", "KEPT", "check_keep", "find_change", "find_kept", "split_into_words"]
+__all__ = ["DEFAULT_KEEP", "KEPT", "check_keep", "find_change", "find_kept", "parse_keep", "split_into_words"]
 
 WORD = re.compile(r"[^\W_]+")
 # Digits of any script, superscripts, fractions, Roman and circled numbers.
@@ -22,7 +22,12 @@ NUMBER = re.compile(rf"{SIGN}(?:(?<![\w.])\.)?{DIGIT}+(?:[.,:/'’\u00a0\u202f�
 THOUSANDS = re.compile(r"(?<![\d.])(\d{1,3})((?:([,'’\u00a0\u202f])\d{3})(?:\3\d{3})*)(?!\d)")
 # 1,00,000 is a hundred thousand in India.
 LAKHS = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
-URL = re.compile(r"(?:(?:https?|ftp)://|www\.)[^\s<>\"“”«»`]+", re.IGNORECASE)
+# With or without its protocol: example.org, x.io/path.
+URL = re.compile(
+    r"(?:(?:https?|ftp)://|www\.)[^\s<>\"“”«»`]+"
+    r"|(?<![\w@.:/-])(?:[a-z0-9][a-z0-9-]*\.)+(?:[a-z]{2,}/[^\s<>\"“”«»`]*|(?:com|edu|gov|info|net|org)\b(?![\w@-]))",
+    re.IGNORECASE,
+)
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # Of templates and formats: {name}, {{ name }}, ${name}, %s, %(name)d, <%= name %>, [[name]].
 PLACEHOLDER = re.compile(
@@ -43,8 +48,15 @@ QUOTE = re.compile(
 )
 
 
+def _leave_out_wholes(text: str) -> str:
+    """A text without what is kept as a whole, whose parts are kinds of their own by chance alone."""
+    for whole in (URL, ADDRESS, PLACEHOLDER):
+        text = whole.sub(" ", text)
+    return text
+
+
 def _find_numbers(text: str) -> Iterable[str]:
-    text = "".join(_plain_digit(character) for character in text)
+    text = "".join(_plain_digit(character) for character in _leave_out_wholes(text))
     for number in NUMBER.findall(text):
         number = re.sub("[‐‑‒–−]", "-", number)
         number = re.sub(r"^(-?)\.", r"\g<1>0.", LAKHS.sub(_digits_of, number))
@@ -80,7 +92,7 @@ def _find_mentions(text: str) -> Iterable[str]:
 
 
 def _find_terms(text: str) -> Iterable[str]:
-    return TERM.findall(text)
+    return TERM.findall(_leave_out_wholes(text))
 
 
 def _find_code(text: str) -> Iterable[str]:
@@ -126,23 +138,41 @@ KEPT: Mapping[str, Callable[[str], Iterable[str]]] = {
 
 # What nobody can do without; code and quoted text are at times to be reworded.
 DEFAULT_KEEP = ("names", "numbers", "urls", "addresses", "placeholders", "mentions", "terms")
-# Of these, how many there are counts too.
-COUNTED = ("numbers", "placeholders", "mentions")
+# Of these, and of words of the caller's own, how many there are counts too.
+COUNTED = ("numbers", "placeholders", "mentions", "words")
+
+
+class Word(str):
+    """A word of the caller's own, even if a kind has the same name."""
 
 
 def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
-    """Make a tuple of what is kept: kinds, and words of the caller's own.
+    """Make a tuple of what is kept: names of kinds, and a `Word` for each word of the caller's own.
 
     Raises:
         InputError: An entry is not a text with words or signs, or looks like a misspelt kind.
     """
-    entries = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else tuple(keep)
-    for entry in entries:
-        if not isinstance(entry, str) or not entry.strip():
-            raise InputError(f"`keep` takes {', '.join(KEPT)}, and words of your own, not {entry!r}")
-        if entry not in KEPT and (near := get_close_matches(entry.lower(), KEPT, n=1, cutoff=0.8)):
-            raise InputError(f"`keep`: {entry!r} is near to the kind {near[0]!r}; it is one of {', '.join(KEPT)}")
-    return entries
+    return tuple(map(_check_entry, (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else keep))
+
+
+def _check_entry(entry: str) -> str:
+    if not isinstance(entry, str) or not entry.strip(' "'):
+        raise InputError(f"`keep` takes {', '.join(KEPT)}, and words of your own, not {entry!r}")
+    if entry in KEPT or isinstance(entry, Word):
+        return entry
+    if len(entry) > 2 and entry[0] == entry[-1] == '"':
+        return Word(entry[1:-1])
+    if near := get_close_matches(entry.lower(), KEPT, n=1, cutoff=0.8):
+        raise InputError(
+            f"`keep`: {entry!r} is near to the kind {near[0]!r}; it is one of {', '.join(KEPT)}, or, as a word, "
+            f"'\"{entry}\"'"
+        )
+    return Word(entry)
+
+
+def parse_keep(text: str) -> list[str]:
+    """What is kept, out of a list with commas that are outside of double quotes; `none` keeps nothing."""
+    return [] if text == "none" else [entry.strip() for entry in re.findall(r'(?:"[^"]*"|[^,])+', text)]
 
 
 def find_kept(text: str, kind: str) -> list[str]:
@@ -165,7 +195,7 @@ def find_kept(text: str, kind: str) -> list[str]:
 def _find_all(text: str, kind: str) -> list[str]:
     """What of one kind, or of a word of the caller's, stands in a text, as often as it does, in order."""
     text = unicodedata.normalize("NFC", text)
-    return list(KEPT[kind](text)) if kind in KEPT else _find_word(text, unicodedata.normalize("NFC", kind))
+    return _find_word(text, unicodedata.normalize("NFC", kind)) if isinstance(kind, Word) else list(KEPT[kind](text))
 
 
 def _find_word(text: str, word: str) -> list[str]:
@@ -184,23 +214,24 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     Args:
         source: The text.
         candidate: Its paraphrase.
-        keep: Keys of `KEPT`, and words of the caller's own, which may change their case.
+        keep: As `check_keep` returns it; words of the caller's own may change their case.
         ignore_case: Whether Stockholm may become stockholm, as a model that writes lower case only has it.
     """
     for kind in keep:
-        fold = str.casefold if ignore_case and kind != "placeholders" else str
+        rule = "words" if isinstance(kind, Word) else kind
+        fold = str.casefold if ignore_case and rule != "placeholders" else str
         before, after = (_find_all(text, kind) for text in (source, candidate))
         there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
-        if kind == "names":
+        if rule == "names":
             there_before, there_after = (Counter(map(fold, split_into_words(text))) for text in (source, candidate))
-        is_counted = kind in COUNTED or kind not in KEPT
+        is_counted = rule in COUNTED
         lost = _find_missing(before, fold, there_after, is_counted)
         invented = _find_missing(after, fold, there_before, is_counted)
         if lost or invented:
             return f"loses {lost!r} ({kind})" if lost else f"invents {invented!r} ({kind})"
-        if kind == "placeholders":
+        if rule == "placeholders":
             before, after = (list(filter(POSITIONAL.match, parts)) for parts in (before, after))
-        if kind in ("numbers", "placeholders") and before != after:
+        if rule in ("numbers", "placeholders") and before != after:
             return f"changes the order of {', '.join(before)} ({kind})"
     return None
 

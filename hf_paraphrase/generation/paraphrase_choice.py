@@ -74,7 +74,7 @@ class Choice:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
-        check_keep(self.keep)
+        object.__setattr__(self, "keep", check_keep(self.keep))
         weights = list(self.weights) if isinstance(self.weights, Iterable) else []
         are_weights = len(weights) == len(SCORES) and all(is_number(weight) and weight >= 0 for weight in weights)
         if not are_weights or not sum(weights) > 0:
@@ -105,7 +105,7 @@ class Choice:
                 reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
             else:
                 forms[form] = text
-                reason = find_change(source, text, check_keep(self.keep), ignore_case=ignore_case)
+                reason = find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
         return sifted
 

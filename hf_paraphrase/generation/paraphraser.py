@@ -177,8 +177,9 @@ class Paraphraser:
             diversity: From 0, the best by score, to 1, those least like the text and each other: see
                 `choose_diverse`.
             keep: Reject what loses or invents one of these: names, numbers, urls, addresses (of e-mail), placeholders,
-                mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`; see
-                `find_kept`. By default all but code and quotes. With a model that knows no case, in any case.
+                mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`, in double
+                quotes if a kind has such a name: `keep=['"name"']`. See `find_kept`. By default all but code and
+                quotes. With a model that knows no case, in any case.
             weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
             decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
                 `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the

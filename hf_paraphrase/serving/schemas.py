@@ -60,8 +60,8 @@ class ParaphraseRequest(AskedModel):
     keep: list[Annotated[str, Field(min_length=1, max_length=MOST_KEPT_CHARACTERS)]] | None = Field(
         None,
         max_length=MOST_KEPT,
-        description=f"What is neither lost nor invented: {', '.join(KEPT)}, and words of your own; all but code and "
-        "quotes unless this says otherwise.",
+        description=f"What is neither lost nor invented: {', '.join(KEPT)}, and words of your own, in double quotes "
+        "if a kind has such a name; all but code and quotes unless this says otherwise.",
     )
     decoding: Literal[DECODINGS_OF_POOL] | None = Field(None, description="How candidates are found.")
     num_candidates: int | None = Field(None, ge=1, le=MOST_CANDIDATES, description="Outputs to choose from.")

@@ -173,7 +173,7 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         (
             ["-n", "2", "--keep", "number"],
             "`keep`: 'number' is near to the kind 'numbers'; it is one of names, numbers, urls, addresses, "
-            "placeholders, mentions, terms, code, quotes",
+            "placeholders, mentions, terms, code, quotes, or, as a word, '\"number\"'",
         ),
         (
             ["-n", "2", "--adequacy", "x"],

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.keep import KEPT, check_keep, find_change, find_kept
+from hf_paraphrase.generation.keep import KEPT, check_keep, find_change, find_kept, parse_keep
 
 FOUND = [
     ("names", "Where can I buy a cheap keyboard in Stockholm?", ["Stockholm"]),
@@ -33,6 +33,10 @@ FOUND = [
     ("placeholders", "%1$s, %ld and %@ of ${user name}", ["%1$s", "%ld", "%@", "${user name}"]),
     ("placeholders", "100% sure, 5 % discount, { a b }", []),
     ("mentions", "@Ann and #MeToo by @a_b.c, not me@x.org nor #1 nor a#b", ["@Ann", "#MeToo", "@a_b.c"]),
+    ("terms", "https://x.org/a&b, www.x.org/C++ and {AT&T} of Node.js", ["Node.js"]),
+    ("numbers", "5 of https://x.org/2023/05, a7@x.org and %1$s in 2020", ["5", "2020"]),
+    ("urls", "on example.com, x.io/a-b_(c) and a.b.org/x?y=1.", ["example.com", "x.io/a-b_(c)", "a.b.org/x?y=1"]),
+    ("urls", "me@example.com, e.g./i.e., and/or, Node.js, end.Then 1.5kg/m", []),
     ("terms", "C++ and C# on .NET with Node.js at AT&T; C", ["C++", "C#", ".NET", "Node.js", "AT&T"]),
     ("numbers", "½ of 10² is not 102, and ٣٤ is ３４ but Ⅷ", ["½", "10²", "102", "34", "Ⅷ"]),
     ("numbers", "covid19 for 3rd B2B, three times", ["19", "3", "2"]),
@@ -78,6 +82,7 @@ CHANGES = [
     ("%s of %d", "of %d the %s", "placeholders", "changes the order of %s, %d (placeholders)"),
     ("{} in {language}", "In {language}, {}", "placeholders", None),
     ("%1$s of %2$s", "of %2$s the %1$s", "placeholders", None),
+    ("In 2020 see https://x.org/5", "See https://x.org/5 in 2020", "numbers", None),
     ("1,00,000 people", "100000 persons", "numbers", None),
     ("Choose {language}", "Choose a language", "placeholders", "loses '{language}' (placeholders)"),
     ("%s and %s", "%s", "placeholders", "loses '%s' (placeholders)"),
@@ -124,7 +129,7 @@ def test_kinds_are_checked() -> None:
     for entry in ("number", "NUMBERS"):
         with pytest.raises(InputError, match=f"'{entry}' is near to the kind 'numbers'"):
             check_keep(["names", entry])
-    for entry in ("", " ", 3, None):
+    for entry in ("", " ", '""', 3, None):
         with pytest.raises(InputError, match="words of your own, not"):
             check_keep([entry])
 
@@ -140,7 +145,19 @@ def test_kinds_are_checked() -> None:
     ],
 )
 def test_words_of_the_caller(candidate: str, reason: str | None) -> None:
-    assert find_change("An umbrella is an umbrella, see C+.", candidate, ["umbrella", "C+"]) == reason
+    keep = check_keep(["umbrella", "C+"])
+    assert find_change("An umbrella is an umbrella, see C+.", candidate, keep) == reason
+
+
+def test_words_that_kinds_are_called_by() -> None:
+    keep = check_keep(parse_keep('"number","numbers","names, addresses" , urls'))
+    assert keep == ("number", "numbers", "names, addresses", "urls")
+    assert find_change("A number, or numbers", "A digit, or numbers", keep) == "loses 'number' (number)"
+    assert find_change("A number, or numbers", "A number, or digits", keep) == "loses 'numbers' (numbers)"
+    assert find_change("names, addresses of 5", "names of 6", keep) == "loses 'names, addresses' (names, addresses)"
+    assert find_change("Number 5 in Oslo", "Number 6 in Rome", keep) is None
+    assert find_change("2 numbers and 3 numbers", "3 numbers and 2 numbers", check_keep(['"numbers"'])) is None
+    assert check_keep(check_keep(['"numbers"'])) == ("numbers",) and parse_keep("none") == []
 
 
 def test_no_placeholder_changes_its_case() -> None:
