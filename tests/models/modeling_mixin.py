@@ -256,8 +256,9 @@ class Seq2SeqMixin(OptOuts, GenerationChecks):
     def test_int8_layers(self, variant, layers):
         model, batch = self.small_model(variant), self.batch()
         quantized = torch.ao.quantization.quantize_dynamic(model, layers)
-        exact = model(**batch).logits
-        assert (quantized(**batch).logits - exact).abs().mean() < 0.1 * exact.abs().mean()
+        exact, outputs = model(**batch).logits, quantized(**batch)
+        assert (outputs.logits - exact).abs().mean() < 0.1 * exact.abs().mean()
+        torch.testing.assert_close(quantized(**batch, output_hidden_states=True).logits, outputs.logits)
         batch.pop("labels")
         for num_beams in (1, 2):
             assert len(quantized.generate(**batch, num_beams=num_beams, max_new_tokens=4)) == len(SOURCES)

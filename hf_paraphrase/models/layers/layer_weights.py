@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
-__all__ = ["at_hand", "input_device", "parameter_of"]
+__all__ = ["at_hand", "input_device", "one_layer", "parameter_of"]
 
 
 def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
@@ -41,6 +44,30 @@ def at_hand(lstm: nn.Module) -> nn.Module:
     ).train(lstm.training)
     copied.load_state_dict({name: parameter_of(lstm, name) for name, _ in lstm.named_parameters()}, assign=True)
     return copied
+
+
+def one_layer(lstm: nn.Module, layer: int) -> Callable:
+    """Return a layer of an LSTM as an LSTM of its own with the same weights.
+
+    Args:
+        lstm: Also one that `quantize_dynamic` made.
+        layer: Its place, from 0.
+    """
+    directions = 2 if lstm.bidirectional else 1
+    size = lstm.hidden_size * directions if layer else lstm.input_size
+    if not isinstance(lstm, nn.LSTM):
+        single = copy.copy(lstm)
+        packed = lstm._all_weight_values[layer * directions : (layer + 1) * directions]
+        # Modules are kept in a dict, which the copy shares.
+        vars(single).update(num_layers=1, input_size=size, _modules={"_all_weight_values": packed})
+        return single
+    single = nn.LSTM(size, lstm.hidden_size, bidirectional=lstm.bidirectional, batch_first=True, device="meta")
+    weights = {
+        name.replace(f"_l{layer}", "_l0"): weight
+        for name, weight in lstm.named_parameters()
+        if name.removesuffix("_reverse").endswith(f"_l{layer}")
+    }
+    return lambda *inputs: torch.func.functional_call(single, weights, inputs)
 
 
 def input_device(model: nn.Module) -> torch.device:

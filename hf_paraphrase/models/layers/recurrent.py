@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from transformers.utils import logging
 
-from .layer_weights import at_hand
+from .layer_weights import at_hand, one_layer
 from .packed_lstm import run_packed_lstm
 from .precision import runs_lstm
 from .prepacked_weights import PrepackedWeights, can_prepack
@@ -328,21 +328,9 @@ class StackedLstm(nn.Module):
     def _run_layer_by_layer(self, group: nn.LSTM, x, state: LstmState | None):
         outputs, finals, directions = [], [], 2 if group.bidirectional else 1
         for layer in range(group.num_layers):
-            weights = {
-                name.replace(f"_l{layer}", "_l0"): weight
-                for name, weight in group.named_parameters()
-                if name.removesuffix("_reverse").endswith(f"_l{layer}")
-            }
-            single = nn.LSTM(
-                weights["weight_ih_l0"].shape[1],
-                group.hidden_size,
-                bidirectional=group.bidirectional,
-                batch_first=True,
-                device="meta",
-            )
             rows = slice(layer * directions, (layer + 1) * directions)
             layer_state = None if state is None else tuple(part[rows] for part in state)
-            x, final = torch.func.functional_call(single, weights, (x, layer_state))
+            x, final = one_layer(group, layer)(x, layer_state)
             x = _apply(self.dropout, x)
             outputs.append(x)
             finals.append(final)
