@@ -144,6 +144,8 @@ class CTranslate2Engine:
     def _translate(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of `generate()` in CTranslate2's words."""
         decided = {**self.model.generation_config.to_diff_dict(), **generate_kwargs}
+        if "max_length" in generate_kwargs and generate_kwargs.get("max_new_tokens") is None:
+            decided.pop("max_new_tokens", None)  # the call's goes before the checkpoint's
         options = dict(self._translate_one(name, value) for name, value in decided.items() if name not in SILENT)
         if "max_new_tokens" in decided:  # which goes before `max_length`, as in `generate()`
             options["max_decoding_length"] = decided["max_new_tokens"]

@@ -66,6 +66,21 @@ def test_outputs_and_scores_are_those_of_generate(name: str) -> None:
     assert ours == pytest.approx(theirs, abs=0.02 if name == "marian" else 1e-4)
 
 
+def test_max_length_of_the_call_wins_over_the_checkpoint_s_max_new_tokens() -> None:
+    model, tokenizer = tiny_bart(), word_tokenizer()
+    model.generation_config.update(max_new_tokens=6, eos_token_id=None)
+    engine = CTranslate2Engine(model, tokenizer, "float32")
+    options = {"num_beams": 1, "bad_words_ids": [[number] for number in range(4)]}
+    for asked, expected in (
+        ({}, 6),
+        ({"max_length": 4}, 3),
+        ({"max_length": 9, "max_new_tokens": None}, 8),
+        ({"max_length": 9, "max_new_tokens": 2}, 2),
+    ):
+        ((text,),) = engine.generate(["the cat"], 1, **options, **asked)
+        assert len(text.split()) == expected
+
+
 def test_a_tokenizer_without_an_end_mark() -> None:
     """Of the mark that nobody wrote there is no score."""
     model, tokenizer = tiny_bart(), word_tokenizer(end="")

@@ -5,6 +5,7 @@ import pytest
 from transformers import GenerationConfig
 
 from hf_paraphrase.models.search.argument_types import check_arguments
+from hf_paraphrase.models.search.generation_request import GenerationRequest
 from tests.generation.paraphrasers import make_paraphraser
 from tests.models.test_pipeline_text2text import text2text
 from tests.models.tiny import tiny_t5
@@ -20,6 +21,15 @@ from tests.models.tiny import tiny_t5
 )
 def test_what_may_be(arguments):
     check_arguments(arguments)
+
+
+def test_numbers_of_numpy():
+    options = {"max_new_tokens": np.int64(4), "temperature": np.float32(0.5), "top_k": np.int32(3), "top_p": None}
+    parameters = GenerationRequest.from_kwargs(**options, do_sample=True).parameters
+    assert list(map(type, parameters.values())) == [int, float, int, type(None), bool]
+    pipe, text = text2text(tiny_t5()), "the cat"
+    assert pipe([text], **options, do_sample=True, batch_size=np.int64(1))
+    assert make_paraphraser("bart")(text, np.int64(2), max_new_tokens=np.int64(4), num_candidates=np.int64(10))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-__all__ = ["check_arguments"]
+__all__ = ["check_arguments", "plain_number"]
 
 COUNTS = {"num_beams", "num_return_sequences", "max_new_tokens", "max_length", "num_beam_groups"}
 COUNTS |= {"num_candidates", "num_neighbors", "candidates_per_beam", "batch_size"}
@@ -57,6 +57,13 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             _check(name, value, all(map(_is_whole, ids)), "must be the number of a token, or several")
         elif name == "generation_config":
             _check(name, value, isinstance(value, GenerationConfig), "must be a GenerationConfig")
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of any type, such as NumPy's, as an int or a float; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _check(name: str, value: Any, is_right: bool, expected: str) -> None:

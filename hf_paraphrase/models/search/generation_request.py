@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..text.candidate_selection import select_by_jaccard, select_by_mbr
 from ..text.encoded_inputs import read_prefix
 from ..text.unknown_words import check_replaceable
-from .argument_types import check_arguments
+from .argument_types import check_arguments, plain_number
 from .beam_search import beam_search
 from .decodings import asks_for_beams, asks_for_groups, find_decoding
 from .diverse_beam_search import diverse_beam_search
@@ -71,6 +71,8 @@ class GenerationRequest:
         check_arguments(
             {"num_neighbors": self.num_neighbors, "num_candidates": self.num_candidates, **self.parameters}
         )
+        # transformers and torch refuse numbers of NumPy's types in places.
+        object.__setattr__(self, "parameters", {name: plain_number(value) for name, value in self.parameters.items()})
         if self.retrieved is not None and self.num_neighbors is not None:
             raise ValueError("`num_neighbors` looks pairs up and `retrieved` gives them: pass one of the two")
         if self.matcher is not None and self.select is None:

@@ -23,7 +23,7 @@ from ..text.outside_words import decode_with_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
 from ..text.unknown_words import find_attended, put_words, read_words_of_source
-from .argument_types import check_arguments
+from .argument_types import check_arguments, plain_number
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
@@ -183,7 +183,7 @@ class Text2TextGenerationPipeline(Pipeline):
             check_text(inputs, "the input of the pipeline")
         check_arguments({"batch_size": batch_size})
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
-        run = partial(super().__call__, batch_size=batch_size, num_workers=num_workers, **kwargs)
+        run = partial(super().__call__, batch_size=plain_number(batch_size), num_workers=num_workers, **kwargs)
         is_one = isinstance(inputs, str) or (isinstance(inputs, Sequence) and len(inputs) == 1)
         check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
