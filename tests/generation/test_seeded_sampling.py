@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from hf_paraphrase.generation.seeded_sampling import GumbelNoise, seed_of
+from tests.models.test_pipeline_text2text import text2text
+from tests.models.tiny import tiny_bart, tiny_t5
 
 
 def plain_noise(seeds: list[int], count: int, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -34,3 +36,19 @@ def test_noise_is_left_out_only_where_it_changes_nothing(count: int, impossible:
     torch.testing.assert_close(noisy, expected, rtol=1e-6, atol=1e-6)
     assert torch.equal(noisy.argmax(dim=1), expected.argmax(dim=1))
     assert torch.equal(scores, before)
+
+
+@pytest.mark.parametrize("make", [tiny_t5, tiny_bart])
+def test_samples_with_a_seed_depend_on_their_text_alone(make):
+    pipe = text2text(make())
+    texts = ["the cat", "how do i learn faster ?", "", "a dog sat on the mat"]
+    options = {"do_sample": True, "num_return_sequences": 2, "max_new_tokens": 6, "temperature": 2.0}
+    alone = [pipe(text, seed=1, **options) for text in texts]
+    for batch_size in (1, 3, 4):
+        torch.manual_seed(batch_size)
+        assert pipe(texts, seed=1, batch_size=batch_size, **options) == alone
+    assert pipe(texts[::-1], seed=1, batch_size=2, **options) == alone[::-1]
+    assert pipe(texts, seed=2, **options) != alone
+    assert alone[1][0] != alone[1][1]
+    with pytest.raises(ValueError, match="`seed` is for sampling without beams"):
+        pipe(texts, do_sample=True, seed=1, num_beams=2)

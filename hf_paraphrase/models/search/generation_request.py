@@ -131,6 +131,10 @@ class GenerationRequest:
             search = None
         if search is None and asks_for_groups(decided):
             search = diverse_beam_search
+        if search is None and decided.get("do_sample") and self.parameters.get("seed") is not None:
+            search, kwargs["num_beams"] = _find_seeded_sampling(), self.parameters.get("num_beams") or 1
+            if kwargs["num_beams"] > 1:
+                raise ValueError("`seed` is for sampling without beams: leave `num_beams` out")
         if search is not None and kwargs.get("streamer") is not None:
             raise ValueError(
                 f"`streamer`: {getattr(search, '__name__', 'this decoding')} knows no word before the whole output"
@@ -175,6 +179,14 @@ class GenerationRequest:
         """The call's parameters, and those of the generation config that it leaves open."""
         config = self.parameters.get("generation_config") or model.generation_config
         return {**config.to_diff_dict(), **self.parameters}
+
+
+def _find_seeded_sampling() -> Callable:
+    try:
+        from hf_paraphrase.generation.seeded_sampling import sample_seeded
+    except ImportError as error:
+        raise ValueError("`seed` needs the package hf_paraphrase (`pip install hf-paraphrase`)") from error
+    return sample_seeded
 
 
 def _fit_positions(model: PreTrainedModel, decided: Mapping[str, Any]) -> dict[str, int]:

@@ -132,8 +132,8 @@ class Text2TextGenerationPipeline(Pipeline):
         Args:
             inputs: A text, a list (or column, array, Series) of texts, a torch dataset of texts such as
                 `KeyDataset(data, "source")`, or a generator of texts.
-            batch_size: Texts that the model reads at a time. The results do not depend on it, but for samples, which
-                are drawn a batch at a time; those of `Paraphraser` depend on their text and seed alone.
+            batch_size: Texts that the model reads at a time. The results do not depend on it, but for samples without
+                a `seed`, which are drawn a batch at a time.
             num_workers: Processes that encode texts ahead; 0 by default.
             truncation: Cut texts longer than the tokenizer's `model_max_length`, as its `truncation` argument does.
             return_text: Return texts, the default.
@@ -164,6 +164,8 @@ class Text2TextGenerationPipeline(Pipeline):
                 English text; what stands so already stays as it is.
             output_scores: Also return `score`: the logarithm of the sequence's probability over its length to the
                 power of `length_penalty`, as beam search ranks by; None for a text without words.
+            seed: With `do_sample=True`: the samples of a text depend on it and the text alone, not on the texts beside
+                it, so that equal texts get equal samples. Needs this package.
             kwargs: Arguments of `generate()`: `num_beams`, `num_return_sequences`, `max_new_tokens`,
                 `generation_config`, `streamer` (which needs `num_beams=1`) and so on.
 
