@@ -12,6 +12,7 @@ import datasets
 import huggingface_hub
 from datasets.exceptions import DatasetGenerationError
 from datasets.packaged_modules.csv.csv import Csv, CsvConfig
+from datasets.packaged_modules.json.json import Json, JsonConfig
 
 from ..errors import InputError
 from ..text_tables import ENDINGS, table_kind
@@ -117,8 +118,8 @@ def read_splits(
         builder = datasets.load_dataset_builder(
             reader, name, **{key: options[key] for key in options if key != "num_proc"}
         )
-        if _is_plain_csv(builder):
-            return _read_csv(builder, texts, lists, streaming)
+        if _is_plain_csv(builder) or (not streaming and _is_plain_json(builder)):
+            return _read_files(builder, texts, lists, streaming)
         return datasets.load_dataset(reader, name, streaming=streaming, **options)
     except InputError:
         raise
@@ -186,12 +187,26 @@ def _is_plain_csv(builder: datasets.DatasetBuilder) -> bool:
     return all(getattr(builder.config, name) == getattr(plain, name) for name in PANDAS)
 
 
-def _read_csv(builder: Csv, texts: list[str], lists: list[str], streaming: bool) -> Splits:
-    """Read csv files of a repository as those of this machine: pandas takes words such as `null` for missing cells."""
+def _is_plain_json(builder: datasets.DatasetBuilder) -> bool:
+    """Whether a repository holds JSON of which nothing more is said, such as types or the field that has the rows."""
+    if not isinstance(builder, Json) or builder.info.features is not None:
+        return False
+    plain = JsonConfig()
+    return all(getattr(builder.config, name) == getattr(plain, name) for name in ("field", "encoding"))
+
+
+def _read_files(builder: Csv | Json, texts: list[str], lists: list[str], streaming: bool) -> Splits:
+    """Read files of a repository as those of this machine.
+
+    pandas takes words such as `null` for missing cells; datasets makes times of texts such as 2020-05-12, and of two
+    fields with one name takes the last.
+    """
     manager = datasets.DownloadManager(dataset_name=builder.dataset_name)
     files = {
         str(split): list(map(Path, manager.download(list(urls)))) for split, urls in builder.config.data_files.items()
     }
+    if isinstance(builder, Json):
+        return read_table_files(files, texts, lists, "json", None, streaming)
     kind, delimiter = ("tsv", None) if builder.config.sep == "\t" else ("csv", builder.config.sep)
     return read_table_files(files, texts, lists, kind, None if delimiter == "," else delimiter, streaming)
 

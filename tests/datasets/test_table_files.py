@@ -111,6 +111,26 @@ def test_files_that_a_card_lists_are_read_alike(tmp_path):
     assert load_dataset(tmp_path)["train"].to_list() == [{"source": "null", "target": "007"}]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_json_that_a_card_lists_is_read_alike(ending, tmp_path):
+    """As that of a repository: datasets would make a time of a date, and take the last of two equal names."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / f"x.{ending}"
+    rows = [{"source": "2020-05-12", "target": ["a", "b"], "more": {"n": 1}}, {"source": None, "target": "c"}]
+    path.write_text("\n".join(map(json.dumps, rows)) if ending == "jsonl" else json.dumps(rows, indent=1))
+    card = f"---\nconfigs:\n- config_name: default\n  data_files: data/*.{ending}\n---\n"
+    (tmp_path / "README.md").write_text(card)
+    found, local = load_dataset(tmp_path)["train"].to_list(), load_dataset(path)["train"].to_list()
+    assert found == local == [{"source": "2020-05-12", "target": text, "more": {"n": 1}} for text in "ab"]
+    for row, message in (
+        ('{"source": 7, "target": "a"}', "line 1, column `source`: expected text, not a number: 7"),
+        ('{"source": "a", "source": "b"}', "line 1: two fields are called `source`"),
+    ):
+        path.write_text(row)
+        with pytest.raises(InputError, match=message):
+            load_dataset(tmp_path)
+
+
 def test_changed_files_are_read_anew(tmp_path):
     path = tmp_path / "a.csv"
     for target in ("b", "c"):
