@@ -88,6 +88,10 @@ def load_elsewhere(
     whole = datasets.DatasetDict({split: _leave_out_gaps(rows, path) for split, rows in splits.items()})
     if not any(map(len, whole.values())):
         raise InputError(f"{path}: no row has all of its texts")
+    if not any(map(_texts_of, whole.values())):
+        names, there = ", ".join(" and ".join(kind) for kind in TEXTS), next(iter(whole.values())).column_names
+        message = "%s: no column is named %s; `columns` renames those there are: %s"
+        logger.warning(message, path, names, ", ".join(there))
     return _make_splits(_name_labels(whole))
 
 

@@ -67,6 +67,17 @@ def test_nothing_to_train_on_is_refused(content, tmp_path):
         load_dataset(tmp_path / "a.csv")
 
 
+def test_other_columns_are_named(tmp_path, caplog):
+    (tmp_path / "a.csv").write_text("question;answer\na;b\n")
+    assert list(load_dataset(tmp_path / "a.csv")) == ["train"]
+    assert "no column is named source and target" in caplog.text
+    assert "`columns` renames those there are: question, answer" in caplog.text
+    caplog.clear()
+    columns = {"source": "question", "target": "answer"}
+    assert load_dataset(tmp_path / "a.csv", columns=columns)["train"].to_list() == [{"source": "a", "target": "b"}]
+    assert not caplog.text
+
+
 def test_a_number_of_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"source": [1], "target": ["b"]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a.parquet: column `source` must hold text, not int64"):

@@ -150,7 +150,10 @@ class Task(ABC):
     def _check_columns(self, there: Sequence[str], columns: Iterable[str], split: str) -> None:
         for column in columns:
             if column not in there:
-                raise InputError(f"split {split} of dataset {self.training.dataset} lacks the column {column}")
+                raise InputError(
+                    f"split {split} of dataset {self.training.dataset} lacks the column {column}; it has: "
+                    f"{', '.join(there)}"
+                )
 
     def _check_streamable(self) -> None:
         """Refuse what cannot be trained on a stream: nobody knows its length before its end."""
