@@ -18,7 +18,7 @@ from xxhash import xxh3_64
 from ..arrow_tables import find_schema, read_tables, unify_schemas
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
-from ..datasets.elsewhere import is_elsewhere, read_splits
+from ..datasets.hub_or_files import is_hub_or_files, read_splits
 from ..errors import InputError
 from ..text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from .outcomes import check_columns
@@ -127,7 +127,7 @@ def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | No
 def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, split: str) -> Source:
     if path in list_datasets():
         rows = load_corpus(path, split=split)
-    elif not is_elsewhere(path):
+    elif not is_hub_or_files(path):
         raise InputError(f"{path} is no file, folder, corpus or dataset of the Hub")
     elif split not in (splits := read_splits(path)):
         raise InputError(f"{path} has no split {split}; there are: {', '.join(splits)}")

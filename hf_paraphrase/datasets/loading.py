@@ -16,7 +16,7 @@ import datasets
 from ..errors import InputError
 from ..files import use_writable_folders
 from .builder import CorpusBuilder
-from .elsewhere import is_elsewhere, load_elsewhere
+from .hub_or_files import is_hub_or_files, load_hub_or_files
 from .table_files import as_data_files, split_files
 
 __all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder", "no_progress_bars"]
@@ -72,9 +72,9 @@ def load_dataset(
     """
     path = os.fspath(path)
     use_writable_folders(datasets.config, "HF_DATASETS_CACHE", "DOWNLOADED_DATASETS_PATH")
-    if path not in list_datasets() and is_elsewhere(path):
+    if path not in list_datasets() and is_hub_or_files(path):
         places = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
-        splits = load_elsewhere(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
+        splits = load_hub_or_files(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
         return splits if split is None else _take(splits, split, path)
     if columns is not None:
         raise InputError(f"`columns` is for what is no corpus of this package; the columns of {path} have their names")

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .spaces import make_front_matter
 
 if TYPE_CHECKING:
-    from ..metrics.text_metric import CheckedMetric
+    from ..metrics.checked_metric import CheckedMetric
 
 __all__ = ["check_module_name", "make_metric_card", "make_metric_space"]
 

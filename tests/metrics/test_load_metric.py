@@ -17,7 +17,7 @@ from hf_paraphrase.docstrings import read_docstring
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu
-from hf_paraphrase.metrics.text_metric import read_features
+from hf_paraphrase.metrics.checked_metric import read_features
 from hf_paraphrase.tokenization.word_vectors import WordVectors
 
 FOLDER = Path(hf_paraphrase.metrics.__file__).parent

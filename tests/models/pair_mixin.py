@@ -13,11 +13,11 @@ import hf_paraphrase
 from hf_paraphrase.models.layers.sentence_pair import max_margin_loss
 from hf_paraphrase.registration import architecture_of
 from hf_paraphrase.tokenization import train_word_tokenizer
-from tests.models.elsewhere import run_without_the_package
 from tests.models.modeling_mixin import check_double_precision, export_and_compare
 from tests.models.opt_outs import OptOuts
 from tests.models.small_batches import empty_rows, pad
 from tests.models.tiny import save
+from tests.models.without_package import run_without_the_package
 
 TASK = "text-classification"
 # Pairs of 4 and 2, 1 and 5, 3 and 3, 2 and 1, 1 and 1 words.

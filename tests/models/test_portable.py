@@ -9,8 +9,8 @@ from transformers import pipeline
 
 import hf_paraphrase
 from hf_paraphrase.models.layers.portable import PortableConfig
-from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import WORDS, save
+from tests.models.without_package import run_without_the_package
 
 TASK = "text2text-generation"
 TEXTS = ["the cat", "", "a dog sat on the mat"]

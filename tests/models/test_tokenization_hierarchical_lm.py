@@ -8,8 +8,8 @@ from hf_paraphrase.datasets.running_text import words_of
 from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
-from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import save
+from tests.models.without_package import run_without_the_package
 
 TEXTS = ["I am.", "", "Don't say </s>, <stop>!", "naïve  \n 1,000 中", "x" * 45, '"Yes," he said. "No."']
 

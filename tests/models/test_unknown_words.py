@@ -27,8 +27,8 @@ from hf_paraphrase.models.text.encoded_inputs import encode_inputs
 from hf_paraphrase.models.text.unknown_words import check_replaceable, find_attended, put_words, read_words_of_source
 from hf_paraphrase.tokenization import train_tokenizer, train_word_tokenizer
 
-from .elsewhere import run_without_the_package
 from .tiny import SPECIAL_IDS, WORDS, save, tiny_bart, tiny_model, tiny_t5, word_tokenizer
+from .without_package import run_without_the_package
 
 TEXTS = ["how do i learn Zürich", "the cat QUUX Blorp ?", "x", "do Gothenburg sat on mat"]
 PAIRS = [("the cat", "a Dog xyzzy"), ("how do i", "make bread"), ("Fnord", "sat"), ("x y z", "z y")]

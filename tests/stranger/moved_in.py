@@ -12,8 +12,8 @@ from transformers import AutoModelForSeq2SeqLM, pipeline
 import hf_paraphrase
 from hf_paraphrase.cli.app import main
 from tests.datasets.corpora import load_arguments
-from tests.models.elsewhere import run_without_the_package
 from tests.models.tiny import save, tiny_model
+from tests.models.without_package import run_without_the_package
 
 TASK = "text2text-generation"
 

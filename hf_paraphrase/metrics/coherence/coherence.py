@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from hf_paraphrase.metrics.checked_metric import CheckedMetric
 from hf_paraphrase.metrics.coherence.scoring import check_documents, coherence
-from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["Coherence"]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hf_paraphrase.metrics.checked_metric import CheckedMetric
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
 from hf_paraphrase.metrics.inputs import check_text_list
-from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["DistinctN"]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hf_paraphrase.metrics.checked_metric import CheckedMetric
 from hf_paraphrase.metrics.inputs import check_losses
 from hf_paraphrase.metrics.nits_per_character.scoring import nits_per_character
-from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["NitsPerCharacter"]
 

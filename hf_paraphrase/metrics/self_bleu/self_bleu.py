@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hf_paraphrase.metrics.checked_metric import CheckedMetric
 from hf_paraphrase.metrics.inputs import check_text_lists
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
-from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["SelfBleu"]
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from hf_paraphrase.metrics.checked_metric import CheckedMetric
 from hf_paraphrase.metrics.inputs import check_sources
 from hf_paraphrase.metrics.length_ratio.scoring import length_ratio
-from hf_paraphrase.metrics.text_metric import CheckedMetric
 
 __all__ = ["LengthRatio"]
 

@@ -1,4 +1,4 @@
-"""Rows that are no corpus of this package: of the Hub, of files, of a folder."""
+"""Datasets that are no corpus of this package: of the Hub, of files, of folders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..text_tables import ENDINGS, table_kind
 from .sampling import divide_linked, held_out_sizes
 from .table_files import as_strings, read_table_files, split_files
 
-__all__ = ["is_elsewhere", "load_elsewhere", "read_splits"]
+__all__ = ["is_hub_or_files", "load_hub_or_files", "read_splits"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,12 +40,12 @@ PANDAS = ("names", "header", "skiprows", "quoting", "encoding", "comment", "esca
 HELD_OUT, MOST_HELD_OUT, SEED = 1000, 0.1, 42
 
 
-def is_elsewhere(path: str) -> bool:
+def is_hub_or_files(path: str) -> bool:
     """Whether a path that is no corpus here names a repository (`owner/name`), a reader, a file or a folder."""
     return "/" in path or path in READERS or table_kind(path) is not None or Path(path).expanduser().exists()
 
 
-def load_elsewhere(
+def load_hub_or_files(
     path: str,
     name: str | None = None,
     data_dir: str | os.PathLike | None = None,
@@ -104,7 +104,7 @@ def read_splits(
     streaming: bool = False,
     **options: Any,
 ) -> Splits:
-    """Read the splits as they are; arguments and errors as `load_elsewhere`."""
+    """Read the splits as they are; arguments and errors as `load_hub_or_files`."""
     place = Path(path).expanduser()
     if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         return _read_saved(place, streaming)
