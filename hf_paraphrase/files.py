@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TextIO
 
-from filelock import SoftFileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 
 from .errors import InputError
 
@@ -31,6 +31,7 @@ __all__ = [
     "describe_digits",
     "ends_lines_in_returns",
     "locked",
+    "make_once",
     "open_plain_or_gzipped",
     "open_text",
     "parse_json",
@@ -40,6 +41,7 @@ __all__ = [
     "script_json",
     "use_writable_folders",
     "whole_file",
+    "writable_folder",
     "write_directory",
     "write_lines",
     "write_text",
@@ -157,13 +159,14 @@ def use_writable_folders(config: ModuleType, *names: str) -> None:
     """
     for name in names:
         folder = Path(getattr(config, name))
-        writable = _writable_folder(folder)
+        writable = writable_folder(folder)
         if writable != folder:
             setattr(config, name, type(getattr(config, name))(writable))
 
 
 @cache
-def _writable_folder(folder: Path) -> Path:
+def writable_folder(folder: Path) -> Path:
+    """Make a folder, or with a warning a temporary one in its place where it cannot be written."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
@@ -317,6 +320,15 @@ def write_directory(path: Path, write: Callable[[Path], None]) -> None:
         publish(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_once(path: Path, write: Callable[[Path], None]) -> None:
+    """Make a folder as `write_directory` does unless it is there, in one of the processes that ask together."""
+    if not path.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
+            if not path.is_dir():
+                write_directory(path, write)
 
 
 def _temporary(path: Path) -> Path:

@@ -30,6 +30,7 @@ from .bounds import check_generation_sizes, check_model_sizes
 from .checks import whole_number
 from .errors import InputError
 from .files import read_json_object
+from .released import find_checkpoint
 from .tokenizer_growth import check_growth
 from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
@@ -57,7 +58,7 @@ def load_model(
 
     Args:
         auto_class: What loads it, such as `AutoModelForSeq2SeqLM`.
-        path: A checkpoint folder or Hub repository.
+        path: A checkpoint folder, Hub repository or the released model's name.
         trust_remote_code: Let the code beside the weights run, and read weights that are a pickle.
         new_head: The model will be trained: a head that the checkpoint lacks is initialised.
         kwargs: Further arguments of `from_pretrained`.
@@ -67,6 +68,7 @@ def load_model(
             or ask for too much, or it is no model of that class.
         OSError: There is no such model.
     """
+    path = find_checkpoint(path)
     source = os.fspath(path)
     place = {name: kwargs[name] for name in PLACE if name in kwargs}
     with _trusting(path, trust_remote_code, place), _naming_damage(path):
@@ -110,6 +112,7 @@ def _shapes_of(auto_class: type, config: PreTrainedConfig) -> dict[str, tuple[in
 
 def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; arguments and errors as those of `load_model`."""
+    path = find_checkpoint(path)
     with _trusting(path, trust_remote_code), _naming_damage(path, (OSError, ValueError)):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
     if not trust_remote_code:
@@ -119,6 +122,7 @@ def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **k
 
 def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> PreTrainedConfig:
     """Load a model's configuration; arguments and errors as those of `load_model`."""
+    path = find_checkpoint(path)
     with _trusting(path, trust_remote_code), _naming_damage(path):
         return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
 
@@ -149,7 +153,7 @@ def choose_device(device: str | int | torch.device | None = None) -> torch.devic
 def read_config(path: str | os.PathLike, **place: Any) -> dict[str, Any]:
     """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
     try:
-        values, _ = PreTrainedConfig.get_config_dict(path, **place)
+        values, _ = PreTrainedConfig.get_config_dict(find_checkpoint(path), **place)
     except (OSError, RecursionError, ValueError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError
+from .released import find_checkpoint
 from .trust import close_question
 
 if TYPE_CHECKING:
@@ -205,18 +205,18 @@ def register_pipeline() -> None:
     tasks["text2text-generation"] = {
         "impl": Text2TextGenerationPipeline,
         "pt": (AutoModelForSeq2SeqLM,),
-        "default": NoDefaultModel(model=None),
+        "default": ReleasedModel(model=None),
         "type": "text",
     }
     # `pipeline()` refuses these before it asks the registry; early releases of transformers 5 have no such list.
     getattr(pipelines, "REMOVED_TASKS", {}).pop("text2text-generation", None)
 
 
-class NoDefaultModel(dict):
-    """Stands where `pipeline()` looks up a task's default model, and says that this task has none."""
+class ReleasedModel(dict):
+    """Stands where `pipeline()` looks up a task's default model and its revision; unpacks it only then."""
 
     def __getitem__(self, name: str) -> Any:
-        raise InputError("text2text-generation has no default model: pass `model=` a folder or a Hub repository")
+        return find_checkpoint(), "main"
 
 
 class TransformersFinder(MetaPathFinder):

@@ -22,6 +22,7 @@ GROUND = (
     "spreadsheet_cells",
     "checks",
     "files",
+    "released",
     "text_tables",
     "arrow_tables",
     "pictures",

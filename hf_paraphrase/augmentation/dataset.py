@@ -12,6 +12,7 @@ from datasets.fingerprint import generate_random_fingerprint
 
 from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
+from ..released import RELEASED
 from .outcomes import ADDED, RowParaphraser, check_columns, make_rows
 
 __all__ = ["augment"]
@@ -19,7 +20,7 @@ __all__ = ["augment"]
 
 def augment(
     dataset: datasets.Dataset,
-    model: str | os.PathLike | Paraphraser,
+    model: str | os.PathLike | Paraphraser = RELEASED,
     column: str = "text",
     n: int = 3,
     *,
@@ -32,7 +33,7 @@ def augment(
     """Paraphrase a column of a dataset: a row for each paraphrase, beside the columns of its source.
 
     ```python
-    augment(dataset, "you/your-model", column="question", n=3, keep_columns=["label"], min_adequacy=0.5)
+    augment(dataset, column="question", n=3, keep_columns=["label"], min_adequacy=0.5)
     ```
 
     What is too much for one machine, or for one sitting, is for the command `hf-paraphrase augment`, which gives the
@@ -40,7 +41,8 @@ def augment(
 
     Args:
         dataset: Rows with a text.
-        model: A checkpoint folder, a Hub repository, or a paraphraser that is loaded already.
+        model: A checkpoint folder, a Hub repository, or a paraphraser that is loaded already; by default the model
+            that comes with the package.
         column: Where the text is.
         n: Paraphrases of each row, at most.
         keep_columns: The other columns to keep; None for all.

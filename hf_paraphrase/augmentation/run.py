@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..files import check_links, locked
 from ..generation.paraphraser import Paraphraser
 from ..hub.push import create_dataset
+from ..released import find_checkpoint
 from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
 from .folders import clean_up, whole_in_folder, write_in_folder
@@ -65,8 +66,8 @@ class Augmentation:
 
     def describe(self) -> dict[str, Any]:
         """All of it, and the contents of the input and the model where they are on this machine."""
-        described = {**asdict(self), "input_digest": digest(self.input), "model_digest": digest(self.model)}
-        return json.loads(json.dumps(described))
+        digests = {"input_digest": digest(self.input), "model_digest": digest(find_checkpoint(self.model))}
+        return json.loads(json.dumps({**asdict(self), **digests}))
 
 
 def find_state(output: DataFolder) -> DataFolder:

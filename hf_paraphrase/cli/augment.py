@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..released import RELEASED
 from .options import MaxSourceLength, TrustRemoteCode, parse_pairs
 from .terminal import echo
 
@@ -26,9 +27,11 @@ def augment(
             "`hf-paraphrase datasets list`, or owner/name of the Hub."
         ),
     ],
-    model: Annotated[str, typer.Option(help="Checkpoint folder or Hub repository of the model that writes.")],
     column: Annotated[str, typer.Option(help="Its column with the text.")],
     output: Annotated[str, typer.Option(help="Folder, or where fsspec reaches, such as hf://datasets/you/yours.")],
+    model: Annotated[
+        str, typer.Option(help="Checkpoint folder or Hub repository of the model that writes.")
+    ] = RELEASED,
     n: Annotated[int, typer.Option("-n", min=1, help="Paraphrases of each row, at most.")] = 3,
     keep_columns: Annotated[
         str | None, typer.Option(help="The other columns to keep, commas between; all by default.")
@@ -91,7 +94,7 @@ def augment(
     """Paraphrase a corpus, on one machine or many, without losing a row.
 
     \b
-    hf-paraphrase augment questions.csv --model runs/first --column question -n 3 --output augmented
+    hf-paraphrase augment questions.csv --column question -n 3 --output augmented
     hf-paraphrase augment questions.csv --model runs/first --column question -n 3 --output augmented \\
         --keep-columns label --workers 2 --min-adequacy 0.3
     hf-paraphrase augment questions.csv --model runs/first --column question --output augmented --executor slurm \\

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from ..released import RELEASED
 from .options import Model, TrustRemoteCode
 from .terminal import echo
 
@@ -20,7 +21,7 @@ app = typer.Typer()
 
 @app.command()
 def demo(
-    model: Model,
+    model: Model = RELEASED,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 7860,
     trust_remote_code: TrustRemoteCode = False,
@@ -28,7 +29,7 @@ def demo(
     """Try a model out in the browser: paraphrases with scores and what is new in them, or how two sentences match.
 
     \b
-    hf-paraphrase demo runs/first
+    hf-paraphrase demo
     hf-paraphrase demo runs/coupled-lstm-snli --port 8000
 
     A model that edits by retrieved pairs shows them and what each word attended to, a coupled LSTM the heat map of a
@@ -42,7 +43,7 @@ def demo(
 
 @app.command()
 def space(
-    model: Model,
+    model: Model = RELEASED,
     output: Annotated[Path | None, typer.Option(help="Folder to write the Space to.")] = None,
     push: Annotated[
         str | None, typer.Option(metavar="REPO_ID", help="Space on the Hub, made if need be: you/your-space.")

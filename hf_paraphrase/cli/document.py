@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .options import Errors, Model, TrustRemoteCode
+from ..errors import InputError
+from ..released import RELEASED
+from .options import Errors, NamedModel, TrustRemoteCode
 from .terminal import echo
 
 __all__ = ["app"]
@@ -17,9 +19,11 @@ app = typer.Typer()
 
 @app.command()
 def paraphrase_document(
-    model: Model,
-    file: Annotated[Path, typer.Argument(help="The document, in UTF-8.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="The document, in UTF-8. The model may stand before it.")
+    ],
     output: Annotated[Path, typer.Option(help="Where the new document goes; it may be the same file.")],
+    model: NamedModel = None,
     format: Annotated[
         str,
         typer.Option(help="What is read as markup: markdown, plain, subtitles, or auto to tell by the file's ending."),
@@ -46,7 +50,7 @@ def paraphrase_document(
     """Paraphrase the sentences of a Markdown or plain document, or of subtitles; all else stays byte for byte.
 
     \b
-    hf-paraphrase paraphrase-document runs/first README.md --output README.new.md --changes changes.jsonl
+    hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl
 
     Of each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
@@ -55,7 +59,11 @@ def paraphrase_document(
     from ..generation.paraphraser import Paraphraser
 
     check_errors(errors)
-    format = format_of(str(file), format)
+    *before, file = words
+    if len(before) + (model is not None) > 1:
+        raise InputError(f"one document at a time, and one model: {' '.join(words)}")
+    model = model or (before[0] if before else RELEASED)
+    format = format_of(file, format)
     with open_text(file, newline="", errors=errors) as opened:
         text = opened.read()
     floors = {"min_adequacy": min_adequacy, "min_novelty": min_novelty}

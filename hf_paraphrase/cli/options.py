@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from typer.core import TyperCommand
 
 from ..errors import InputError
 from ..metrics.scored import scored_metrics
+from ..released import RELEASED
 from .text_tables import read_texts
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "MeteorVariant",
     "Metrics",
     "Model",
+    "NamedModel",
     "NumBeamGroups",
     "NumSamples",
     "ReplaceUnknown",
@@ -44,6 +47,7 @@ __all__ = [
     "parse_decoding",
     "parse_pairs",
     "read_lines",
+    "split_model",
 ]
 
 # What the fields of an architecture's row in `registration` mean.
@@ -55,6 +59,10 @@ ABILITIES = {
 }
 
 Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
+NamedModel = Annotated[
+    str | None,
+    typer.Option("--model", help=f"Checkpoint folder or Hub repository.  [default: {RELEASED}]"),
+]
 
 Metrics = Annotated[str, typer.Option(help=f"Of: {', '.join(scored_metrics())}; commas between them.")]
 Lowercase = Annotated[
@@ -154,6 +162,32 @@ def check_ability(
     if not getattr(row, ability) and (row in ARCHITECTURES or not of_any_architecture):
         able = ", ".join(other.model_type for other in ARCHITECTURES if getattr(other, ability))
         raise InputError(f"{model} is a {row.model_type}, which cannot {ABILITIES[ability]}; {able} can")
+
+
+def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]]:
+    """The model and the texts of a command line, where the model may be an option or the first word.
+
+    A first word is a model if it is a folder, `RELEASED`, or has a slash and no space, as a Hub repository has.
+
+    Args:
+        model: The option; None where it is not given, and all words are texts otherwise.
+        words: What stands outside of options.
+
+    Raises:
+        InputError: The first word has neither slash nor space, and so might be either.
+    """
+    if model is not None or not words:
+        return model or RELEASED, list(words)
+    first, *others = words
+    if os.path.isdir(first) or first == RELEASED:
+        return first, others
+    if any(character.isspace() for character in first) or not first:
+        return RELEASED, list(words)
+    if "/" in first or os.sep in first:
+        return first, others
+    raise InputError(
+        f"{first!r} may be a model or a text: name the model, --model {first} or --model {RELEASED}, and quote texts"
+    )
 
 
 def check_matplotlib(picture: str) -> None:

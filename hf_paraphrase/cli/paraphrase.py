@@ -23,11 +23,13 @@ from .options import (
     Matcher,
     MaxSourceLength,
     Model,
+    NamedModel,
     NumBeamGroups,
     TrustRemoteCode,
     check_ability,
     parse_decoding,
     read_lines,
+    split_model,
 )
 from .terminal import echo
 from .text_tables import Lines, check_table, open_table, read_texts
@@ -54,8 +56,13 @@ COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string
 @app.command()
 def paraphrase(
     ctx: typer.Context,
-    model: Model,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Texts; without any, lines of standard input. A folder or owner/name before them is the model."
+        ),
+    ] = None,
+    model: NamedModel = None,
     n: Annotated[
         int | None, typer.Option("-n", min=1, help="Choose so many paraphrases of each text, with scores.")
     ] = None,
@@ -136,7 +143,8 @@ def paraphrase(
     """Paraphrase texts, in their order, one output a line.
 
     \b
-    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    hf-paraphrase paraphrase "The meeting was moved to Thursday because the room was taken." -n 3
+    hf-paraphrase paraphrase --model runs/first "How do I learn to cook?" --num-return-sequences 3
     hf-paraphrase paraphrase runs/first --do-sample --temperature 0.8 --json < questions.txt > paraphrases.jsonl
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3 --decoding diverse_beam
     hf-paraphrase paraphrase runs/first "How do I learn to cook?" -n 3 --diversity 0.3
@@ -146,7 +154,8 @@ def paraphrase(
     each comes after its score, adequacy, fluency and novelty, all from 0 to 1; names and numbers of the text are kept.
     """
     check_errors(errors)
-    texts = [check_unicode(text, f"text {number}", errors) for number, text in enumerate(texts or [], start=1)]
+    model, texts = split_model(model, texts or [])
+    texts = [check_unicode(text, f"text {number}", errors) for number, text in enumerate(texts, start=1)]
     lines = Lines(errors)
     given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
     for name in SCORED if n is None else UNSCORED:

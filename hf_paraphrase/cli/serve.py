@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from ..released import RELEASED
 from .options import Model, TrustRemoteCode
 from .terminal import echo
 
@@ -17,7 +18,7 @@ NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def serve(
-    model: Model,
+    model: Model = RELEASED,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of the machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 8000,
     max_batch: Annotated[int, typer.Option(min=1, help="Texts that are computed at a time.")] = 32,
@@ -36,7 +37,7 @@ def serve(
     """Serve a model over HTTP: paraphrases, labels of sentence pairs, or embeddings, as it can.
 
     \b
-    hf-paraphrase serve runs/first
+    hf-paraphrase serve
     hf-paraphrase serve runs/first --host 0.0.0.0 --port 8080 --max-batch 64 --api-key-env PARAPHRASE_KEY
     curl localhost:8000/paraphrase -H 'Content-Type: application/json' -d '{"texts": "How do I cook?", "n": 3}'
 

@@ -19,6 +19,7 @@ from transformers import (
 from ..errors import InputError
 from ..models.layers.precision import fast_dtype
 from ..pretrained import choose_device, load_model, load_tokenizer
+from ..released import RELEASED
 
 __all__ = ["load_pair_model", "load_paraphraser"]
 
@@ -28,7 +29,7 @@ DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
 
 
 def load_paraphraser(
-    path: str | os.PathLike,
+    path: str | os.PathLike = RELEASED,
     device: str | int | torch.device | None = None,
     trust_remote_code: bool = False,
     dtype: str | torch.dtype | None = None,
@@ -40,7 +41,7 @@ def load_paraphraser(
     """Load a sequence-to-sequence model and its tokenizer.
 
     Args:
-        path: A checkpoint folder or the name of a Hub repository.
+        path: A checkpoint folder or the name of a Hub repository; by default the model that comes with the package.
         device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates

@@ -20,6 +20,7 @@ from ..models.search.pipeline_checks import check_model, read_array
 from ..models.search.retrieved_pairs import load_retriever, reads_pairs
 from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
+from ..released import RELEASED
 from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .candidate_pool import CandidatePool, default_decoding, ignores_case
@@ -44,13 +45,14 @@ class Paraphraser:
     """Writes paraphrases of texts with any sequence-to-sequence model, with scores to filter them by.
 
     ```python
-    paraphraser = Paraphraser.from_pretrained("you/your-model")
+    paraphraser = Paraphraser()  # the model that comes with the package; any other by `Paraphraser.from_pretrained`
     paraphraser("Where can I buy a cheap keyboard in Stockholm?", n=3)
     paraphraser(texts, n=5, min_adequacy=0.3, min_novelty=0.3, diversity=0.5, keep=("names", "numbers"), seed=1)
     ```
 
     Args:
-        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus.
+        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus; None for the
+            model that comes with the package.
         tokenizer: Its tokenizer.
         retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
         prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
@@ -66,8 +68,8 @@ class Paraphraser:
 
     def __init__(
         self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
+        model: PreTrainedModel | None = None,
+        tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         retriever: ParaphraseRetriever | None = None,
         prefix: str | None = None,
@@ -75,6 +77,10 @@ class Paraphraser:
         backend: str | None = None,
         compute_type: str = "int8",
     ):
+        if (model is None) != (tokenizer is None):
+            raise InputError("`model` and `tokenizer` go together: pass both, or neither for the released model")
+        if model is None:
+            model, tokenizer = load_paraphraser()
         check_model(model)
         self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
         self.prefix = read_prefix(model.config) if prefix is None else prefix
@@ -86,7 +92,7 @@ class Paraphraser:
     @classmethod
     def from_pretrained(
         cls,
-        path: str | os.PathLike,
+        path: str | os.PathLike = RELEASED,
         *,
         device: str | int | torch.device | None = None,
         device_map: Any = None,
@@ -105,7 +111,7 @@ class Paraphraser:
         """Load a model with its tokenizer, and the retriever that lies beside it where it needs one.
 
         Args:
-            path: A checkpoint folder or Hub repository.
+            path: A checkpoint folder or Hub repository; by default the model that comes with the package.
             device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
             device_map: Which parts of the model go where, as transformers takes it, in place of `device`.
             retriever: In place of the checkpoint's.

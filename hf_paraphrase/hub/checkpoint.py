@@ -15,6 +15,7 @@ from huggingface_hub.hf_api import RepoFile
 from ..errors import InputError
 from ..evaluation.results import Results
 from ..files import check_links, read_json_object, read_lines
+from ..released import find_checkpoint
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
@@ -74,13 +75,14 @@ def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoin
     """Read everything but the weights, of which only the header is looked at.
 
     Args:
-        where: A checkpoint folder or the name of a Hub repository.
+        where: A checkpoint folder, the name of a Hub repository, or that of the released model.
         revision: Branch, tag or commit of a repository.
 
     Raises:
         FileNotFoundError: It is neither a folder nor a repository within reach.
         InputError: It holds no checkpoint, or a file of it is damaged.
     """
+    where = find_checkpoint(where)
     if Path(where).is_dir():
         check_links(Path(where))
         return _read(Path(where).resolve().name, *_open_folder(Path(where)))

@@ -18,6 +18,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
 from ..metrics import load_metric
+from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
 from .decodings import check_decoding, is_of_decoding, make_decoding, make_decoding_card
@@ -91,7 +92,8 @@ def push_to_hub(
     The token is the one of the environment or of the Hub's own login.
 
     Args:
-        folder: The checkpoint, such as the output folder of a training; nothing in it is changed.
+        folder: The checkpoint, such as the output folder of a training, or the released model's name; nothing in it
+            is changed.
         repo_id: The repository, made if need be; without a namespace, in the user's own.
         private: Make a new repository private.
         revision: Branch to commit to, made if need be.
@@ -111,7 +113,7 @@ def push_to_hub(
         PushError: The Hub refused, or could not be reached.
     """
     check_access(repo_id)
-    folder = Path(folder)
+    folder = Path(find_checkpoint(folder))
     files: dict[str, Path | bytes] = {**find_files(folder)}
     checkpoint = read_checkpoint(folder)
     if with_handler:

@@ -11,6 +11,7 @@ from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
 from ..hub.push import push_space
 from ..hub.spaces import make_front_matter
+from ..released import RELEASED
 
 __all__ = ["push_space", "write_space"]
 
@@ -26,7 +27,8 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
     """Write the files of a Space.
 
     Args:
-        model: A Hub repository, which the Space loads when it starts, or a checkpoint folder, which it then holds.
+        model: A Hub repository, which the Space loads when it starts, or a checkpoint folder, which it then holds; or
+            the name of the released model, which comes with the package that the Space installs.
         folder: Where to write; files of the same names are replaced.
         package: What pip installs in the Space; None for this version of the package, with what the demo needs.
 
@@ -44,7 +46,8 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "app.py", APP.format(model=FOLDER if is_here else str(model)))
     write_text(folder / "requirements.txt", f"{package or f'hf-paraphrase[demo]=={__version__}'}\n")
-    write_text(folder / "README.md", _make_card(checkpoint.name, None if is_here else str(model)))
+    repo_id = None if is_here or str(model) == RELEASED else str(model)
+    write_text(folder / "README.md", _make_card(checkpoint.name, repo_id))
 
 
 def _make_card(name: str, repo_id: str | None) -> str:

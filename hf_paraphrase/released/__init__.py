@@ -1,0 +1,56 @@
+"""The model that comes with the package: what every command uses where no other is named.
+
+Its weights travel as 8-bit numbers (`packing`). They are unpacked once, into the cache of Hugging Face, as an ordinary
+checkpoint, so that whatever reads checkpoint folders reads this one too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+
+from ..files import copy_file, make_once, writable_folder
+
+__all__ = ["CARD_FILE", "RELEASED", "RELEASED_FOLDER", "find_checkpoint"]
+
+RELEASED = "paraphraser-en-small"
+RELEASED_FOLDER = Path(__file__).with_name("paraphraser_en_small")
+CARD_FILE = "README.md"
+# In an installed package the card lies beside the weights, in a checkout where people look for cards.
+CARDS = (RELEASED_FOLDER / CARD_FILE, Path(__file__).parents[2] / "model_cards" / RELEASED / CARD_FILE)
+
+
+def find_checkpoint(path: str | os.PathLike = RELEASED) -> str | os.PathLike:
+    """Return the folder of the released model for its name, and any other path as it is.
+
+    Args:
+        path: A checkpoint folder, Hub repository or `RELEASED`; a folder called so is `./` and that name.
+    """
+    if os.fspath(path) == RELEASED:
+        return str(_unpack_once(RELEASED_FOLDER))
+    return path
+
+
+@cache
+def _unpack_once(packed: Path) -> Path:
+    """The unpacked copy in the cache, made unless an earlier process made it from the same files."""
+    from huggingface_hub.constants import HF_HOME
+
+    digest = hashlib.sha256()
+    files = sorted(path for path in packed.iterdir() if path.is_file())
+    card = next((path for path in CARDS if path.is_file()), None)
+    for path in [*files, *([card] if card else [])]:
+        digest.update(path.name.encode() + path.stat().st_size.to_bytes(8) + path.read_bytes())
+    cached = writable_folder(Path(HF_HOME) / "hf_paraphrase" / "released") / digest.hexdigest()[:16]
+
+    def write(empty: Path) -> None:
+        from .packing import unpack
+
+        unpack(packed, empty / RELEASED)
+        if card:
+            copy_file(card, empty / RELEASED / CARD_FILE)
+
+    make_once(cached, write)
+    return cached / RELEASED

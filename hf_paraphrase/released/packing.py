@@ -1,0 +1,77 @@
+"""Checkpoints in a quarter of their size: matrices as 8-bit numbers, with a scale for each row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from ..errors import InputError
+from ..files import copy_file, write_directory
+
+__all__ = ["LARGEST", "PACKED_FILE", "pack", "unpack"]
+
+# Not model.safetensors: transformers would load the 8-bit numbers as if they were the weights.
+PACKED_FILE, WEIGHTS_FILE = "packed.safetensors", "model.safetensors"
+SCALE = "{}.scale"
+OTHERS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+LARGEST = 16_000_000  # bytes of weights
+
+
+def pack(checkpoint: Path, folder: Path) -> int:
+    """Write the packed form of a checkpoint; a folder of that name is replaced.
+
+    Args:
+        checkpoint: Folder with config, tokenizer and weights in one file.
+        folder: Where the packed form goes.
+
+    Returns:
+        The bytes of the packed weights.
+
+    Raises:
+        InputError: A file of the checkpoint is missing, or its packed weights are larger than `LARGEST`.
+    """
+    if missing := [name for name in (*OTHERS, WEIGHTS_FILE) if not (checkpoint / name).is_file()]:
+        raise InputError(f"{checkpoint} has no {', '.join(missing)}: name a folder that `save_pretrained` wrote")
+    packed: dict[str, torch.Tensor] = {}
+    for name, tensor in load_file(checkpoint / WEIGHTS_FILE).items():
+        if tensor.ndim == 2 and min(tensor.shape) > 1 and tensor.is_floating_point():
+            packed[name], packed[SCALE.format(name)] = _round_rows(tensor.float())
+        else:
+            packed[name] = tensor
+    size = sum(tensor.nbytes for tensor in packed.values())
+    if size > LARGEST:
+        raise InputError(f"{checkpoint}: the packed weights have {size:,} bytes, more than {LARGEST:,}")
+    write_directory(folder, lambda empty: _write(empty, checkpoint, PACKED_FILE, packed))
+    return (folder / PACKED_FILE).stat().st_size
+
+
+def unpack(packed: Path, folder: Path) -> None:
+    """Write the checkpoint of which a folder holds the packed form.
+
+    Args:
+        packed: What `pack` wrote.
+        folder: Where the checkpoint goes; it is made.
+    """
+    tensors = load_file(packed / PACKED_FILE)
+    weights = {}
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.int8:
+            weights[name] = tensor * tensors[SCALE.format(name)]
+        elif tensors.get(name.removesuffix(SCALE.format("")), tensor).dtype != torch.int8:
+            weights[name] = tensor
+    folder.mkdir(parents=True)
+    _write(folder, packed, WEIGHTS_FILE, weights)
+
+
+def _round_rows(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The nearest multiples of a row's largest value / 127, and these steps, shape (rows, 1)."""
+    steps = matrix.abs().amax(1, keepdim=True).clamp(min=1e-30) / 127
+    return (matrix / steps).round().to(torch.int8), steps
+
+
+def _write(folder: Path, source: Path, weights_file: str, weights: dict[str, torch.Tensor]) -> None:
+    for name in OTHERS:
+        copy_file(source / name, folder / name)
+    save_file(weights, folder / weights_file, {"format": "pt"})
