@@ -30,6 +30,8 @@ STORY: list[tuple[str, list[str], str | None]] = [
     ("datasets list", [], None),
     ("datasets info", ["synthetic_questions"], None),
     ("datasets preview", ["synthetic_questions"], None),
+    ("paraphrase", ["The meeting was moved to Thursday because the room was taken."], None),
+    ("paraphrase-document", ["notes.md", "--output", "new.md"], None),
     ("train", ["--recipe", "fset-synthetic", "--dataset", "pairs", *FILES, *TINY, "--output-dir", "run"], None),
     ("info", ["run"], None),
     ("evaluate", ["run", *RECORDS, "--num-beams", "2"], None),

@@ -6,9 +6,9 @@ pipeline back, as soon as transformers is imported too. Its public names are loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .lazy import lazy_names
 from .registration import ARCHITECTURES, register_with_transformers
 
 if TYPE_CHECKING:  # for editors and type checkers, which do not run what is below
@@ -48,10 +48,7 @@ MODULES = {
 __all__ = sorted(MODULES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{MODULES[name]}", __name__), name)
+__getattr__ = lazy_names(__name__, MODULES)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.utils.logging import set_tqdm_hook
 
 from .bounds import check_bound
 from .errors import InputError
@@ -33,6 +34,7 @@ POOLER = re.compile(r"(^|\.)pooler\.")
 # Some tensors of a file are stored as four-bit numbers; what else a model may have without a file is small.
 MOST_PER_BYTE, SPARE = 4, 10_000_000
 SHOWN = 3
+SECONDS_WITHOUT_BAR = 3.0
 
 
 def check_keys(model: PreTrainedModel, info: Mapping[str, Any], source: str, headless: bool, new_head: bool) -> None:
@@ -145,11 +147,21 @@ def _name_some(names: Iterable[str]) -> str:
 
 @contextmanager
 def muted_report() -> Iterator[None]:
-    """Keep transformers from printing its table of missing weights, which `check_keys` says in a line."""
+    """Keep transformers from printing short bars, and its table of missing weights, which `check_keys` says in a line."""
+    # Not by its level, from which transformers concludes that it shall list the layers that no GPU shares.
     logger = logging.getLogger("transformers.modeling_utils")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.addFilter(_is_error)
+    previous = set_tqdm_hook(_delay_bar)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        set_tqdm_hook(previous)
+        logger.removeFilter(_is_error)
+
+
+def _delay_bar(make: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return make(*args, **{"delay": SECONDS_WITHOUT_BAR, **kwargs})
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR

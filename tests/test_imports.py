@@ -16,6 +16,7 @@ ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
 GROUND = (
+    "lazy",
     "docstrings",
     "errors",
     "bounds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -14,10 +14,12 @@ from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
-from ..retrieval import ParaphraseRetriever
 from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference
 from .seeded_sampling import sample_seeded, seed_of
+
+if TYPE_CHECKING:
+    from ..retrieval import ParaphraseRetriever
 
 __all__ = ["DECODINGS_OF_POOL", "Candidate", "CandidatePool", "default_decoding", "ignores_case"]
 

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tqdm.auto import tqdm
@@ -21,7 +21,6 @@ from ..models.search.retrieved_pairs import load_retriever, reads_pairs
 from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
 from ..released import RELEASED
-from ..retrieval import ParaphraseRetriever
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .candidate_pool import CandidatePool, default_decoding, ignores_case
 from .ctranslate2_engine import load_engine
@@ -32,6 +31,9 @@ from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
 from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
 from .set_selection import normal_form
+
+if TYPE_CHECKING:
+    from ..retrieval import ParaphraseRetriever
 
 __all__ = ["Paraphrase", "Paraphraser"]
 

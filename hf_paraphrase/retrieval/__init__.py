@@ -1,7 +1,13 @@
-"""Finding sentence pairs whose source is like a text: encoders, indexes, and the memory of pairs."""
+"""Finding sentence pairs whose source is like a text: encoders, indexes, and the memory of pairs.
+
+The names that need `datasets` and FAISS are loaded when they are first used: whoever paraphrases needs neither.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
 from .encoders import (
     DEFAULT_ENCODER,
     AutoModelEncoder,
@@ -10,8 +16,10 @@ from .encoders import (
     SentenceTransformerEncoder,
     load_encoder,
 )
-from .mining import MinedPair, mine_paraphrases
-from .retriever import ParaphraseRetriever, RetrievedPair
+
+if TYPE_CHECKING:
+    from .mining import MinedPair, mine_paraphrases
+    from .retriever import ParaphraseRetriever, RetrievedPair
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -25,3 +33,6 @@ __all__ = [
     "load_encoder",
     "mine_paraphrases",
 ]
+
+MODULES = dict.fromkeys(("ParaphraseRetriever", "RetrievedPair"), "retriever")
+__getattr__ = lazy_names(__name__, MODULES | dict.fromkeys(("MinedPair", "mine_paraphrases"), "mining"))

@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import huggingface_hub
@@ -129,3 +131,25 @@ def test_the_card_comes_along(packed: Path, tmp_path: Path, monkeypatch) -> None
     monkeypatch.setattr(released, "RELEASED_FOLDER", tmp_path / "packed")
     monkeypatch.setattr(released, "CARDS", (tmp_path / "packed" / CARD_FILE, tmp_path / "none"))
     assert Path(find_checkpoint(), CARD_FILE).read_text(encoding="utf-8") == "# The card\n"
+
+
+FIRST_ANSWER = """
+import sys
+from pathlib import Path
+from hf_paraphrase import released
+from hf_paraphrase.cli.app import main
+released.RELEASED_FOLDER = Path(sys.argv[1])
+try:
+    main(["paraphrase", "how do i learn faster ?", *sys.argv[2:]])
+finally:
+    print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-n", "1"]])
+def test_the_first_answer_waits_for_nothing_that_it_does_not_need(packed: Path, options: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_ANSWER, packed, *options], capture_output=True, text=True, check=True
+    )
+    assert not {"datasets", "pandas", "pyarrow", "faiss", "evaluate"} & set(done.stdout.splitlines()[-1].split())
+    assert not done.stderr
