@@ -147,7 +147,7 @@ def _name_some(names: Iterable[str]) -> str:
 
 @contextmanager
 def muted_report() -> Iterator[None]:
-    """Keep transformers from printing short bars, and its table of missing weights, which `check_keys` says in a line."""
+    """Keep transformers from showing short bars, and its table of missing weights, which `check_keys` sums up."""
     # Not by its level, from which transformers concludes that it shall list the layers that no GPU shares.
     logger = logging.getLogger("transformers.modeling_utils")
     logger.addFilter(_is_error)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# From nothing to paraphrases: makes .venv if need be, trains a small residual LSTM, evaluates it, and paraphrases with
-# it. A finished training is kept for the next time.
+# From nothing to paraphrases: makes .venv if need be, and paraphrases with the model that comes with the package. With
+# --corpus it also trains a small model of your own, evaluates it, and paraphrases with that; a finished training is kept.
 #
-#     bash scripts/quickstart.sh                   questions that a built-in grammar writes; needs no download
-#     bash scripts/quickstart.sh --corpus mscoco   captions of pictures: downloads 241 MB and trains for 20 minutes
+#     bash scripts/quickstart.sh "A sentence of yours." …
+#     bash scripts/quickstart.sh --corpus synthetic_questions   questions of a built-in grammar; two minutes, no download
+#     bash scripts/quickstart.sh --corpus mscoco                captions: downloads 241 MB and trains for 20 minutes
 #     bash scripts/quickstart.sh --corpus mscoco --data-dir DIR "A sentence of yours." …
 set -euo pipefail
 
 # The `${options[@]+…}` below: the bash of macOS takes an empty list for an unset one.
-corpus=synthetic_questions
+corpus=
 corpus_options=()
 sentences=()
 while [ $# -gt 0 ]; do
@@ -28,10 +29,51 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
+if [ -z "$corpus" ] && [ ${#corpus_options[@]} -gt 0 ]; then
+    echo "error: --data-dir goes with --corpus mscoco" >&2
+    exit 2
+fi
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
-prepare_environment
+if [ -z "$corpus" ]; then prepare_environment; else prepare_environment '[dev]'; fi
 export PATH="$PWD/.venv/bin:$PATH"
+
+show() {
+    printf '\n$'
+    local word
+    for word in "$@"; do
+        if [[ $word == *' '* ]]; then word="\"$word\""; fi
+        printf ' %s' "$word"
+    done
+    printf '\n'
+    "$@"
+}
+
+# Paraphrase with a model, or with none named; then say how Python does the same.
+paraphrase() {
+    show hf-paraphrase paraphrase "$@" -n 3 "${sentences[@]}"
+    cat <<EOF
+Before each: its score, made of adequacy, fluency and novelty, which follow.
+The same in Python:
+
+    from hf_paraphrase import Paraphraser
+
+    paraphraser = Paraphraser${1:+.from_pretrained}(${1:+"\"$1\""})
+    paraphraser("${sentences[0]}", n=3)
+EOF
+}
+
+if [ -z "$corpus" ]; then
+    sentences=(
+        "The meeting was moved to Thursday because the room was taken."
+        "Heavy rain flooded the main road, leaving 140 drivers stranded overnight."
+        "Could you send me the report before you leave?"
+        ${sentences[@]+"${sentences[@]}"}
+    )
+    paraphrase
+    exit
+fi
 
 if [ "$corpus" = mscoco ]; then
     recipe=residual-lstm-mscoco-small
@@ -53,20 +95,8 @@ else
         "Where can I buy a cheap keyboard in Stockholm?"
         "What is the salary of a nurse in Germany?"
     )
-    echo "==> this model will know only the questions of a small built-in grammar; for free sentences about what is to be"
-    echo "    seen, with a network: bash scripts/quickstart.sh --corpus mscoco"
+    echo "==> this model will know only the questions of a small built-in grammar"
 fi
-
-show() {
-    printf '\n$'
-    local word
-    for word in "$@"; do
-        if [[ $word == *' '* ]]; then word="\"$word\""; fi
-        printf ' %s' "$word"
-    done
-    printf '\n'
-    "$@"
-}
 
 # Trained by this very recipe, or by an older one? A recipe may extend others, so all of them count.
 state=$(cat hub_configs/*/* | cksum)
@@ -88,14 +118,4 @@ if [ -f "$run/evaluation/results-test.json" ]; then
 else
     show hf-paraphrase evaluate "$run" ${evaluation_options[@]+"${evaluation_options[@]}"} --num-beams 5 --output-dir "$run/evaluation"
 fi
-show hf-paraphrase paraphrase "$run" -n 3 "${sentences[@]}"
-echo "Before each: its score, made of adequacy, fluency and novelty, which follow."
-
-cat <<EOF
-The same in Python:
-
-    from hf_paraphrase import Paraphraser
-
-    paraphraser = Paraphraser.from_pretrained("$run")
-    paraphraser("${sentences[0]}", n=3)
-EOF
+paraphrase "$run"

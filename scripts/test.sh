@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
-prepare_environment
+prepare_environment '[dev]'
 
 # One thread for each of the two workers: the test models are too small to gain from more.
 export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false

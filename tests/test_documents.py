@@ -16,6 +16,7 @@ from hf_paraphrase import (
     ResidualLstmConfig,
     ResidualLstmForConditionalGeneration,
 )
+from hf_paraphrase.released import RELEASED
 from tests.cli.runner import find_commands
 from tests.datasets.corpora import write_corpus
 from tests.generation.paraphrasers import (
@@ -24,7 +25,7 @@ from tests.generation.paraphrasers import (
     tiny_hierarchical_lm,
 )
 from tests.models.test_pipeline_pairs import PAIRS, tiny_fset, tiny_matcher
-from tests.models.tiny import SPECIAL_IDS, WORDS, save, tiny_model
+from tests.models.tiny import SPECIAL_IDS, WORDS, save, tiny_bart, tiny_model
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = find_commands()
@@ -64,6 +65,7 @@ def make_models(folder: Path) -> None:
     for name, (model, tokenizer) in writers.items():
         model.generation_config.max_new_tokens = 7
         save(model, folder / name, tokenizer)
+    save(tiny_bart(), folder / RELEASED)
     for name in ("runs/fset-synthetic", "fset-quora-small"):
         ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard").save_pretrained(folder / name / "retriever")
     for name in ("runs/coupled-lstm-twitter-small", "coupled-lstm-twitter-small"):

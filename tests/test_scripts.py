@@ -55,7 +55,7 @@ def test_environment_is_made_once(checkout: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "-m venv --clear .venv" in calls
     installs = [call for call in calls if " install " in call]
-    assert [call.split()[-1] for call in installs] == ["torch", ".[dev]"]
+    assert [call.split()[-1] for call in installs] == ["torch", ".[dev]"]  # the quickstart makes do with less
     assert all("--constraint scripts/constraints.txt" in call for call in installs)
     assert calls[-1] == "-m pytest -n 2 -k bleu"
     assert run_tests_script(checkout)[1] == ["-m pytest -n 2"]
@@ -165,14 +165,28 @@ def quickstart(checkout: Path):
     return start
 
 
-def test_quickstart_says_what_the_built_in_grammar_knows(quickstart) -> None:
-    done, (train, evaluate, paraphrase) = quickstart()
+def test_quickstart_paraphrases_at_once(quickstart, checkout: Path) -> None:
+    done, (paraphrase,) = quickstart("One dog.")
     assert done.returncode == 0, done.stderr
-    assert "only the questions of a small built-in grammar" in done.stdout and "--corpus mscoco" in done.stdout
+    assert paraphrase[:3] == ["paraphrase", "-n", "3"] and paraphrase[6:] == ["One dog."]
+    assert "Paraphraser()\n" in done.stdout
+    # Without the extras, which take longer to install than the package; a training needs them, and they are kept.
+    calls = checkout.parent / "calls"
+    assert [line.split()[-1] for line in calls.read_text().splitlines() if " install " in line] == ["torch", "."]
+    for args, last in ((("--corpus", "synthetic_questions"), ".[dev]"), ((), ".[dev]")):
+        quickstart(*args)
+        assert [line.split()[-1] for line in calls.read_text().splitlines() if " install " in line][-1] == last
+
+
+def test_quickstart_says_what_the_built_in_grammar_knows(quickstart) -> None:
+    done, (train, evaluate, paraphrase) = quickstart("--corpus", "synthetic_questions")
+    assert done.returncode == 0, done.stderr
+    assert "only the questions of a small built-in grammar" in done.stdout
     assert " ".join(train) == "train --recipe residual-lstm-synthetic --output-dir runs/quickstart --overwrite"
     assert " ".join(evaluate) == "evaluate runs/quickstart --num-beams 5 --output-dir runs/quickstart/evaluation"
     assert paraphrase[:4] == ["paraphrase", "runs/quickstart", "-n", "3"]
     assert paraphrase[4] == "How can I learn Spanish quickly?"
+    assert 'Paraphraser.from_pretrained("runs/quickstart")\n' in done.stdout
 
 
 def test_quickstart_on_captions(quickstart, tmp_path: Path) -> None:
@@ -199,6 +213,12 @@ def test_quickstart_refuses_what_it_does_not_know(quickstart, args: tuple[str, .
     done, calls = quickstart(*args)
     assert (done.returncode, calls) == (2, [])
     assert "there are --corpus synthetic_questions, --corpus mscoco, --data-dir DIR" in done.stderr
+
+
+def test_quickstart_reads_no_corpus_where_none_is_named(quickstart, tmp_path: Path) -> None:
+    done, calls = quickstart("--data-dir", str(tmp_path), "One dog.")
+    assert (done.returncode, calls) == (2, [])
+    assert "--data-dir goes with --corpus mscoco" in done.stderr
 
 
 @pytest.mark.parametrize(

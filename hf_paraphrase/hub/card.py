@@ -15,6 +15,7 @@ from .. import __version__
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
 from ..papers import ArchitectureNotes, Paper, find_paper
+from ..registration import ARCHITECTURES
 from .card_sections import (
     describe_course,
     describe_run,
@@ -55,6 +56,7 @@ class CardContent:
         task: Of `pipeline()`.
         variable: What the examples of use call the pipeline.
         call: Its arguments there.
+        has_code: Whether code comes with it, that runs it where this package is not installed.
         has_retriever: Whether a retriever comes with it.
         has_curves: Whether a picture of its learning curves does.
         corpus: Corpus, configuration, licence and sizes, and of a mixture a row of each part; None where it is not
@@ -80,6 +82,7 @@ class CardContent:
     task: str
     variable: str
     call: str
+    has_code: bool
     has_retriever: bool
     has_curves: bool
     corpus: dict[str, Any] | None
@@ -139,6 +142,7 @@ def make_card(
         task="text-classification" if is_matcher else "text2text-generation",
         variable="match" if is_matcher else "rewrite",
         call=show_call(checkpoint, is_matcher),
+        has_code=any(row.model_type == checkpoint.model_type for row in ARCHITECTURES),
         has_retriever=checkpoint.has_retriever,
         has_curves="learning_curves.png" in checkpoint.sizes,
         corpus=corpus,

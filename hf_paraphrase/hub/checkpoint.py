@@ -11,6 +11,7 @@ from typing import Any
 from huggingface_hub import HfApi, hf_hub_download, parse_local_safetensors_file_metadata
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, SafetensorsParsingError
 from huggingface_hub.hf_api import RepoFile
+from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 from ..errors import InputError
 from ..evaluation.results import Results
@@ -18,6 +19,8 @@ from ..files import check_links, read_json_object, read_lines
 from ..released import find_checkpoint
 
 __all__ = ["Checkpoint", "read_checkpoint"]
+
+SEQ2SEQ_CLASSES = frozenset(MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Checkpoint:
         if heads:
             return heads[0]
         architecture = next(iter(self.config.get("architectures") or ()), "")
+        if architecture in SEQ2SEQ_CLASSES:  # not all of them end in `ForConditionalGeneration`
+            return "AutoModelForSeq2SeqLM"
         return {
             "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
             "ForSequenceClassification": "AutoModelForSequenceClassification",

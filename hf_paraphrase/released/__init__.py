@@ -11,15 +11,12 @@ import os
 from functools import cache
 from pathlib import Path
 
-from ..files import copy_file, make_once, writable_folder
+from ..files import make_once, writable_folder
 
-__all__ = ["CARD_FILE", "RELEASED", "RELEASED_FOLDER", "find_checkpoint"]
+__all__ = ["RELEASED", "RELEASED_FOLDER", "find_checkpoint"]
 
 RELEASED = "paraphraser-en-small"
 RELEASED_FOLDER = Path(__file__).with_name("paraphraser_en_small")
-CARD_FILE = "README.md"
-# In an installed package the card lies beside the weights, in a checkout where people look for cards.
-CARDS = (RELEASED_FOLDER / CARD_FILE, Path(__file__).parents[2] / "model_cards" / RELEASED / CARD_FILE)
 
 
 def find_checkpoint(path: str | os.PathLike = RELEASED) -> str | os.PathLike:
@@ -39,9 +36,7 @@ def _unpack_once(packed: Path) -> Path:
     from huggingface_hub.constants import HF_HOME
 
     digest = hashlib.sha256()
-    files = sorted(path for path in packed.iterdir() if path.is_file())
-    card = next((path for path in CARDS if path.is_file()), None)
-    for path in [*files, *([card] if card else [])]:
+    for path in sorted(packed.iterdir()):
         digest.update(path.name.encode() + path.stat().st_size.to_bytes(8) + path.read_bytes())
     cached = writable_folder(Path(HF_HOME) / "hf_paraphrase" / "released") / digest.hexdigest()[:16]
 
@@ -49,8 +44,6 @@ def _unpack_once(packed: Path) -> Path:
         from .packing import unpack
 
         unpack(packed, empty / RELEASED)
-        if card:
-            copy_file(card, empty / RELEASED / CARD_FILE)
 
     make_once(cached, write)
     return cached / RELEASED

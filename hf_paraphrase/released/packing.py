@@ -16,15 +16,17 @@ __all__ = ["LARGEST", "PACKED_FILE", "pack", "unpack"]
 PACKED_FILE, WEIGHTS_FILE = "packed.safetensors", "model.safetensors"
 SCALE = "{}.scale"
 OTHERS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+CARD_FILE = "README.md"
 LARGEST = 16_000_000  # bytes of weights
 
 
-def pack(checkpoint: Path, folder: Path) -> int:
+def pack(checkpoint: Path, folder: Path, card: Path | None = None) -> int:
     """Write the packed form of a checkpoint; a folder of that name is replaced.
 
     Args:
         checkpoint: Folder with config, tokenizer and weights in one file.
         folder: Where the packed form goes.
+        card: Its card; None for the checkpoint's own, if it has one.
 
     Returns:
         The bytes of the packed weights.
@@ -43,7 +45,8 @@ def pack(checkpoint: Path, folder: Path) -> int:
     size = sum(tensor.nbytes for tensor in packed.values())
     if size > LARGEST:
         raise InputError(f"{checkpoint}: the packed weights have {size:,} bytes, more than {LARGEST:,}")
-    write_directory(folder, lambda empty: _write(empty, checkpoint, PACKED_FILE, packed))
+    card = card or checkpoint / CARD_FILE
+    write_directory(folder, lambda empty: _write(empty, checkpoint, card, PACKED_FILE, packed))
     return (folder / PACKED_FILE).stat().st_size
 
 
@@ -62,7 +65,7 @@ def unpack(packed: Path, folder: Path) -> None:
         elif tensors.get(name.removesuffix(SCALE.format("")), tensor).dtype != torch.int8:
             weights[name] = tensor
     folder.mkdir(parents=True)
-    _write(folder, packed, WEIGHTS_FILE, weights)
+    _write(folder, packed, packed / CARD_FILE, WEIGHTS_FILE, weights)
 
 
 def _round_rows(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -71,7 +74,9 @@ def _round_rows(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (matrix / steps).round().to(torch.int8), steps
 
 
-def _write(folder: Path, source: Path, weights_file: str, weights: dict[str, torch.Tensor]) -> None:
+def _write(folder: Path, source: Path, card: Path, weights_file: str, weights: dict[str, torch.Tensor]) -> None:
     for name in OTHERS:
         copy_file(source / name, folder / name)
+    if card.is_file():
+        copy_file(card, folder / CARD_FILE)
     save_file(weights, folder / weights_file, {"format": "pt"})

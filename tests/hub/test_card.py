@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from transformers import MarianConfig
 
 from hf_paraphrase import __version__
 from hf_paraphrase.datasets.loading import find_builder
@@ -258,6 +259,16 @@ def test_every_architecture_has_its_notes():
         assert paper.citation.startswith("@") and notes.failures
         assert "{" not in notes.summarise(config_class().to_dict())
         assert notes.traits.keys() <= config_class().to_dict().keys()
+
+
+def test_a_model_of_transformers_needs_no_code(checkpoint):
+    config = MarianConfig(encoder_layers=6, decoder_layers=2, d_model=256).to_dict()
+    transformer = replace(checkpoint, config={**config, "architectures": ["MarianMTModel"], "vocab_size": 12000})
+    assert transformer.auto_class == "AutoModelForSeq2SeqLM"
+    text = str(make_card(transformer, "you/tiny"))
+    assert "a Transformer with 6 layers in the encoder and 2 in the decoder, 256 units wide" in text
+    assert "no code is downloaded" in text and "trust_remote_code" not in text
+    assert 'model = AutoModelForSeq2SeqLM.from_pretrained("you/tiny")' in text
 
 
 def test_no_text_for_other_models(checkpoint):

@@ -35,8 +35,18 @@ def test_an_unpacked_checkpoint_is_the_packed_one(checkpoint: Path, tmp_path: Pa
             assert ((unpacked[name] - weight).abs() <= 0.501 / 127 * weight.abs().amax(1, keepdim=True)).all(), name
         else:
             assert torch.equal(unpacked[name], weight), name
+    assert not (tmp_path / "unpacked" / "README.md").exists()
     for path in checkpoint.glob("*.json"):
         assert (tmp_path / "unpacked" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_card_comes_along(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "card.md").write_text("# The card\n", encoding="utf-8")
+    (checkpoint / "README.md").write_text("# Its own\n", encoding="utf-8")
+    for card, text in ((tmp_path / "card.md", "# The card\n"), (None, "# Its own\n")):
+        pack(checkpoint, tmp_path / "packed", card)
+        unpack(tmp_path / "packed", tmp_path / text.strip())
+        assert (tmp_path / text.strip() / "README.md").read_text(encoding="utf-8") == text
 
 
 def test_a_parameter_that_is_called_scale_stays(checkpoint: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hf_paraphrase import Paraphraser, augment, files, released
 from hf_paraphrase.cli.options import split_model
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.pretrained import load_config
-from hf_paraphrase.released import CARD_FILE, RELEASED, find_checkpoint
+from hf_paraphrase.released import RELEASED, find_checkpoint
 from hf_paraphrase.serving.served_model import load_served_model
 from hf_paraphrase.serving.space import write_space
 from tests.cli.runner import run
@@ -123,14 +123,6 @@ def test_a_space_holds_no_copy(tiny_release: Path, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"app.py", "requirements.txt", "README.md"}
     assert f"launch_demo('{RELEASED}')" in (tmp_path / "app.py").read_text(encoding="utf-8")
     assert "models:" not in (tmp_path / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_card_comes_along(packed: Path, tmp_path: Path, monkeypatch) -> None:
-    shutil.copytree(packed, tmp_path / "packed")
-    (tmp_path / "packed" / CARD_FILE).write_text("# The card\n", encoding="utf-8")
-    monkeypatch.setattr(released, "RELEASED_FOLDER", tmp_path / "packed")
-    monkeypatch.setattr(released, "CARDS", (tmp_path / "packed" / CARD_FILE, tmp_path / "none"))
-    assert Path(find_checkpoint(), CARD_FILE).read_text(encoding="utf-8") == "# The card\n"
 
 
 FIRST_ANSWER = """

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from .paper import ArchitectureNotes, Paper
+
+__all__ = ["PAPER"]
+
+# transformers' own class; the recipes `transformer-…` train it.
+PAPER = Paper(
+    "Vaswani et al. 2017",
+    """@inproceedings{vaswani-etal-2017-attention,
+  title = {Attention Is All You Need},
+  author = {Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and
+    Gomez, Aidan N. and Kaiser, {\\L}ukasz and Polosukhin, Illia},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year = {2017}
+}""",
+    {
+        "marian": ArchitectureNotes(
+            "a Transformer with {encoder_layers} layers in the encoder and {decoder_layers} in the decoder, "
+            "{d_model} units wide",
+            "to reword sentences of the kind it was trained on, for writing aids and data augmentation under a "
+            "person's eye, and as a baseline",
+            "text of another kind or language, and any use in which a changed meaning does harm",
+            (
+                "It may add, drop or contradict what the source says; nothing checks that the meaning stays.",
+                "Its likeliest output is often the source itself, or nearly so.",
+                "It reads one sentence at a time, and knows nothing of those around it.",
+            ),
+        )
+    },
+)
