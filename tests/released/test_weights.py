@@ -1,0 +1,22 @@
+"""The weights that are released: small, whole, with their card, and good for a sentence of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hf_paraphrase import Paraphraser
+from hf_paraphrase.released import RELEASED, RELEASED_FOLDER
+from hf_paraphrase.released.packing import LARGEST
+
+ROOT = Path(__file__).parents[2]
+TEXT = "The meeting was moved to Thursday because the room was taken."
+
+
+def test_the_files_are_small_and_have_their_card() -> None:
+    assert sum(path.stat().st_size for path in RELEASED_FOLDER.glob("*.safetensors")) <= LARGEST
+    assert (RELEASED_FOLDER / "README.md").read_bytes() == (ROOT / "model_cards" / RELEASED / "README.md").read_bytes()
+
+
+def test_a_sentence_of_ones_own() -> None:
+    (answer,) = Paraphraser.from_pretrained(device="cpu")(TEXT, n=1)
+    assert answer.text != TEXT and "Thursday" in answer.text
