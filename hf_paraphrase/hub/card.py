@@ -23,6 +23,7 @@ from .card_sections import (
     measure_failures,
     show_call,
     show_examples,
+    show_readings,
     show_results,
 )
 from .checkpoint import Checkpoint
@@ -64,6 +65,7 @@ class CardContent:
         procedure: The course of the training, and every field of its recipe by file; None where it is not known.
         tables: A table of results for each split.
         examples: Rows of outputs; None where none were kept.
+        readings: What a reader accepts; None where nobody has read.
         failures: What is known to go wrong.
         environment: Device, hours, precision, software; None where it is not known.
         version: Of this package.
@@ -89,6 +91,7 @@ class CardContent:
     procedure: dict[str, Any] | None
     tables: list[dict[str, Any]]
     examples: dict[str, Any] | None
+    readings: dict[str, Any] | None
     failures: list[str]
     environment: dict[str, str] | None
     version: str = __version__
@@ -149,6 +152,7 @@ def make_card(
         procedure=describe_course(summary) if summary else None,
         tables=[show_results(results) for results in checkpoint.results.values()],
         examples=show_examples(checkpoint),
+        readings=show_readings(checkpoint),
         failures=[*notes.failures, *measure_failures(checkpoint)],
         environment=describe_run(summary) if summary else None,
     )

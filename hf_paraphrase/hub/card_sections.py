@@ -10,6 +10,7 @@ from typing import Any
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
 from ..evaluation.results import Data, Entry, Results, describe_retrieval
+from ..metrics.pinc.scoring import pinc_statistics
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
 
@@ -20,10 +21,12 @@ __all__ = [
     "measure_failures",
     "show_call",
     "show_examples",
+    "show_readings",
     "show_results",
 ]
 
 EXAMPLES = 10
+LEAST_NOVELTY = 0.3
 # What stands for the name of a corpus that is not among the published ones.
 PRIVATE = "data that are not published"
 # What goes in and comes out, in the rows of outputs of those who rewrite a text.
@@ -149,6 +152,28 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
                 "rows": [_row([_first(value) for value in row.values()]) for row in rows],
             }
     return None
+
+
+def show_readings(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """What a reader accepts, in a sentence and as rows of a table; None where nobody has read."""
+    if not (readings := checkpoint.readings):
+        return None
+    answers = [row["paraphrase"] or "" for row in readings]
+    novelty = pinc_statistics(answers, [row["source"] for row in readings], lowercase=True)["pinc"].rows[:, 0]
+    differs = [value >= LEAST_NOVELTY for value in novelty]
+    good = [row["means_same"] and row["reads_well"] and new for row, new in zip(readings, differs, strict=True)]
+    changed = sum(bool(row["paraphrase"]) and not row["keeps_facts"] for row in readings)
+    rows = []
+    for row, new in zip(readings, differs, strict=True):
+        verdicts = {"means the same": row["means_same"], "reads well": row["reads_well"], "differs": new}
+        verdict = ", ".join(name for name, holds in verdicts.items() if holds) if row["paraphrase"] else ""
+        rows.append(_row([row["kind"], row["source"], row["paraphrase"] or "-", verdict]))
+    return {
+        "summary": f"**Of {len(readings)} sentences, unselected, {sum(good)} have a first paraphrase that means the "
+        f"same, reads well and differs (PINC of {LEAST_NOVELTY} or more).** {sum(map(bool, answers))} have a "
+        f"paraphrase at all; {changed} of these change a name or a number.",
+        "rows": rows,
+    }
 
 
 def measure_failures(checkpoint: Checkpoint) -> list[str]:

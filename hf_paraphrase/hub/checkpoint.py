@@ -20,6 +20,7 @@ from ..released import find_checkpoint
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
+READINGS_FILE = "evaluation/readings.jsonl"
 SEQ2SEQ_CLASSES = frozenset(MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
 
 
@@ -37,6 +38,8 @@ class Checkpoint:
         summary: `training_summary.json`; None where the model was trained elsewhere.
         results: The files `results-*.json`, by split.
         predictions: For each split the first decoding's outputs, as `evaluate` wrote them; only read from folders.
+        readings: What a reader made of paraphrases, `evaluation/readings.jsonl`: rows with `kind` and `source`,
+            `paraphrase` (null for none), and true or false for `means_same`, `reads_well` and `keeps_facts`.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Checkpoint:
     summary: dict[str, Any] | None
     results: dict[str, Results]
     predictions: dict[str, list[dict[str, Any]]]
+    readings: tuple[dict[str, Any], ...] = ()
 
     @property
     def model_type(self) -> str:
@@ -150,6 +154,7 @@ def _read(
         parameters=parameters,
         summary=read_json("training_summary.json") if "training_summary.json" in sizes else None,
         results=results,
+        readings=tuple(read_lines(open_file(READINGS_FILE))) if READINGS_FILE in sizes else (),
         predictions={split: _read_outputs(found, sizes, open_file) for split, found in results.items()},
         **{
             part: read_json(f"{part}.json") if f"{part}.json" in sizes else {}

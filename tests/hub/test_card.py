@@ -271,6 +271,27 @@ def test_a_model_of_transformers_needs_no_code(checkpoint):
     assert 'model = AutoModelForSeq2SeqLM.from_pretrained("you/tiny")' in text
 
 
+def test_what_a_reader_accepts_stands_first(checkpoint):
+    source = "Two cats sat on the mat."
+    readings = [
+        (source, "On the mat, a pair of cats was sitting.", True, True, True),
+        (source, source, True, True, True),
+        (source, "Nine dogs stood beside some other mats.", False, True, False),
+        (source, None, False, False, True),
+    ]
+    names = ("source", "paraphrase", "means_same", "reads_well", "keeps_facts")
+    rows = tuple({"kind": "news", **dict(zip(names, row, strict=True))} for row in readings)
+    text = str(make_card(replace(checkpoint, readings=rows), "you/tiny"))
+    before, after = text.split("## Use", 1)
+    assert "**Of 4 sentences, unselected, 1 have a first paraphrase that means the same" in before
+    assert "3 have a paraphrase at all; 1 of these change a name or a number." in before
+    assert f"| news | {source} | {readings[0][1]} | means the same, reads well, differs |" in after
+    assert (
+        f"| news | {source} | - |  |" in after
+        and f"| news | {source} | {source} | means the same, reads well |" in after
+    )
+
+
 def test_no_text_for_other_models(checkpoint):
     with pytest.raises(InputError, match="no text for models of type bart; write a README.md"):
         make_card(replace(checkpoint, config=CONFIG | {"model_type": "bart"}))
