@@ -24,6 +24,7 @@ GROUND = (
     "checks",
     "files",
     "released",
+    "fields",
     "text_tables",
     "arrow_tables",
     "pictures",

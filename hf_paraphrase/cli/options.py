@@ -295,7 +295,7 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
     Raises:
         InputError: One of them has no `=`.
     """
-    from ..training.fields import parse_scalar
+    from ..fields import parse_scalar
 
     parsed = {}
     for pair in pairs:

@@ -16,8 +16,8 @@ from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
 from ..errors import InputError
+from ..fields import check_known, check_type
 from .drawing import EpochDraw, share_out
-from .fields import check_known, check_type
 
 if TYPE_CHECKING:
     from .arguments import TrainingConfig

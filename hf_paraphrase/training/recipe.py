@@ -20,9 +20,9 @@ from transformers import (
 
 from ..bounds import check_generation_sizes, check_model_sizes
 from ..errors import InputError
+from ..fields import check_known, check_type, parse_scalar, read_yaml
 from ..files import read_json_object, write_text
 from .arguments import CORPUS_FIELDS, TrainingConfig
-from .fields import check_known, check_type, parse_scalar, read_yaml
 from .tasks import TASKS
 
 __all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..fields import parse_scalar
 from ..files import read_json_object, write_text
 from . import loop
-from .fields import parse_scalar
 from .recipe import Recipe
 
 __all__ = ["parse_grid", "search", "train_once"]

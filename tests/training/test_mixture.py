@@ -327,7 +327,7 @@ FIRST = ENTRIES[0]
         ({"mixture": []}, "`dataset` is missing; name the corpus to train on, or several in `mixture`"),
         ({"mixture": {"dataset": "groups"}}, "`mixture` must be"),
         ({"filter_encoder": "somewhere"}, "`filter_encoder` needs `min_cosine`"),
-        ({"filter_encoder": "somewhere", "min_cosine": 2}, "`min_cosine` must be from -1 to 1"),
+        ({"filter_encoder": "somewhere", "min_cosine": 2}, "`min_cosine` must be at least -1 and at most 1, not 2"),
         ({"pairs_per_group": 0}, "`pairs_per_group` must be at least 1"),
     ],
 )

@@ -11,9 +11,9 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
+from hf_paraphrase.fields import read_yaml
 from hf_paraphrase.models.layers.precision import runs_lstm
 from hf_paraphrase.training import loop
-from hf_paraphrase.training.fields import read_yaml
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import list_recipes, load_recipe
 from tests.generation.paraphrasers import tiny_residual_lstm

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.fields import parse_scalar, read_yaml
 from hf_paraphrase.training.arguments import TrainingConfig
-from hf_paraphrase.training.fields import parse_scalar, read_yaml
 from hf_paraphrase.training.recipe import FOLDERS, find_recipe, list_recipes, load_recipe
 
 from .tiny_runs import make_recipe

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...fields import option
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from .base import NoRowsLeft, TaskData
 from .decompose import LEVEL_LABELS, DecomposeConfig, DecomposeTask
@@ -22,10 +23,7 @@ __all__ = ["AdaptConfig", "AdaptTask"]
 class AdaptConfig(DecomposeConfig):
     """As `DecomposeConfig`, of a model that has learnt from the pairs of another domain."""
 
-    task: str = field(
-        default="adapt",
-        metadata={"help": "What is learnt: `adapt`, to write the phrases of a domain that has no pairs."},
-    )
+    task: str = option("What is learnt: `adapt`, to write the phrases of a domain that has no pairs.", "adapt")
 
     def __post_init__(self):
         super().__post_init__()

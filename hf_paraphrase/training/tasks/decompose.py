@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...fields import option
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.precision import at_least_single
 from ...models.text.outside_words import OpenTokenizer
@@ -32,36 +33,28 @@ LEVEL_LABELS = ("source_level_labels", "target_level_labels")
 class DecomposeConfig(ParaphraseConfig):
     """As `ParaphraseConfig`, with the weak labels of the words' levels."""
 
-    task: str = field(
-        default="decompose",
-        metadata={"help": "What is learnt: `decompose`, to write by levels of phrase and sentence."},
+    task: str = option("What is learnt: `decompose`, to write by levels of phrase and sentence.", "decompose")
+    weak_label_weight: float = option(
+        "Weight at the start of the weak labels' loss, for separator and aggregator.", 1.0, least=0
     )
-    weak_label_weight: float = field(
-        default=1.0, metadata={"help": "Weight at the start of the weak labels' loss, for separator and aggregator."}
+    weak_label_share: float = option(
+        "Part of all steps in which that weight falls to 0, in a line; at most 1.", 0.5, above=0, most=1
     )
-    weak_label_share: float = field(
-        default=0.5, metadata={"help": "Part of all steps in which that weight falls to 0, in a line; at most 1."}
+    max_phrase_frequency: float = option(
+        "A word that more sentences than this share have is labelled as the template's.", 0.02, above=0, most=1
     )
-    max_phrase_frequency: float = field(
-        default=0.02,
-        metadata={"help": "A word that more sentences than this share have is labelled as the template's."},
+    min_link_strength: float = option(
+        "Least product of both directions' probabilities of two words that answer to each other.",
+        0.05,
+        above=0,
+        most=1,
     )
-    min_link_strength: float = field(
-        default=0.05,
-        metadata={"help": "Least product of both directions' probabilities of two words that answer to each other."},
-    )
-    copy_unknown_words: bool = field(
-        default=False,
-        metadata={"help": "Number the words outside the vocabulary, for a model that copies them from its source."},
+    copy_unknown_words: bool = option(
+        "Number the words outside the vocabulary, for a model that copies them from its source.", False
     )
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.weak_label_weight >= 0:
-            raise InputError(f"`weak_label_weight` must not be negative, as {self.weak_label_weight} is")
-        for name in ("weak_label_share", "max_phrase_frequency", "min_link_strength"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InputError(f"`{name}` must be in (0, 1], not {getattr(self, name)}")
         if self.objective == "rbm":
             raise InputError("`objective: rbm` is for `task: paraphrase`, not `decompose`")
         if self.label_smoothing_factor:

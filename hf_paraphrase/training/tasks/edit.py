@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import InputError
+from ...fields import option
 from ...models.text.outside_words import OpenTokenizer
 from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
@@ -45,47 +46,36 @@ class EditData(TaskData):
 class EditConfig(ParaphraseConfig):
     """As `ParaphraseConfig`, with the retriever and the pairs that an example is trained with."""
 
-    task: str = field(default="edit", metadata={"help": "What is learnt: `edit`, to write as a like pair was edited."})
-    retriever_encoder: str = field(
-        default="jaccard",
-        metadata={"help": "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`."},
+    task: str = option("What is learnt: `edit`, to write as a like pair was edited.", "edit")
+    retriever_encoder: str = option(
+        "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`.", "jaccard"
     )
-    retriever_index: str = field(
-        default="auto",
-        metadata={"help": "How vectors are searched: `auto`, `ivf_pq` for tens of millions, or as faiss names it."},
+    retriever_index: str = option(
+        "How vectors are searched: `auto`, `ivf_pq` for tens of millions, or as faiss names it.", "auto"
     )
-    retriever_compare: Literal["source", "pair"] = field(
-        default="source",
-        metadata={"help": "What of a pair is to be like a source: its own `source`, or the whole `pair`."},
+    retriever_compare: Literal["source", "pair"] = option(
+        "What of a pair is to be like a source: its own `source`, or the whole `pair`.", "source"
     )
-    num_neighbors: int = field(
-        default=1, metadata={"help": "K: the nearest pairs of each example, one of which is drawn at each step."}
+    num_neighbors: int = option(
+        "K: the nearest pairs of each example, one of which is drawn at each step.", 1, least=1
     )
-    self_pair_share: float = field(
-        default=0.0, metadata={"help": "K' / (K + K'): the share of the draws that give the example itself; below 1."}
+    self_pair_share: float = option(
+        "K' / (K + K'): the share of the draws that give the example itself; below 1.", 0.0, least=0, below=1
     )
-    self_pair_annealing_epochs: int | None = field(
-        default=None, metadata={"help": "Epochs in which that share falls to 0, by equal steps; null: it stays."}
+    self_pair_annealing_epochs: int | None = option(
+        "Epochs in which that share falls to 0, by equal steps; null: it stays.", None, least=1
     )
-    exclude_shared_sentences: bool = field(
-        default=False,
-        metadata={"help": "Leave out neighbours that have a sentence of the example, as where a test split has none."},
+    exclude_shared_sentences: bool = option(
+        "Leave out neighbours that have a sentence of the example, as where a test split has none.", False
     )
-    copy_unknown_words: bool = field(
-        default=False,
-        metadata={"help": "Number the words outside the vocabulary, for a model that copies them from the pair."},
+    copy_unknown_words: bool = option(
+        "Number the words outside the vocabulary, for a model that copies them from the pair.", False
     )
 
     def __post_init__(self):
         super().__post_init__()
         if self.retriever_encoder == "jaccard" and self.retriever_index != "auto":
             raise InputError("`retriever_index` is for vectors: name what makes them in `retriever_encoder`")
-        if self.num_neighbors < 1:
-            raise InputError(f"`num_neighbors` must be at least 1, not {self.num_neighbors}")
-        if not 0 <= self.self_pair_share < 1:
-            raise InputError(f"`self_pair_share` must be in [0, 1), not {self.self_pair_share}")
-        if self.self_pair_annealing_epochs is not None and self.self_pair_annealing_epochs < 1:
-            raise InputError(f"`self_pair_annealing_epochs` must be at least 1, not {self.self_pair_annealing_epochs}")
         if self.copy_unknown_words and self.objective == "rbm":
             raise InputError(
                 "`copy_unknown_words` must be false with `objective: rbm`: a reward reads known words only"

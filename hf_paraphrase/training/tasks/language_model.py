@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
+from ...fields import option
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, share_batches
@@ -35,28 +36,21 @@ FEATURES = Features({"input_ids": List(Value("int16")), "labels": List(Value("in
 class LanguageModelConfig(TrainingConfig):
     """As `TrainingConfig`, with what is predicted, which parts learn, and how documents are mixed."""
 
-    task: str = field(
-        default="language_model", metadata={"help": "What is learnt: `language_model`, to go on with a text."}
+    task: str = option("What is learnt: `language_model`, to go on with a text.", "language_model")
+    objective: Literal["next_sentence", "autoencode"] = option(
+        "The target of a sentence: what follows it in its document, or the sentence itself.", "next_sentence"
     )
-    objective: Literal["next_sentence", "autoencode"] = field(
-        default="next_sentence",
-        metadata={"help": "The target of a sentence: what follows it in its document, or the sentence itself."},
+    trained_parts: list[str] | None = option(
+        "Names of the modules that learn, the others stay as they are; null: all.", None
     )
-    trained_parts: list[str] | None = field(
-        default=None, metadata={"help": "Names of the modules that learn, the others stay as they are; null: all."}
+    general_dataset_kwargs: dict[str, Any] | None = option(
+        "Corpus builder's arguments for a second, general set to validate on at the same time.", None
     )
-    general_dataset_kwargs: dict[str, Any] | None = field(
-        default=None,
-        metadata={"help": "Corpus builder's arguments for a second, general set to validate on at the same time."},
-    )
-    shuffle_buffer: int = field(default=4096, metadata={"help": "Examples that are shuffled together."})
-    interleaved_documents: int = field(default=128, metadata={"help": "Documents that examples come from in turn."})
+    shuffle_buffer: int = option("Examples that are shuffled together.", 4096, least=1)
+    interleaved_documents: int = option("Documents that examples come from in turn.", 128, least=1)
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("shuffle_buffer", "interleaved_documents"):
-            if getattr(self, name) < 1:
-                raise InputError(f"`{name}` must be at least 1, not {getattr(self, name)}")
         bounds = (self.max_tokens_per_batch, self.max_padding)
         if self.train_batch_size is None or bounds != (None, None):
             raise InputError(

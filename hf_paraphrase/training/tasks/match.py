@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from ...errors import InputError
+from ...fields import option
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
@@ -48,22 +49,18 @@ class MatchConfig(TrainingConfig):
         InputError: As `TrainingConfig` does, or for fields that exclude each other.
     """
 
-    task: str = field(default="match", metadata={"help": "What is learnt: `match`, to label or to rank pairs."})
-    embeddings: str | None = field(
-        default=None,
-        metadata={
-            "help": "Word vectors from which the model's embeddings start: text such as GloVe's, or word2vec's `.bin`."
-        },
+    task: str = option("What is learnt: `match`, to label or to rank pairs.", "match")
+    embeddings: str | None = option(
+        "Word vectors from which the model's embeddings start: text such as GloVe's, or word2vec's `.bin`.", None
     )
-    freeze_embeddings: bool = field(
-        default=False, metadata={"help": "Leave the embeddings as they start, those of `embeddings` or `pretrained`."}
+    freeze_embeddings: bool = option(
+        "Leave the embeddings as they start, those of `embeddings` or `pretrained`.", False
     )
-    num_negatives: int | None = field(
-        default=None,
-        metadata={"help": "Ranking: so many wrong candidates of each query, drawn anew in every epoch; null is all."},
+    num_negatives: int | None = option(
+        "Ranking: so many wrong candidates of each query, drawn anew in every epoch; null is all.", None, least=1
     )
-    metric_for_best_model: Literal["loss", "accuracy", "max_f1", "precision_at_1", "mrr", "map"] = field(
-        default="loss", metadata={"help": "What the best checkpoint has the most of in validation, or least of: loss."}
+    metric_for_best_model: Literal["loss", "accuracy", "max_f1", "precision_at_1", "mrr", "map"] = option(
+        "What the best checkpoint has the most of in validation, or least of: loss.", "loss"
     )
 
     def __post_init__(self):
@@ -72,8 +69,6 @@ class MatchConfig(TrainingConfig):
             raise InputError(
                 "`embeddings` and `pretrained` exclude each other: a checkpoint has embeddings of its own"
             )
-        if self.num_negatives is not None and self.num_negatives < 1:
-            raise InputError(f"`num_negatives` must be at least 1, not {self.num_negatives}")
 
 
 class MatchTask(Task):

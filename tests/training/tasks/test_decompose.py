@@ -126,8 +126,8 @@ def test_an_interrupted_run_goes_on_alike(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"weak_label_weight": -1.0}, "`weak_label_weight` must not be negative"),
-        ({"weak_label_share": 0.0}, r"`weak_label_share` must be in \(0, 1\]"),
+        ({"weak_label_weight": -1.0}, "`weak_label_weight` must be at least 0"),
+        ({"weak_label_share": 0.0}, "`weak_label_share` must be greater than 0 and at most 1"),
         ({"max_phrase_frequency": 1.5}, "`max_phrase_frequency`"),
         ({"min_link_strength": 0.0}, "`min_link_strength`"),
         ({"label_smoothing_factor": 0.1}, "`label_smoothing_factor` must be 0"),

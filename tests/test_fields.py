@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.training.fields import check_type, parse_scalar, read_yaml
+from hf_paraphrase.fields import Options, check_type, option, parse_scalar, read_yaml
 from hf_paraphrase.training.recipe import load_recipe
 
 
@@ -70,3 +74,25 @@ def test_errors_quote_little_of_a_long_value():
     with pytest.raises(InputError) as caught:
         check_type("max_steps", ["x"] * 50_000, int)
     assert len(str(caught.value)) < 300
+
+
+@dataclass(kw_only=True)
+class Trip(Options):
+    """Options of every kind that is checked."""
+
+    to: Path = option("Where to.")
+    days: list[int] = option("How long.", factory=list, least=1)
+    share: float | None = option("Of the way.", None, above=0, most=1)
+
+
+def test_options_are_checked_by_type_and_bounds():
+    assert Trip(to="there", days=[1, 2], share=1) == Trip(to=Path("there"), days=[1, 2], share=1.0)
+    for values, message in (
+        ({"days": [1, 0]}, "`days` must be at least 1, not 0"),
+        ({"share": 0}, "`share` must be greater than 0 and at most 1, not 0"),
+        ({"share": float("nan")}, "`share` must be greater than 0"),
+        ({"share": "half"}, "`share` must be float or null, not 'half'"),
+        ({"to": 3}, "`to` must be Path, not 3"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            Trip(**{"to": "there", **values})

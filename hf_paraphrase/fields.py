@@ -1,20 +1,71 @@
+"""Fields with types, help and bounds, of which recipes and commands are made; and reading their values."""
+
 from __future__ import annotations
 
 import difflib
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
-from huggingface_hub.dataclasses import type_validator
 
-from ..bounds import check_bound
-from ..errors import InputError
-from ..files import describe_digits
+from .bounds import check_bound
+from .errors import InputError
+from .files import describe_digits
 
-__all__ = ["check_known", "check_type", "parse_scalar", "read_yaml"]
+__all__ = ["Options", "check_known", "check_type", "option", "parse_scalar", "read_yaml"]
+
+# The bounds of a number: what its field says, whether a value keeps to it, and how errors put it.
+RANGES = {
+    "least": (operator.ge, "at least {}"),
+    "above": (operator.gt, "greater than {}"),
+    "most": (operator.le, "at most {}"),
+    "below": (operator.lt, "below {}"),
+}
+
+
+def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **details: Any) -> Any:
+    """A field of an `Options` class.
+
+    Args:
+        help: What it does, in a sentence.
+        default: Its default; a field without one is required.
+        factory: Makes the default, where that can be changed.
+        details: `least`, `above`, `most` and `below` bound its number, or the numbers in its list; what the command
+            line needs is in `cli/verbs.py`.
+    """
+    return field(default=default, default_factory=factory, metadata={"help": help, **details})
+
+
+class Options:
+    """Base of dataclasses of options: each field is checked against its type and its bounds.
+
+    Raises:
+        InputError: A value is of the wrong type or outside its range; the message names the field.
+    """
+
+    def __post_init__(self):
+        hints = get_type_hints(type(self))
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, str) and Path in (hints[one.name], *get_args(hints[one.name])):
+                value = Path(value)
+                object.__setattr__(self, one.name, value)  # the class may be frozen
+            check_type(one.name, value, hints[one.name])
+            check_range(one.name, value, one.metadata)
+
+
+def check_range(name: str, value: Any, bounds: Mapping[str, Any]) -> None:
+    """Refuse a number, or a list with one, outside the bounds of its field."""
+    asked = [(bounds[kind], *RANGES[kind]) for kind in RANGES if kind in bounds]
+    for number in value if isinstance(value, list) else [value]:
+        if number is not None and not all(keeps(number, bound) for bound, keeps, _ in asked):
+            wanted = " and ".join(text.format(bound) for bound, _, text in asked)
+            raise InputError(f"`{name}` must be {wanted}, not {number}")
 
 
 class _Yaml12Loader(yaml.SafeLoader):
@@ -124,6 +175,8 @@ def check_type(name: str, value: Any, expected: Any) -> None:
     """Refuse a value that is not of the annotated type; an int passes where a float is annotated."""
     if isinstance(value, int) and not isinstance(value, bool) and float in (expected, *get_args(expected)):
         return
+    from huggingface_hub.dataclasses import type_validator  # takes a while to import, and `--help` checks nothing
+
     try:
         type_validator(name, value, expected)
     except TypeError as error:
