@@ -6,7 +6,7 @@ import difflib
 import operator
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -17,7 +17,7 @@ from .bounds import check_bound
 from .errors import InputError
 from .files import describe_digits
 
-__all__ = ["Options", "check_known", "check_type", "option", "parse_scalar", "read_yaml"]
+__all__ = ["Options", "check_known", "check_type", "default_of", "option", "parse_scalar", "read_yaml"]
 
 # The bounds of a number: what its field says, whether a value keeps to it, and how errors put it.
 RANGES = {
@@ -39,6 +39,11 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **detai
             line needs is in `cli/verbs.py`.
     """
     return field(default=default, default_factory=factory, metadata={"help": help, **details})
+
+
+def default_of(one: Field) -> Any:
+    """The default of a field; MISSING where it is required."""
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 class Options:

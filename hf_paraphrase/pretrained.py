@@ -124,7 +124,14 @@ def load_config(path: str | os.PathLike, trust_remote_code: bool = False) -> Pre
     """Load a model's configuration; arguments and errors as those of `load_model`."""
     path = find_checkpoint(path)
     with _trusting(path, trust_remote_code), _naming_damage(path):
-        return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+        try:
+            return AutoConfig.from_pretrained(path, trust_remote_code=trust_remote_code)
+        except OSError as error:
+            if Path(path).is_dir():
+                raise
+            raise FileNotFoundError(
+                f"{path} is neither a checkpoint folder nor a Hub repository within reach"
+            ) from error
 
 
 def choose_device(device: str | int | torch.device | None = None) -> torch.device:

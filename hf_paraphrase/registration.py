@@ -42,6 +42,7 @@ class Architecture:
             its source, those outside its vocabulary too; None where it never does.
         has_levels: Whether it tells words of phrases from those of the template, and can keep either.
         embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
+        rewrites_documents: Whether it writes a document again from the document's vector.
     """
 
     model_type: str
@@ -52,11 +53,21 @@ class Architecture:
     copy_field: str | None = None
     has_levels: bool = False
     embeds_sentences: bool = False
+    rewrites_documents: bool = False
 
     @property
     def labels_pairs(self) -> bool:
         """Whether it labels or scores pairs of sentences."""
         return "AutoModelForSequenceClassification" in self.models
+
+    @property
+    def kind(self) -> str:
+        """What it is, which decides how it is evaluated: "matcher", "language model", "autoencoder", "paraphraser"."""
+        if self.labels_pairs:
+            return "matcher"
+        if self.embeds_sentences:
+            return "language model"
+        return "autoencoder" if self.rewrites_documents else "paraphraser"
 
     def copies_words(self, config: PreTrainedConfig) -> bool:
         """Tell whether a model of this architecture copies words of the retrieved pair, or of its source.
@@ -137,6 +148,7 @@ ARCHITECTURES = (
             "AutoModel": "HierarchicalAutoencoderModel",
             "AutoModelForSeq2SeqLM": "HierarchicalAutoencoderForConditionalGeneration",
         },
+        rewrites_documents=True,
     ),
     Architecture(
         model_type="hierarchical_lm",
@@ -149,13 +161,17 @@ ARCHITECTURES = (
 
 
 def architecture_of(config: PreTrainedConfig) -> Architecture:
-    """Look up what a model is and can do; one that is not of this package can do nothing of what is asked here.
+    """Look up what a model is and can do; one of another library may label pairs, and can do nothing else asked here.
 
     Args:
         config: The model's configuration.
     """
-    known = (row for row in ARCHITECTURES if row.model_type == config.model_type)
-    return next(known, Architecture(model_type=config.model_type, config=type(config).__name__))
+    for row in ARCHITECTURES:
+        if row.model_type == config.model_type:
+            return row
+    heads = [name for name in config.architectures or [] if name.endswith("ForSequenceClassification")]
+    models = dict.fromkeys(["AutoModelForSequenceClassification"], heads[0]) if heads else {}
+    return Architecture(model_type=config.model_type, config=type(config).__name__, models=models)
 
 
 def register_with_transformers() -> None:

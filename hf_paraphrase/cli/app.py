@@ -1,4 +1,4 @@
-"""The command `hf-paraphrase`: its groups, and the one place where errors are said."""
+"""The command `hf-paraphrase`: the order of its help, and the one place where errors are said."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 from .. import __version__
 from ..errors import InputError
 from ..trust import refuse_to_ask
-from . import (
+from . import (  # noqa: F401 (each makes its verbs known)
     augment,
     compare,
     datasets,
@@ -29,13 +29,14 @@ from . import (
     mine,
     paraphrase,
     rating,
+    recipes,
+    reproduce,
     retriever,
+    serve,
     train,
 )
-from .recipes import recipes
-from .reproduce import reproduce
-from .serve import serve
 from .terminal import echo, print_logs_safely
+from .verbs import make_app
 
 __all__ = ["app", "main"]
 
@@ -44,27 +45,59 @@ FOREIGN_CHECKS = ("hf_paraphrase.models.", "transformers.generation.")
 # Of typer's exceptions for a command line that cannot be read; it exports the subclass alone.
 UsageError = typer.BadParameter.__base__
 
-app = typer.Typer(
+# The commands in the order in which people learn them.
+SECTIONS = {
+    "Use a model": ("paraphrase", "paraphrase-document", "augment", "serve", "demo", "rank"),
+    "Prepare data": ("datasets", "mine"),
+    "Train": ("recipes", "train", "retriever"),
+    "Judge": ("evaluate", "score", "compare", "explain", "rating", "reproduce"),
+    "Share": ("info", "push", "space", "env"),
+}
+GROUPS = {
+    "datasets": "List, describe and preview the corpora.",
+    "retriever": "Train what finds the pairs that some models edit by.",
+    "explain": "Draw what models learn and see.",
+    "explain match": "What excites the units of a coupled LSTM.",
+    "rating": "Have people rate and compare systems.",
+}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        echo(f"hf-paraphrase {__version__}")
+        raise typer.Exit
+
+
+def _app(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Train, evaluate and use paraphrase models.
+
+    \b
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
+    hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt
+    """
+
+
+app = make_app(
+    SECTIONS,
+    GROUPS,
     # Every option may be written with underscores, as in transformers, or with dashes.
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 119,
         "token_normalize_func": lambda name: name.replace("_", "-"),
     },
+    callback=_app,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
     add_completion=False,
 )
-for group in (train, evaluate, compare, paraphrase, document, mine, augment, demo, hub):
-    app.add_typer(group.app)
-app.command()(recipes)
-app.command()(reproduce)
-app.command()(serve)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(retriever.app, name="retriever")
-app.add_typer(rating.app, name="rating")
-app.add_typer(explain.app, name="explain")
+app.add_typer(paraphrase.app)
 
 
 def main(args: list[str] | None = None) -> None:
@@ -129,25 +162,3 @@ def _fail(message: str) -> None:
     """Say what is wrong in one line, whatever the library that noticed it wrote."""
     echo(f"error: {' '.join(line.strip() for line in message.splitlines())}", err=True)
     sys.exit(2)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        echo(f"hf-paraphrase {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _app(
-    show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Train, evaluate and use paraphrase models.
-
-    \b
-    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
-    hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
-    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
-    hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt
-    """

@@ -2,96 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ..errors import InputError
-from ..released import RELEASED
-from .options import MaxSourceLength, TrustRemoteCode, parse_pairs
+from ..fields import option
+from .options import DEFAULT_MODEL, WriterOptions, parse_pairs, read_keep, split_names
 from .terminal import echo
+from .verbs import verb
 
-__all__ = ["app"]
+__all__ = ["Augment"]
 
-app = typer.Typer()
+# Fields that are arguments of a `Paraphraser`'s call.
+OF_A_PARAPHRASER = ("min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "decoding", "num_candidates")
+OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length")
 
 
-@app.command()
-def augment(
-    input: Annotated[
-        str,
-        typer.Argument(
-            help="What to paraphrase: a .csv, .tsv, .jsonl or .parquet file, a folder of them, a corpus of "
-            "`hf-paraphrase datasets list`, or owner/name of the Hub."
-        ),
-    ],
-    column: Annotated[str, typer.Option(help="Its column with the text.")],
-    output: Annotated[str, typer.Option(help="Folder, or where fsspec reaches, such as hf://datasets/you/yours.")],
-    model: Annotated[
-        str, typer.Option(help="Checkpoint folder or Hub repository of the model that writes.")
-    ] = RELEASED,
-    n: Annotated[int, typer.Option("-n", min=1, help="Paraphrases of each row, at most.")] = 3,
-    keep_columns: Annotated[
-        str | None, typer.Option(help="The other columns to keep, commas between; all by default.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Of a corpus or the Hub.  [default: train]")] = None,
-    tasks: Annotated[
-        int, typer.Option(min=1, help="Parts of the work, a Parquet file each; what is killed starts its part anew.")
-    ] = 64,
-    workers: Annotated[int, typer.Option(min=1, help="Tasks at a time, each with a model of its own.")] = 1,
-    executor: Annotated[str, typer.Option(help="Where they run: local, slurm or ray.")] = "local",
-    executor_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable.",
-        ),
-    ] = None,
-    logging_dir: Annotated[
-        str | None,
-        typer.Option(
-            help="Where what is done is noted, within reach of all machines.  [default: .augment in the output "
-            "folder, or the cache where the output is elsewhere]"
-        ),
-    ] = None,
-    min_adequacy: Annotated[float | None, typer.Option(min=0, max=1, help="Least adequacy.")] = None,
-    min_fluency: Annotated[float | None, typer.Option(min=0, max=1, help="Least fluency.")] = None,
-    min_novelty: Annotated[float | None, typer.Option(min=0, max=1, help="Least novelty (PINC).")] = None,
-    diversity: Annotated[float | None, typer.Option(min=0, max=1, help="What likeness costs.")] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            help="What paraphrases keep, commas between: names, numbers, urls, addresses, placeholders, mentions, "
-            "terms, code, quotes, and words of your own, in double quotes if need be; or none.  "
-            "[default: all but code and quotes]"
-        ),
-    ] = None,
-    decoding: Annotated[
-        str | None, typer.Option(help="How candidates are found: beam, diverse_beam, dips, sample or noise.")
-    ] = None,
-    num_candidates: Annotated[int | None, typer.Option(min=1, help="Candidates to choose from.")] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest candidate, in tokens.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of all that is drawn; every row draws by itself.")] = None,
-    backend: Annotated[
-        str | None, typer.Option(help="ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows at once, those of like length together.")] = 16,
-    max_source_length: MaxSourceLength = None,
-    paraphraser_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
-        ),
-    ] = None,
-    push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the output folder on the Hub.")] = False,
-    hub_dataset_id: Annotated[str | None, typer.Option(help="Repository.  [default: name of the output]")] = None,
-    hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Paraphrase a corpus, on one machine or many, without losing a row.
+@verb("augment")
+class Augment(WriterOptions):
+    """Paraphrase a corpus, on one machine or many.
 
     \b
     hf-paraphrase augment questions.csv --column question -n 3 --output augmented
@@ -109,65 +42,97 @@ def augment(
     slurm it submits jobs and returns; started again when they are done, it writes the card. Other settings need
     another output.
     """
-    if find_spec("datatrove") is None:
-        raise InputError("augment needs datatrove; install it with: pip install 'hf-paraphrase[augmentation]'")
-    if push_to_hub:
-        check_push(output, hub_dataset_id)
-    from ..augmentation.run import Augmentation, run_augmentation
-    from ..generation.keep import parse_keep
 
-    options: dict[str, Any] = parse_pairs("--paraphraser-option", paraphraser_option or ())
-    given = {
-        "min_adequacy": min_adequacy,
-        "min_fluency": min_fluency,
-        "min_novelty": min_novelty,
-        "diversity": diversity,
-        "keep": None if keep is None else parse_keep(keep),
-        "decoding": decoding,
-        "num_candidates": num_candidates,
-        "max_new_tokens": max_new_tokens,
-        "seed": seed,
-        "batch_size": batch_size,
-        "max_source_length": max_source_length,
-    }
-    asked = Augmentation(
-        input=input,
-        model=model,
-        column=column,
-        n=n,
-        keep_columns=None if keep_columns is None else _parse_names(keep_columns),
-        split=split,
-        tasks=tasks,
-        backend=backend,
-        options={**{name: value for name, value in given.items() if value is not None}, **options},
+    input: str = option(
+        "What to paraphrase: a .csv, .tsv, .jsonl or .parquet file, a folder of them, a corpus of "
+        "`hf-paraphrase datasets list`, or owner/name of the Hub.",
+        positional=True,
     )
-    executor_options = parse_pairs("--executor-option", executor_option or ())
-    try:
-        counts = run_augmentation(
-            asked,
-            output,
-            workers=workers,
-            executor=executor,
-            executor_options=executor_options,
-            logging_dir=logging_dir,
-            trust_remote_code=trust_remote_code,
+    model: str = option("Checkpoint folder or Hub repository of the model that writes.", DEFAULT_MODEL)
+    column: str = option("Its column with the text.")
+    output: str = option("Folder, or where fsspec reaches, such as hf://datasets/you/yours.")
+    n: int = option("Paraphrases of each row, at most.", 3, least=1, flag="-n")
+    keep_columns: list[str] | None = option(
+        "The other columns to keep, commas between; all by default.", None, read=split_names
+    )
+    split: str | None = option("Of a corpus or the Hub.  [default: train]", None)
+    tasks: int = option("Parts of the work, a Parquet file each; what is killed starts its part anew.", 64, least=1)
+    workers: int = option("Tasks at a time, each with a model of its own.", 1, least=1)
+    executor: str = option("Where they run: local, slurm or ray.", "local")
+    executor_option: dict[str, Any] = option(
+        "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable.",
+        factory=dict,
+        metavar="KEY=VALUE",
+        read=parse_pairs,
+        many=True,
+    )
+    logging_dir: str | None = option(
+        "Where what is done is noted, within reach of all machines.  [default: .augment in the output folder, or the "
+        "cache where the output is elsewhere]",
+        None,
+    )
+    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
+    keep: list[str] | None = option(
+        "What paraphrases keep, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, "
+        "quotes, and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
+        None,
+        read=read_keep,
+    )
+    decoding: str | None = option("How candidates are found: beam, diverse_beam, dips, sample or noise.", None)
+    num_candidates: int | None = option("Candidates to choose from.", None, least=1)
+    max_new_tokens: int | None = option("The longest candidate, in tokens.", None, least=1)
+    seed: int | None = option("Of all that is drawn; every row draws by itself.", None)
+    backend: str | None = option("ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus.", None)
+    batch_size: int = option("Rows at once, those of like length together.", 16, least=1)
+    max_source_length: int | None = option(
+        "Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]", None, least=1
+    )
+    paraphraser_option: dict[str, Any] = option(
+        "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
+        factory=dict,
+        metavar="KEY=VALUE",
+        read=parse_pairs,
+        many=True,
+    )
+    push_to_hub: bool = option("Share the output folder on the Hub.", False)
+    hub_dataset_id: str | None = option("Repository.  [default: name of the output]", None)
+    hub_private_repo: bool = option("Make a new one private.", False)
+
+    def run(self) -> Counter[str] | None:
+        """Do what is missing, and return what became of the rows; None where jobs were submitted."""
+        if find_spec("datatrove") is None:
+            raise InputError("augment needs datatrove; install it with: pip install 'hf-paraphrase[augmentation]'")
+        if self.push_to_hub:
+            check_push(self.output, self.hub_dataset_id)
+        from ..augmentation.run import Augmentation, run_augmentation
+
+        given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
+        asked = self.call(Augmentation, options={**given, **self.paraphraser_option})
+        try:
+            return self.call(run_augmentation, asked=asked, executor_options=self.executor_option)
+        except KeyboardInterrupt:
+            echo("interrupted; the same command does what is missing", err=True)
+            raise typer.Exit(130) from None
+
+    def show(self, counts: Counter[str] | None) -> None:
+        """Say what became of the rows, and share them where asked to."""
+        if counts is None:
+            echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
+            return
+        echo(
+            f"{counts['rows']:,} rows: {counts['paraphrases']:,} paraphrases; of {counts['without']:,} rows no "
+            f"candidate passed, {counts['failed']:,} rows failed (`error` says why)"
         )
-    except KeyboardInterrupt:
-        echo("interrupted; the same command does what is missing", err=True)
-        raise typer.Exit(130) from None
-    if counts is None:
-        echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
-        return
-    echo(
-        f"{counts['rows']:,} rows: {counts['paraphrases']:,} paraphrases; of {counts['without']:,} rows no candidate "
-        f"passed, {counts['failed']:,} rows failed (`error` says why)"
-    )
-    if counts["cut"]:
-        echo(f"{counts['cut']:,} rows are longer than what the model reads (`max_source_length`)", err=True)
-    if push_to_hub:
-        from ..hub.push import push_folder
+        if counts["cut"]:
+            echo(f"{counts['cut']:,} rows are longer than what the model reads (`max_source_length`)", err=True)
+        if self.push_to_hub:
+            from ..hub.push import push_folder
 
-        echo(push_folder(output, hub_dataset_id or Path(output).resolve().name, private=hub_private_repo))
+            name = self.hub_dataset_id or Path(self.output).resolve().name
+            echo(push_folder(self.output, name, private=self.hub_private_repo))
 
 
 def check_push(output: str, repo_id: str | None) -> None:
@@ -177,7 +142,3 @@ def check_push(output: str, repo_id: str | None) -> None:
     if "://" in output:
         raise InputError("--push-to-hub shares a folder of this machine; what goes to hf:// is on the Hub already")
     check_access(repo_id or Path(output).resolve().name)
-
-
-def _parse_names(value: str) -> list[str]:
-    return [] if value == "none" else [name.strip() for name in value.split(",")]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..fields import option
 from .options import parse_pairs
+from .verbs import Verb
 
 if TYPE_CHECKING:
     import datasets
@@ -18,70 +17,13 @@ if TYPE_CHECKING:
     from ..training.arguments import TrainingConfig
     from ..training.recipe import Recipe
 
-__all__ = [
-    "Corpus",
-    "DataDir",
-    "DataFiles",
-    "DatasetKwargs",
-    "DatasetName",
-    "DatasetOption",
-    "EvaluatedCorpus",
-    "EvaluatedSplit",
-    "MaxSamples",
-    "SampleSeed",
-    "TrainedCorpus",
-    "choose_corpus",
-    "find_training_config",
-    "pick_split",
-    "read_corpus",
-    "read_evaluated_corpus",
-    "take_rows",
-]
+__all__ = ["ANY_CORPUS", "Corpus", "CorpusOptions", "SplitOptions", "choose_corpus", "find_training_config"]
 
 SPLITS = ("train", "validation", "test")
-
-DatasetOption = Annotated[
-    str,
-    typer.Option(
-        help="Corpus, one of `hf-paraphrase datasets list` (`pairs` is your own); or owner/name of the Hub, a file or "
-        "a folder that datasets reads."
-    ),
-]
-TrainedCorpus = Annotated[
-    str | None,
-    typer.Option(
-        help="Corpus, one of `hf-paraphrase datasets list`, or owner/name of the Hub, a file or a folder that "
-        "datasets reads; in place of all that the recipe says of its own."
-    ),
-]
-EvaluatedCorpus = Annotated[
-    str | None,
-    typer.Option(
-        help="Corpus, one of `hf-paraphrase datasets list`, or owner/name of the Hub, a file or a folder that "
-        "datasets reads.  [default: what the model was trained on]"
-    ),
-]
-DatasetName = Annotated[str | None, typer.Option(help="Configuration of the corpus, if it has several.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="Folder with the corpus's published files.  [default: downloaded, where their address is open]"),
-]
-DataFiles = Annotated[
-    list[str] | None,
-    typer.Option(metavar="[SPLIT=]FILE", help="File of the corpus `pairs`, for instance test=mine.csv; repeatable."),
-]
-DatasetKwargs = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY=VALUE",
-        help="Argument of the corpus builder, or of what is no corpus, such as columns.source=question1; repeatable.",
-    ),
-]
-EvaluatedSplit = Annotated[str, typer.Option(help="Split to evaluate on.")]
-MaxSamples = Annotated[int | None, typer.Option(min=1, help="Only the first rows of the split.")]
-SampleSeed = Annotated[
-    int | None, typer.Option(help="Draw the rows of --max-samples at random by this seed, in place of the first.")
-]
+ANY_CORPUS = (
+    "Corpus, one of `hf-paraphrase datasets list` (`pairs` is your own); or owner/name of the Hub, a file or a folder "
+    "that datasets reads."
+)
 
 
 @dataclass(frozen=True)
@@ -126,51 +68,113 @@ class Corpus:
             )
         return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
 
-    def describe(self, **details: Any) -> dict[str, Any]:
-        """What results say of the rows: where they come from, without the place on this machine, and `details`."""
-        return {"path": self.path, "name": self.name, "kwargs": self.kwargs, **details}
+
+def _read_kwargs(label: str, pairs: list[str]) -> dict[str, Any]:
+    """`["columns.source=a", "seed=1"]` as `{"columns": {"source": "a"}, "seed": 1}`."""
+    nested: dict[str, Any] = {}
+    for key, value in parse_pairs(label, pairs).items():
+        name, inner, field = key.partition(".")
+        if inner:
+            nested.setdefault(name, {})[field] = str(value)
+        else:
+            nested[name] = value
+    return nested
 
 
-def read_corpus(
-    dataset: str | None,
-    dataset_name: str | None,
-    data_dir: Path | None,
-    data_files: Iterable[str] | None,
-    dataset_kwargs: Iterable[str] | None,
-    trained_on: TrainingConfig | None = None,
-) -> Corpus:
-    """Read the options of a command.
+def _read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]]:
+    """`["a.csv", "b.csv"]` as it is; `["train=a.csv", "test=b.csv"]` by split."""
+    by_split: dict[str | None, list[str]] = {}
+    for file in files:
+        split, _, path = file.partition("=")
+        by_split.setdefault(split if split in SPLITS else None, []).append(path if split in SPLITS else file)
+    if None in by_split and len(by_split) > 1:
+        raise InputError(f"{label}: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
+    return by_split.get(None, by_split)
 
-    Args:
-        dataset: `--dataset`; with it the other options say all there is to say, and `trained_on` nothing.
-        dataset_name: `--dataset-name`.
-        data_dir: `--data-dir`.
-        data_files: `--data-files`, each with its split or none with it.
-        dataset_kwargs: `--dataset-kwargs`.
-        trained_on: A recipe, whose corpus it is where `dataset` is None; the other options go before the recipe's.
 
-    Raises:
-        InputError: An option is misspelt.
-    """
-    kwargs = _nest(parse_pairs("--dataset-kwargs", dataset_kwargs or ()))
-    if data_files:
-        kwargs["data_files"] = _parse_data_files(data_files)
-    if dataset is not None:
-        return Corpus(dataset, dataset_name, data_dir, kwargs)
-    return Corpus(
-        trained_on.dataset,
-        dataset_name or trained_on.dataset_name,
-        data_dir or trained_on.data_dir,
-        {**trained_on.dataset_kwargs, **kwargs},
+@dataclass(kw_only=True)
+class CorpusOptions(Verb):
+    """A corpus, as `load_dataset` is asked for it."""
+
+    dataset: str | None = option(f"{ANY_CORPUS}  [default: what the model or recipe was made for]", None)
+    dataset_name: str | None = option("Configuration of the corpus, if it has several.", None)
+    data_dir: Path | None = option(
+        "Folder with the corpus's published files.  [default: downloaded, where their address is open]", None
+    )
+    data_files: list[str] | dict[str, list[str]] | None = option(
+        "File of the corpus `pairs`, for instance test=mine.csv; repeatable.",
+        None,
+        metavar="[SPLIT=]FILE",
+        read=_read_files,
+        many=True,
+    )
+    dataset_kwargs: dict[str, Any] = option(
+        "Argument of the corpus builder, or of what is no corpus, such as columns.source=question1; repeatable.",
+        factory=dict,
+        metavar="KEY=VALUE",
+        read=_read_kwargs,
+        many=True,
     )
 
+    def find_corpus(self, trained_on: TrainingConfig | None = None) -> Corpus:
+        """The corpus that is named, or else that of a recipe, of which the other options replace what they name."""
+        kwargs = self.dataset_kwargs | ({"data_files": self.data_files} if self.data_files else {})
+        if self.dataset is not None:
+            return Corpus(self.dataset, self.dataset_name, self.data_dir, kwargs)
+        return Corpus(
+            trained_on.dataset,
+            self.dataset_name or trained_on.dataset_name,
+            self.data_dir or trained_on.data_dir,
+            {**trained_on.dataset_kwargs, **kwargs},
+        )
 
-def choose_corpus(recipe: Recipe, dataset: str | None, *options: Any) -> tuple[Recipe, Corpus]:
-    """A recipe with what the options of a command say of its corpus, and that corpus; arguments as `read_corpus`.
+    def find_corpus_of(self, model: str) -> Corpus:
+        """The corpus that is named, or else what the model in an output folder of `train` was trained on.
+
+        Raises:
+            InputError: The model is in no such folder.
+        """
+        trained_on = None if self.dataset else find_training_config(model)
+        if self.dataset is None and trained_on is None:
+            raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+        if self.dataset is None and trained_on.dataset is None:
+            parts = ", ".join(corpus.title for corpus in trained_on.corpora)
+            raise InputError(
+                f"--dataset is missing: {model} was trained on a mixture ({parts}); name the one to evaluate on"
+            )
+        return self.find_corpus(trained_on)
+
+
+@dataclass(kw_only=True)
+class SplitOptions(CorpusOptions):
+    """Rows of a corpus."""
+
+    split: str = option("Split to evaluate on.", "test")
+    max_samples: int | None = option(
+        "Only the first rows of the split; of a language model, examples evenly spaced.", None, least=1
+    )
+    sample_seed: int | None = option(
+        "Draw the rows of --max-samples at random by this seed, in place of the first.", None
+    )
+
+    def take(self, rows: datasets.Dataset) -> datasets.Dataset:
+        """So many rows at most: the first, or drawn at random by a seed."""
+        if self.sample_seed is not None:
+            rows = rows.shuffle(seed=self.sample_seed)
+        return rows if self.max_samples is None else rows.select(range(min(self.max_samples, len(rows))))
+
+    def describe(self, corpus: Corpus) -> dict[str, Any]:
+        """What results say of the rows: where they come from, without the place on this machine."""
+        described = {"path": corpus.path, "name": corpus.name, "kwargs": corpus.kwargs}
+        return described | {"max_samples": self.max_samples, "sample_seed": self.sample_seed}
+
+
+def choose_corpus(recipe: Recipe, options: CorpusOptions) -> tuple[Recipe, Corpus]:
+    """A recipe with what the options of a command say of its corpus, and that corpus.
 
     A folder given on the command line is in the corpus alone: it is this machine's, not the recipe's.
     """
-    corpus = read_corpus(dataset, *options, trained_on=recipe.training)
+    corpus = options.find_corpus(recipe.training)
     if corpus.path is None:
         if corpus.name or corpus.kwargs:
             raise InputError(
@@ -179,27 +183,10 @@ def choose_corpus(recipe: Recipe, dataset: str | None, *options: Any) -> tuple[R
             )
         return recipe, corpus
     fields = {"dataset": corpus.path, "dataset_name": corpus.name, "dataset_kwargs": corpus.kwargs}
-    return recipe.override(fields if dataset is None else {**fields, "data_dir": None}), corpus
+    return recipe.override(fields if options.dataset is None else {**fields, "data_dir": None}), corpus
 
 
-def read_evaluated_corpus(model: str, dataset: str | None, *options: Any) -> Corpus:
-    """As `read_corpus`; without `--dataset` it is what the model in an output folder of `train` was trained on.
-
-    Raises:
-        InputError: An option is misspelt, or the model is in no such folder.
-    """
-    trained_on = None if dataset else find_training_config(model)
-    if dataset is None and trained_on is None:
-        raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
-    if dataset is None and trained_on.dataset is None:
-        parts = ", ".join(corpus.title for corpus in trained_on.corpora)
-        raise InputError(
-            f"--dataset is missing: {model} was trained on a mixture ({parts}); name the one to evaluate on"
-        )
-    return read_corpus(dataset, *options, trained_on=trained_on)
-
-
-def find_training_config(model: str) -> TrainingConfig | None:
+def find_training_config(model: str | Path) -> TrainingConfig | None:
     """How the model in an output folder of `train` was trained; None for any other model."""
     from ..training.recipe import load_recipe
 
@@ -216,33 +203,3 @@ def pick_split(splits: datasets.DatasetDict, split: str) -> datasets.Dataset:
     if split not in splits:
         raise InputError(f"the corpus has no split {split}; it has: {', '.join(splits)}")
     return splits[split]
-
-
-def take_rows(rows: datasets.Dataset, max_samples: int | None, sample_seed: int | None = None) -> datasets.Dataset:
-    """So many rows at most: the first, or drawn at random by a seed."""
-    if sample_seed is not None:
-        rows = rows.shuffle(seed=sample_seed)
-    return rows if max_samples is None else rows.select(range(min(max_samples, len(rows))))
-
-
-def _nest(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """`{"columns.source": "a", "seed": 1}` as `{"columns": {"source": "a"}, "seed": 1}`."""
-    nested: dict[str, Any] = {}
-    for key, value in kwargs.items():
-        name, inner, field = key.partition(".")
-        if inner:
-            nested.setdefault(name, {})[field] = str(value)
-        else:
-            nested[name] = value
-    return nested
-
-
-def _parse_data_files(files: Iterable[str]) -> list[str] | dict[str, list[str]]:
-    """`["a.csv", "b.csv"]` as it is; `["train=a.csv", "test=b.csv"]` by split."""
-    by_split: dict[str | None, list[str]] = {}
-    for file in files:
-        split, _, path = file.partition("=")
-        by_split.setdefault(split if split in SPLITS else None, []).append(path if split in SPLITS else file)
-    if None in by_split and len(by_split) > 1:
-        raise InputError(f"--data-files: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
-    return by_split.get(None, by_split)

@@ -5,71 +5,62 @@ from __future__ import annotations
 import inspect
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, read_corpus
+from ..fields import option
+from .corpus import ANY_CORPUS, CorpusOptions
 from .options import check_matplotlib
 from .terminal import echo
+from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     import datasets
 
     from ..datasets.statistics import LengthCounts
 
-__all__ = ["app"]
+__all__ = ["DescribeCorpus", "ListCorpora", "PreviewCorpus"]
 
 # A longer cell is shortened in `preview`.
 SHOWN = 300
 
-app = typer.Typer(no_args_is_help=True, help="The corpora: which there are, what they are, and what is in them.")
 
-
-@app.command("list")
-def list_all() -> None:
+@verb("datasets list")
+class ListCorpora(Verb):
     """List the corpora.
 
     \b
     hf-paraphrase datasets list
     """
-    from ..datasets.loading import find_builder, list_datasets
 
-    names = list_datasets()
-    width = max(map(len, names))
-    for name in names:
-        summary = inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ")
-        echo(f"{name:<{width}}  {summary}")
+    def run(self) -> str:
+        """A line for each corpus."""
+        from ..datasets.loading import find_builder, list_datasets
+
+        names = list_datasets()
+        width = max(map(len, names))
+        summaries = (inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ") for name in names)
+        return "\n".join(f"{name:<{width}}  {summary}" for name, summary in zip(names, summaries, strict=True))
 
 
-@app.command()
-def info(name: Annotated[str, typer.Argument(help="Corpus, one of `hf-paraphrase datasets list`.")]) -> None:
-    """Print a corpus's card: where to get it, its layout, licence, columns, splits and arguments.
+@verb("datasets info")
+class DescribeCorpus(Verb):
+    """Print a corpus's card: source, layout, licence, columns, splits.
 
     \b
     hf-paraphrase datasets info quora
     """
-    from ..datasets import dataset_card
 
-    echo(dataset_card(name).text.strip())
+    name: str = option("Corpus, one of `hf-paraphrase datasets list`.", positional=True)
+
+    def run(self) -> str:
+        """The card."""
+        from ..datasets import dataset_card
+
+        return dataset_card(self.name).text.strip()
 
 
-@app.command()
-def preview(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Corpus, one of `hf-paraphrase datasets list`; or owner/name of the Hub, a file or a folder that "
-            "datasets reads."
-        ),
-    ],
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of each split to show.")] = 3,
-    plot: Annotated[Path | None, typer.Option(help="A PNG file for the distribution of the lengths.")] = None,
-) -> None:
+@verb("datasets preview")
+class PreviewCorpus(CorpusOptions):
     """Show rows of every split and how long their texts are.
 
     \b
@@ -83,27 +74,35 @@ def preview(
 
     Streamed rows are shown without their lengths, which would need all of them.
     """
-    from ..datasets.statistics import count_lengths, plot_lengths
 
-    if plot is not None:
-        check_matplotlib("--plot")
-    corpus = read_corpus(name, dataset_name, data_dir, data_files, dataset_kwargs)
-    if corpus.is_streamed:
-        for split, content in corpus.stream().items():
-            echo(f"{split}: streamed\n")
-            for row in content.take(rows):
+    dataset: str = option(ANY_CORPUS, positional=True)
+    rows: int = option("Rows of each split to show.", 3, least=0)
+    plot: Path | None = option("A PNG file for the distribution of the lengths.", None)
+
+    def run(self) -> None:
+        """Print the rows, and draw the lengths where asked to."""
+        from ..datasets.statistics import count_lengths, plot_lengths
+
+        if self.plot is not None:
+            check_matplotlib("--plot")
+        corpus = self.find_corpus()
+        if corpus.is_streamed:
+            for split, content in corpus.stream().items():
+                echo(f"{split}: streamed\n")
+                for row in content.take(self.rows):
+                    echo(_format_row(content, row))
+            return
+        splits = corpus.load()
+        lengths = {split: count_lengths(content) for split, content in splits.items()}
+        for split, content in splits.items():
+            echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
+            for row in content.select(range(min(self.rows, len(content)))):
                 echo(_format_row(content, row))
-        return
-    splits = corpus.load()
-    lengths = {split: count_lengths(content) for split, content in splits.items()}
-    for split, content in splits.items():
-        echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
-        for row in content.select(range(min(rows, len(content)))):
-            echo(_format_row(content, row))
-    if plot is not None:
-        split = next(iter(splits))
-        plot_lengths({f"{name}, {split}, {column}": counts for column, counts in lengths[split].items()}, plot)
-        echo(f"{plot}: lengths of {split}")
+        if self.plot is not None:
+            split = next(iter(splits))
+            curves = {f"{self.dataset}, {split}, {column}": counts for column, counts in lengths[split].items()}
+            plot_lengths(curves, self.plot)
+            echo(f"{self.plot}: lengths of {split}")
 
 
 def _format_lengths(lengths: dict[str, LengthCounts]) -> str:

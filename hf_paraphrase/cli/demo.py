@@ -5,56 +5,42 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
-
-import typer
 
 from ..errors import InputError
-from ..released import RELEASED
-from .options import Model, TrustRemoteCode
-from .terminal import echo
+from ..fields import option
+from .options import DEFAULT_MODEL, WriterOptions
+from .verbs import Verb, verb
 
-__all__ = ["app"]
-
-app = typer.Typer()
+__all__ = ["MakeSpace", "OpenDemo", "check_gradio"]
 
 
-@app.command()
-def demo(
-    model: Model = RELEASED,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 7860,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Try a model out in the browser: paraphrases with scores and what is new in them, or how two sentences match.
+@verb("demo")
+class OpenDemo(WriterOptions):
+    """Try a model out in the browser.
 
     \b
     hf-paraphrase demo
     hf-paraphrase demo runs/coupled-lstm-snli --port 8000
 
-    A model that edits by retrieved pairs shows them and what each word attended to, a coupled LSTM the heat map of a
-    unit. `space` puts the same page on the Hub. Ctrl-C ends it.
+    It shows paraphrases with scores and what is new in them, or how two sentences match. A model that edits by
+    retrieved pairs shows them and what each word attended to, a coupled LSTM the heat map of a unit. `space` puts the
+    same page on the Hub. Ctrl-C ends it.
     """
-    check_gradio("demo")
-    from ..serving.demo import launch_demo
 
-    launch_demo(model, trust_remote_code, server_name=host, server_port=port)
+    host: str = option("Address to listen at; 0.0.0.0 for all of this machine.", "127.0.0.1")
+    port: int = option("Port to listen at.", 7860, least=0, most=65535)
+
+    def run(self) -> None:
+        """Show the page until it is stopped."""
+        check_gradio("demo")
+        from ..serving.demo import launch_demo
+
+        launch_demo(self.model, self.trust_remote_code, server_name=self.host, server_port=self.port)
 
 
-@app.command()
-def space(
-    model: Model = RELEASED,
-    output: Annotated[Path | None, typer.Option(help="Folder to write the Space to.")] = None,
-    push: Annotated[
-        str | None, typer.Option(metavar="REPO_ID", help="Space on the Hub, made if need be: you/your-space.")
-    ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make a new Space private.")] = False,
-    package: Annotated[
-        str | None,
-        typer.Option(help="What pip installs there, such as a wheel's address.  [default: this version]"),
-    ] = None,
-) -> None:
-    """Make a Space of the Hub, in which people try a model out, as `demo` does here.
+@verb("space")
+class MakeSpace(Verb):
+    """Put the demo of a model on the Hub, as a Space.
 
     \b
     hf-paraphrase space you/your-model --push you/your-space
@@ -62,18 +48,26 @@ def space(
 
     A Hub repository is loaded when the Space starts; a folder goes into the Space.
     """
-    if (output is None) == (push is None):
-        raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
-    check_gradio("space")
-    from ..serving.space import push_space, write_space
 
-    if output is not None:
-        write_space(model, output, package)
-        echo(f"{output}: run it with `python app.py` there")
-        return
-    with TemporaryDirectory() as folder:
-        write_space(model, Path(folder), package)
-        echo(push_space(folder, push, private=private))
+    model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL, positional=True)
+    output: Path | None = option("Folder to write the Space to.", None)
+    push: str | None = option("Space on the Hub, made if need be: you/your-space.", None, metavar="REPO_ID")
+    private: bool = option("Make a new Space private.", False)
+    package: str | None = option("What pip installs there, such as a wheel's address.  [default: this version]", None)
+
+    def run(self) -> str:
+        """Write or push it, and say where it is."""
+        if (self.output is None) == (self.push is None):
+            raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
+        check_gradio("space")
+        from ..serving.space import push_space, write_space
+
+        if self.output is not None:
+            write_space(self.model, self.output, self.package)
+            return f"{self.output}: run it with `python app.py` there"
+        with TemporaryDirectory() as folder:
+            write_space(self.model, Path(folder), self.package)
+            return push_space(folder, self.push, private=self.private)
 
 
 def check_gradio(command: str) -> None:

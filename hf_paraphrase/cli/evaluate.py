@@ -1,110 +1,85 @@
-"""The commands that score a model, each for its kind, or outputs. What is heavy is imported inside the commands."""
+"""The commands that score a model, or outputs. What is heavy is imported inside them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from ..errors import InputError
-from .corpus import (
-    DataDir,
-    DataFiles,
-    DatasetKwargs,
-    DatasetName,
-    EvaluatedCorpus,
-    EvaluatedSplit,
-    MaxSamples,
-    SampleSeed,
-    find_training_config,
-    pick_split,
-    read_evaluated_corpus,
-    take_rows,
-)
+from ..fields import default_of, option
+from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
-    AllowOwnPair,
-    Decoding,
-    DiversityPenalty,
-    Errors,
-    ExcludeSource,
-    Fidelity,
-    Lowercase,
-    Matcher,
-    MeteorStages,
-    MeteorVariant,
-    Metrics,
-    Model,
-    NumBeamGroups,
-    NumSamples,
-    ReplaceUnknown,
-    RestoreSurface,
-    RougeTokenize,
-    Select,
-    Tokenize,
-    TrustRemoteCode,
-    WordVectors,
-    check_ability,
-    check_matplotlib,
-    choose_metrics,
+    ChoiceOptions,
+    IntervalOptions,
+    MetricOptions,
+    ModelOptions,
+    ReadingOptions,
+    metrics_option,
     parse_decoding,
 )
 from .terminal import echo
+from .verbs import Verb, verb
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ..evaluation.results import Results
 
-app = typer.Typer()
+__all__ = ["Evaluate", "ScoreFiles"]
 
 
-@app.command()
-def evaluate(
-    model: Model,
-    dataset: EvaluatedCorpus = None,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    split: EvaluatedSplit = "test",
-    max_samples: MaxSamples = None,
-    sample_seed: SampleSeed = None,
-    num_beams: Annotated[
-        list[int] | None, typer.Option(min=1, help="Beam width; repeatable.  [default: 5 and 10]")
-    ] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sentences at once.")] = 64,
-    metrics: Metrics = "bleu",
-    lowercase: Lowercase = True,
-    tokenize: Tokenize = "13a",
-    word_vectors: WordVectors = None,
-    meteor_variant: MeteorVariant = "nltk",
-    meteor_stages: MeteorStages = "exact,stem,wordnet",
-    rouge_tokenize: RougeTokenize = "ascii",
-    num_neighbors: Annotated[
-        list[int] | None, typer.Option(min=1, help="Retrieved pairs a row (FSET); repeatable.  [default: 1]")
-    ] = None,
-    allow_own_pair: AllowOwnPair = False,
-    num_candidates: Annotated[int | None, typer.Option(min=1, help="Outputs to choose from.")] = None,
-    select: Select = "score",
-    matcher: Matcher = None,
-    decoding: Decoding = "beam",
-    temperature: Annotated[float | None, typer.Option(help="Of --decoding sample.")] = None,
-    num_beam_groups: NumBeamGroups = None,
-    diversity_penalty: DiversityPenalty = None,
-    fidelity: Fidelity = None,
-    exclude_source: ExcludeSource = None,
-    num_return_sequences: Annotated[
-        int, typer.Option(min=1, help="Outputs of each row; the likeliest is scored, with FSET one drawn of them.")
-    ] = 1,
-    group_by: Annotated[str | None, typer.Option(help="Column whose values are scored apart, as in_train.")] = None,
-    replace_unknown: ReplaceUnknown = False,
-    restore_surface: RestoreSurface = False,
-    n_samples: NumSamples = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
-    output_dir: Annotated[Path | None, typer.Option(help="Where the outputs and results.json go.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Paraphrase a split and score it, with 95% intervals, baselines and the paper's row beside it.
+@dataclass(kw_only=True)
+class ParaphraserOptions(MetricOptions, ChoiceOptions):
+    """What only a paraphraser is evaluated by."""
+
+    max_new_tokens: int | None = option("The longest output, in tokens.", None, least=1)
+    num_neighbors: list[int] = option(
+        "Retrieved pairs a row (FSET); repeatable.  [default: 1]", factory=lambda: [1], least=1
+    )
+    matcher: str | None = option("Model of sentence pairs that `--select matcher` asks.", None)
+    decoding: Literal["beam", "diverse_beam", "dips", "sample"] = option("How outputs are found.", "beam")
+    temperature: float | None = option("Of --decoding sample.", None)
+    num_beam_groups: int | None = option("Groups of diverse_beam; by default each beam is one.", None, least=1)
+    diversity_penalty: float | None = option(
+        "What a word costs diverse_beam for each group before that took it.", None, least=0
+    )
+    fidelity: float | None = option(
+        "Weight that dips gives to the meaning; the rest is for variety.", None, least=0, most=1
+    )
+    exclude_source: bool | None = option(
+        "Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
+        None,
+        flag="--exclude-source/--allow-source",
+    )
+    num_return_sequences: int = option(
+        "Outputs of each row; the likeliest is scored, with FSET one drawn of them.", 1, least=1
+    )
+    group_by: str | None = option("Column whose values are scored apart, as in_train.", None)
+    replace_unknown: bool = option("Put the source's words that the model attended to for unknown ones.", False)
+    restore_surface: bool = option("Give outputs the case and the spacing of ordinary text.", False)
+
+
+@dataclass(kw_only=True)
+class MatcherOptions(Verb):
+    """What only a matcher is evaluated by."""
+
+    threshold_split: str = option("Split that chooses the threshold of F1.", "validation")
+
+
+@dataclass(kw_only=True)
+class LanguageModelOptions(Verb):
+    """What only a language model is evaluated by."""
+
+    objective: Literal["next_sentence", "autoencode"] | None = option(
+        "What is predicted.  [default: what the model has learnt]", None
+    )
+
+
+@verb("evaluate")
+class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, IntervalOptions, SplitOptions, ModelOptions):
+    """Score a model, beside baselines and the paper.
 
     \b
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
@@ -113,251 +88,93 @@ def evaluate(
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     hf-paraphrase evaluate runs/first --decoding sample --temperature 0.5 --num-candidates 20 --select mbr
     hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
+    hf-paraphrase evaluate runs/twitter --data-dir data/twitter_url --output-dir runs/twitter/evaluation
+    hf-paraphrase evaluate runs/hierarchical --data-dir data/hotel_reviews
+    hf-paraphrase evaluate runs/sarah-lm --data-dir data/gutenberg --objective autoencode
 
-    Models of other kinds have commands of their own: evaluate-matcher, evaluate-autoencoder, evaluate-language-model.
+    The model decides what is done: a paraphraser's outputs are scored by --metrics; a matcher labels pairs or ranks
+    candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per character.
+    Scores have 95% intervals.
     """
-    from ..evaluation.paraphrases import evaluate_paraphraser, format_results
 
-    chosen = choose_metrics(
-        metrics,
-        lowercase=lowercase,
-        tokenize=tokenize,
-        word_vectors=word_vectors,
-        meteor_variant=meteor_variant,
-        meteor_stages=meteor_stages,
-        rouge_tokenize=rouge_tokenize,
+    sections = {
+        "paraphraser": ParaphraserOptions,
+        "matcher": MatcherOptions,
+        "language model": LanguageModelOptions,
+    }
+
+    num_beams: list[int] | None = option(
+        "Beam width; repeatable.  [default: 5 and 10; an autoencoder's 1, greedy]", None, least=1
     )
-    decoding_options = parse_decoding(
-        "beam" if decoding == "sample" else decoding,
-        num_beams or [5, 10],
-        num_beam_groups=num_beam_groups,
-        diversity_penalty=diversity_penalty,
-        fidelity=fidelity,
-        exclude_source=exclude_source,
-    )
-    decoding_options |= _parse_sampling(decoding, temperature)
-    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-    rows = take_rows(corpus.load(split), max_samples, sample_seed)
-    results = evaluate_paraphraser(
-        model,
-        None,
-        rows,
-        num_beams=num_beams,
-        batch_size=batch_size,
-        metrics=chosen["metrics"],
-        metric_options=chosen["options"],
-        n_samples=n_samples,
-        seed=seed,
-        output_dir=output_dir,
-        split=split,
-        data=corpus.describe(max_samples=max_samples, sample_seed=sample_seed),
-        num_neighbors=num_neighbors or [1],
-        allow_own_pair=allow_own_pair,
-        num_candidates=num_candidates,
-        select=select,
-        matcher=matcher,
-        num_return_sequences=num_return_sequences,
-        group_by=group_by,
-        replace_unknown=replace_unknown,
-        restore_surface=restore_surface,
-        trust_remote_code=trust_remote_code,
-        **decoding_options,
-        **({} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}),
-    )
-    echo(format_results(results))
+    batch_size: int | None = option("Rows at once.  [default: 64; of documents 32]", None, least=1)
+    output_dir: Path | None = option("Where the outputs and results.json go.", None)
 
+    def run(self) -> Results:
+        """Evaluate, and return what results.json holds."""
+        from ..evaluation.kinds import EVALUATORS, find_kind
 
-def _parse_sampling(decoding: str, temperature: float | None) -> dict[str, Any]:
-    """What `evaluate_paraphraser` takes for sampling; a search takes none of it."""
-    if decoding == "sample":
-        return {"decoding": "sample"} | ({} if temperature is None else {"temperature": temperature})
-    if temperature is not None:
-        raise InputError("--temperature is an option of --decoding sample")
-    return {}
+        corpus = self.find_corpus_of(self.model)
+        trained_by = find_training_config(self.model)
+        kind = find_kind(self.model, trained_by, self.trust_remote_code)
+        self._check_options(kind)
+        prepare = {
+            "paraphraser": self._prepare_paraphraser,
+            "matcher": self._prepare_matcher,
+            "autoencoder": self._prepare_autoencoder,
+            "language model": self._prepare_language_model,
+        }
+        return self.call(EVALUATORS[kind], tokenizer=None, data=self.describe(corpus), **prepare[kind](corpus))
 
+    def show(self, results: Results) -> None:
+        """Print the table."""
+        from ..evaluation.kinds import FORMATS
 
-@app.command()
-def evaluate_matcher(
-    model: Model,
-    dataset: EvaluatedCorpus = None,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    split: EvaluatedSplit = "test",
-    threshold_split: Annotated[str, typer.Option(help="Split that chooses the threshold of F1.")] = "validation",
-    max_samples: MaxSamples = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Pairs at once.")] = 64,
-    n_samples: NumSamples = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
-    output_dir: Annotated[Path | None, typer.Option(help="Where the predictions and results.json go.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Label the pairs of a split, or rank its candidates, with 95% intervals.
+        echo(FORMATS[results.kind](results))
 
-    Beside the model stand the overlap of words in its place, and published rows.
+    def _check_options(self, kind: str) -> None:
+        """Refuse options of other kinds of models."""
+        for owner, part in self.sections.items():
+            for one in fields(part):
+                if owner != kind and getattr(self, one.name) != default_of(one):
+                    raise InputError(f"--{one.name.replace('_', '-')} is for a {owner}; {self.model} is a {kind}")
 
-    \b
-    hf-paraphrase evaluate-matcher runs/twitter --data-dir data/twitter_url --output-dir runs/twitter/evaluation
-    hf-paraphrase evaluate-matcher runs/first --dataset wikiqa --data-dir data/wikiqa --split validation
-    """
-    from ..evaluation.matches import evaluate_matcher as evaluate
-    from ..evaluation.matches import format_matching_results
-
-    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
-    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-    splits = corpus.load()
-    rows = take_rows(pick_split(splits, split), max_samples)
-    results = evaluate(
-        model,
-        None,
-        rows,
-        splits.get(threshold_split),
-        batch_size=batch_size,
-        n_samples=n_samples,
-        seed=seed,
-        output_dir=output_dir,
-        split=split,
-        data=corpus.describe(max_samples=max_samples),
-        trust_remote_code=trust_remote_code,
-    )
-    echo(format_matching_results(results))
-
-
-@app.command()
-def evaluate_autoencoder(
-    runs: Annotated[list[Path], typer.Argument(help="Output folders of `train`.")],
-    dataset: EvaluatedCorpus = None,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    split: EvaluatedSplit = "test",
-    max_samples: MaxSamples = None,
-    num_beams: Annotated[int, typer.Option(min=1, help="Beam width; the paper's is 1, greedy.")] = 1,
-    batch_size: Annotated[int, typer.Option(min=1, help="Documents at once.")] = 32,
-    n_samples: NumSamples = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals and the shuffled baseline.")] = 12345,
-    plot: Annotated[Path | None, typer.Option(help="A PNG file of exact reconstructions by length.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Score what autoencoders of documents write, with 95% intervals, the paper's figures and two baselines beside it.
-
-    \b
-    hf-paraphrase evaluate-autoencoder runs/hierarchical --data-dir data/hotel_reviews
-    hf-paraphrase evaluate-autoencoder runs/standard runs/hierarchical --plot reconstruction.png
-
-    Outputs and results go to RUN/evaluation.
-    """
-    if plot is not None:
-        check_matplotlib("--plot")
-    from ..evaluation.documents import evaluate_autoencoder as evaluate
-    from ..evaluation.documents import format_document_results, plot_reconstruction
-    from ..generation.engine import load_paraphraser
-
-    results = {}
-    for run in runs:
-        corpus = read_evaluated_corpus(str(run), dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-        rows = take_rows(corpus.load(split), max_samples)
-        results[run.name] = evaluate(
-            *load_paraphraser(run, trust_remote_code=trust_remote_code),
-            rows,
-            batch_size=batch_size,
-            n_samples=n_samples,
-            seed=seed,
-            output_dir=run / "evaluation",
-            split=split,
-            data=corpus.describe(),
-            num_beams=num_beams,
+    def _prepare_paraphraser(self, corpus: Corpus) -> dict[str, Any]:
+        metric_options = self.metric_options()
+        is_sampled = self.decoding == "sample"
+        if self.temperature is not None and not is_sampled:
+            raise InputError("--temperature is an option of --decoding sample")
+        found = parse_decoding(
+            "beam" if is_sampled else self.decoding,
+            self.num_beams or [5, 10],
+            num_beam_groups=self.num_beam_groups,
+            diversity_penalty=self.diversity_penalty,
+            fidelity=self.fidelity,
+            exclude_source=self.exclude_source,
         )
-        echo(format_document_results(results[run.name]))
-    if plot is not None:
-        plot_reconstruction(results, plot)
+        found |= {"decoding": "sample"} if is_sampled else {}
+        given = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
+        found |= {name: value for name, value in given.items() if value is not None}
+        return {"dataset": self.take(corpus.load(self.split)), "metric_options": metric_options, **found}
+
+    def _prepare_matcher(self, corpus: Corpus) -> dict[str, Any]:
+        splits = corpus.load()
+        rows = self.take(pick_split(splits, self.split))
+        return {"dataset": rows, "validation": splits.get(self.threshold_split)}
+
+    def _prepare_autoencoder(self, corpus: Corpus) -> dict[str, Any]:
+        widths = self.num_beams or [1]
+        if len(widths) > 1:
+            raise InputError(f"--num-beams: an autoencoder is evaluated with one width, not {len(widths)}")
+        return {"dataset": self.take(corpus.load(self.split)), "num_beams": widths[0]}
+
+    def _prepare_language_model(self, corpus: Corpus) -> dict[str, Any]:
+        learnt = getattr(find_training_config(self.model), "objective", "next_sentence")
+        return {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
 
 
-@app.command()
-def evaluate_language_model(
-    model: Model,
-    dataset: EvaluatedCorpus = None,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    split: EvaluatedSplit = "test",
-    max_samples: Annotated[int | None, typer.Option(min=1, help="At most so many examples, evenly spaced.")] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(help="What is predicted: next_sentence or autoencode.  [default: what the model has learnt]"),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Examples at once.")] = 64,
-    n_samples: NumSamples = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 12345,
-    output_dir: Annotated[Path | None, typer.Option(help="Where results.json goes.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Score how well a language model of sentences predicts a split, in nits per character, with its 95% interval.
-
-    \b
-    hf-paraphrase evaluate-language-model runs/sarah-lm --data-dir data/gutenberg
-    hf-paraphrase evaluate-language-model you/sarah-lm --dataset books --data-dir data/books --output-dir runs/books
-    """
-    from ..evaluation.language_models import evaluate_language_model as evaluate
-    from ..generation.engine import load_paraphraser
-
-    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
-    corpus = read_evaluated_corpus(model, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-    if objective is None:
-        objective = getattr(find_training_config(model), "objective", "next_sentence")
-    if objective not in ("next_sentence", "autoencode"):
-        raise InputError(f"--objective must be next_sentence or autoencode, not {objective}")
-    results = evaluate(
-        *load_paraphraser(model, trust_remote_code=trust_remote_code),
-        corpus.load(split),
-        objective=objective,
-        max_samples=max_samples,
-        batch_size=batch_size,
-        n_samples=n_samples,
-        seed=seed,
-        output_dir=output_dir,
-        split=split,
-        data=corpus.describe(),
-    )
-    (score,) = results.entries[0].scores
-    echo(f"{corpus.path}, split {split}, {results.data.rows:,} examples of {objective}")
-    echo(f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})")
-
-
-@app.command()
-def score(
-    predictions: Annotated[
-        list[Path],
-        typer.Option(help="Outputs, as .jsonl, .csv, .tsv or lines of text; repeat it for several runs."),
-    ],
-    references: Annotated[
-        list[Path] | None,
-        typer.Option(help="References; repeatable.  [default: those beside the predictions]"),
-    ] = None,
-    sources: Annotated[
-        Path | None, typer.Option(help="Sources, for pinc and ibleu.  [default: those beside the predictions]")
-    ] = None,
-    metrics: Metrics = "bleu,ter",
-    against: Annotated[
-        list[Path] | None, typer.Option(help="Outputs of another system to compare with; repeat it for several runs.")
-    ] = None,
-    lowercase: Lowercase = True,
-    tokenize: Tokenize = "13a",
-    word_vectors: WordVectors = None,
-    meteor_variant: MeteorVariant = "nltk",
-    meteor_stages: MeteorStages = "exact,stem,wordnet",
-    rouge_tokenize: RougeTokenize = "ascii",
-    n_samples: NumSamples = 1000,
-    n_trials: Annotated[int, typer.Option(min=2, help="Shuffles for the p-values.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of both.")] = 12345,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV in place of the table.")] = False,
-    errors: Errors = "strict",
-) -> None:
-    """Score outputs with 95% intervals, and say whether they differ from another system's by more than chance.
+@verb("score")
+class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
+    """Score files of outputs, and compare two systems.
 
     \b
     hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge
@@ -368,32 +185,41 @@ def score(
     prediction (or the first of paraphrases, as `paraphrase --json` writes them), references, reference or target, and
     source. Any other file has a text a line.
 
-    Case is ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references
-    with capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
+    Scores have 95% intervals; with --against, p-values say whether the systems differ by more than chance. Case is
+    ignored unless --cased is given, as in `evaluate`: most models here write lower case only, which references with
+    capitals would make look worse than it is. The signatures say which, as case:lc or case:mixed.
     """
-    from ..files import check_errors
-    from ..metrics.score_files import read_scored_texts
-    from ..metrics.score_table import format_as_csv, format_as_json, format_rows, score_systems
 
-    chosen = choose_metrics(
-        metrics,
-        lowercase=lowercase,
-        tokenize=tokenize,
-        word_vectors=word_vectors,
-        meteor_variant=meteor_variant,
-        meteor_stages=meteor_stages,
-        rouge_tokenize=rouge_tokenize,
+    predictions: list[Path] = option("Outputs, as .jsonl, .csv, .tsv or lines of text; repeat it for several runs.")
+    references: list[Path] = option("References; repeatable.  [default: those beside the predictions]", factory=list)
+    sources: Path | None = option("Sources, for pinc and ibleu.  [default: those beside the predictions]", None)
+    metrics: list[str] = metrics_option("bleu", "ter")
+    against: list[Path] = option(
+        "Outputs of another system to compare with; repeat it for several runs.", factory=list
     )
-    check_errors(errors)
-    rows = score_systems(
-        read_scored_texts(predictions, references or (), sources, errors),
-        read_scored_texts(against, references or (), sources, errors) if against else None,
-        **chosen,
-        n_samples=n_samples,
-        n_trials=n_trials,
-        seed=seed,
-    )
-    if as_json or as_csv:
-        echo((format_as_json if as_json else format_as_csv)(rows))
-    else:
-        echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
+    n_trials: int = option("Shuffles for the p-values.", 1000, least=2)
+    as_json: bool = option("Print JSON in place of the table.", False, flag="--json")
+    as_csv: bool = option("Print CSV in place of the table.", False, flag="--csv")
+
+    def run(self) -> list[dict[str, Any]]:
+        """Score, and return the rows of the table."""
+        from ..metrics.score_files import read_scored_texts
+        from ..metrics.score_table import score_systems
+
+        options = self.metric_options()
+        beside = (self.references, self.sources, self.errors)
+        return self.call(
+            score_systems,
+            texts=read_scored_texts(self.predictions, *beside),
+            against=read_scored_texts(self.against, *beside) if self.against else None,
+            options=options,
+        )
+
+    def show(self, rows: list[dict[str, Any]]) -> None:
+        """Print the table."""
+        from ..metrics.score_table import format_as_csv, format_as_json, format_rows
+
+        if self.as_json or self.as_csv:
+            echo((format_as_json if self.as_json else format_as_csv)(rows))
+        else:
+            echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))

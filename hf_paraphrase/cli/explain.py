@@ -4,228 +4,233 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, DatasetOption, MaxSamples, read_corpus, take_rows
-from .options import Model, TrustRemoteCode, check_ability, check_matplotlib, read_lines
+from ..fields import option
+from .corpus import ANY_CORPUS, CorpusOptions, SplitOptions
+from .options import ModelOptions, check_ability, check_matplotlib, read_lines
 from .terminal import echo
+from .verbs import verb
 
 if TYPE_CHECKING:
     import numpy as np
     from datasets import Dataset
 
-__all__ = ["app"]
-
-app = typer.Typer(no_args_is_help=True, help="What models see: pictures and pages of edits, matches and vectors.")
-match = typer.Typer(no_args_is_help=True, help="What excites the units of a coupled LSTM.")
-app.add_typer(match, name="match")
-
-Matcher = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository of a coupled LSTM.")]
+__all__ = ["DrawHeatMap", "DrawMaps", "ExplainDocuments", "ExplainEdit", "ListExcitingPairs"]
 
 
-@app.command()
-def edit(
-    model: Model,
-    text: Annotated[str, typer.Argument(help="The sentence to paraphrase.")],
-    output: Annotated[Path, typer.Option(help="The HTML file to write.")],
-    retrieved: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="P Q", help="Pair to edit by, in place of the nearest.")
-    ] = None,
-    neighbor: Annotated[int, typer.Option(min=1, help="Which of the nearest pairs.")] = 1,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Show how a model edited a sentence: the retrieved pair, and what of it each token of the output attended to.
-
-    Of a model that knows levels: which words it took for phrases and which for the template, in colours.
+@verb("explain edit")
+class ExplainEdit(ModelOptions):
+    """Show how a model edited a sentence, word by word.
 
     \b
     hf-paraphrase explain edit runs/fset-quora "How can I learn faster?" --output edit.html
     hf-paraphrase explain edit runs/fset-quora "How can I learn faster?" --output edit.html \\
         --retrieved "How can I run faster?" "What makes me run faster?"
+
+    The page has the retrieved pair, and what of it each token of the output attended to. Of a model that knows levels:
+    which words it took for phrases and which for the template, in colours.
     """
-    from ..analysis import edits, levels
-    from ..files import write_text
-    from ..generation.engine import load_paraphraser
-    from ..models.search.retrieved_pairs import load_retriever
-    from ..registration import architecture_of
 
-    try:
-        check_ability(model, "has_levels", trust_remote_code=trust_remote_code)
-    except InputError:  # then it has to be one of the others, and is told of them
-        check_ability(model, "reads_pairs", trust_remote_code=trust_remote_code)
-    editor, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
-    if architecture_of(editor.config).has_levels:
-        if retrieved is not None:
-            raise InputError(f"--retrieved: {model} edits by no retrieved pair")
-        levelled = levels.explain_levels(editor.eval(), tokenizer, text)
-        write_text(output, levels.format_levels(levelled))
-        echo(levelled.paraphrase)
-        return
-    if retrieved is None:
-        nearest = load_retriever(editor, trust_remote_code).retrieve([text], neighbor)[0][-1]
-        retrieved = (nearest.source, nearest.target)
-    explanation = edits.explain_edit(editor.eval(), tokenizer, text, retrieved)
-    write_text(output, edits.format_html(explanation))
-    echo(explanation.paraphrase)
+    text: str = option("The sentence to paraphrase.", positional=True)
+    output: Path = option("The HTML file to write.")
+    retrieved: tuple[str, str] | None = option("Pair to edit by, in place of the nearest.", None, metavar="P Q")
+    neighbor: int = option("Which of the nearest pairs.", 1, least=1)
+
+    def run(self) -> str:
+        """Write the page, and return the paraphrase."""
+        from ..analysis import edits, levels
+        from ..files import write_text
+        from ..generation.engine import load_paraphraser
+        from ..models.search.retrieved_pairs import load_retriever
+        from ..registration import architecture_of
+
+        try:
+            check_ability(self.model, "has_levels", self.trust_remote_code)
+        except InputError:  # then it has to be one of the others, and is told of them
+            check_ability(self.model, "reads_pairs", self.trust_remote_code)
+        editor, tokenizer = load_paraphraser(self.model, trust_remote_code=self.trust_remote_code)
+        if architecture_of(editor.config).has_levels:
+            if self.retrieved is not None:
+                raise InputError(f"--retrieved: {self.model} edits by no retrieved pair")
+            levelled = levels.explain_levels(editor.eval(), tokenizer, self.text)
+            write_text(self.output, levels.format_levels(levelled))
+            return levelled.paraphrase
+        retrieved = self.retrieved
+        if retrieved is None:
+            nearest = load_retriever(editor, self.trust_remote_code).retrieve([self.text], self.neighbor)[0][-1]
+            retrieved = (nearest.source, nearest.target)
+        explanation = edits.explain_edit(editor.eval(), tokenizer, self.text, retrieved)
+        write_text(self.output, edits.format_html(explanation))
+        return explanation.paraphrase
 
 
-@match.command()
-def heatmap(
-    model: Matcher,
-    text: Annotated[str, typer.Option(help="The first sentence.")],
-    text_pair: Annotated[str, typer.Option(help="The second sentence.")],
-    output: Annotated[Path, typer.Option(help="The PNG file to write.")],
-    unit: Annotated[int | None, typer.Option(help="Unit to show; by default the one with the widest range.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Draw a unit's activations over all pairs of words of two sentences.
+@verb("explain match heatmap")
+class DrawHeatMap(ModelOptions):
+    """Draw a unit's activations over two sentences' words.
 
     \b
     hf-paraphrase explain match heatmap runs/coupled-lstm-snli --unit 17 --output unit-17.png \\
         --text "A person in a red shirt and black pants hunched over." --text-pair "A person wears a green shirt."
     """
-    check_matplotlib("heatmap")
-    from ..analysis.matches import load_matcher, plot_unit, read_grids
 
-    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
-    (grid,) = read_grids(*load_matcher(model, trust_remote_code), [(text, text_pair)])
-    echo(f"{output}: unit {plot_unit(grid, output, unit)}")
+    text: str = option("The first sentence.")
+    text_pair: str = option("The second sentence.")
+    output: Path = option("The PNG file to write.")
+    unit: int | None = option("Unit to show; by default the one with the widest range.", None)
+
+    def run(self) -> str:
+        """Draw, and say which unit it is."""
+        check_matplotlib("heatmap")
+        from ..analysis.matches import load_matcher, plot_unit, read_grids
+
+        check_ability(self.model, "labels_pairs", self.trust_remote_code)
+        matcher = load_matcher(self.model, self.trust_remote_code)
+        (grid,) = read_grids(*matcher, [(self.text, self.text_pair)])
+        return f"{self.output}: unit {plot_unit(grid, self.output, self.unit)}"
 
 
-@match.command()
-def pairs(
-    model: Matcher,
-    dataset: DatasetOption,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    split: Annotated[str, typer.Option(help="Split to look through.")] = "test",
-    max_samples: MaxSamples = None,
-    top: Annotated[int, typer.Option(min=1, help="Pairs of words for each unit.")] = 5,
-    output: Annotated[Path | None, typer.Option(help="Markdown file to write; by default it is printed.")] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """List the pairs of words that excite each unit most, as a Markdown table.
+@verb("explain match pairs")
+class ListExcitingPairs(SplitOptions, ModelOptions):
+    """List the pairs of words that excite each unit most.
 
     \b
     hf-paraphrase explain match pairs runs/coupled-lstm-snli --dataset snli --data-dir data/snli --output pairs.md
     """
-    from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
-    from ..files import write_text
 
-    check_ability(model, "labels_pairs", of_any_architecture=True, trust_remote_code=trust_remote_code)
-    matcher = load_matcher(model, trust_remote_code)
-    content = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs).load(split)
-    if not {"sentence1", "sentence2"} <= set(content.column_names):
-        raise InputError(f"{dataset} has no sentence pairs; its columns are {', '.join(content.column_names)}")
-    content = take_rows(content, max_samples)
-    texts = ((row["sentence1"], row["sentence2"]) for row in content if row["sentence2"])
-    table = format_exciting_pairs(most_exciting_pairs(*matcher, texts, top=top))
-    if output is None:
-        echo(table)
-    else:
-        write_text(output, table)
+    dataset: str = option(ANY_CORPUS)
+    top: int = option("Pairs of words for each unit.", 5, least=1)
+    output: Path | None = option("Markdown file to write; by default it is printed.", None)
+
+    def run(self) -> str | None:
+        """Write the Markdown table, or return it."""
+        from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
+        from ..files import write_text
+
+        check_ability(self.model, "labels_pairs", self.trust_remote_code)
+        matcher = load_matcher(self.model, self.trust_remote_code)
+        content = self.find_corpus().load(self.split)
+        if not {"sentence1", "sentence2"} <= set(content.column_names):
+            columns = ", ".join(content.column_names)
+            raise InputError(f"{self.dataset} has no sentence pairs; its columns are {columns}")
+        texts = ((row["sentence1"], row["sentence2"]) for row in self.take(content) if row["sentence2"])
+        table = format_exciting_pairs(most_exciting_pairs(*matcher, texts, top=self.top))
+        return table if self.output is None else write_text(self.output, table)
 
 
-@app.command()
-def documents(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository of a hierarchical autoencoder.")],
-    texts: Annotated[Path, typer.Argument(help="Text file, a document a line, whose sentences end at full stops.")],
-    steps: Annotated[int, typer.Option(min=2, help="Texts on the way, both ends among them.")] = 5,
-    nearest: Annotated[int, typer.Option(min=1, help="Neighbours of a document.")] = 3,
-    shown: Annotated[int, typer.Option(min=1, help="Documents whose neighbours are shown.")] = 3,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Show what an autoencoder's vectors hold: texts on the way from one document to another, and neighbours.
+@verb("explain documents")
+class ExplainDocuments(ModelOptions):
+    """Show what an autoencoder's vectors of documents hold.
 
     \b
     hf-paraphrase explain documents runs/hierarchical-autoencoder reviews.txt --steps 5 --nearest 3
 
-    The first two documents are the ends of the way; each of the others that are shown is followed by those nearest to
-    it by the cosine of their vectors.
+    The first two documents are the ends of a way, on which it shows texts; each of the others that are shown is
+    followed by those nearest to it by the cosine of their vectors.
     """
-    from ..analysis.document_vectors import (
-        embed_documents,
-        interpolate_documents,
-        load_autoencoder,
-        nearest_documents,
-    )
-    from ..datasets.sentences import split_by_rules
-    from ..tokenization import join_sentences
 
-    lines = read_lines(texts)
-    if len(lines) < 2:
-        raise InputError(f"{texts} has one document: there is none to go to or to be near")
-    autoencoder, tokenizer = load_autoencoder(model, trust_remote_code)
-    joined = [join_sentences(split_by_rules(line)) for line in lines]
-    for step, text in enumerate(interpolate_documents(autoencoder, tokenizer, *joined[:2], steps=steps)):
-        echo(f"{step / (steps - 1):4.2f}  {' '.join(text.split())}")
-    vectors = embed_documents(autoencoder, tokenizer, joined)
-    for row, neighbours in enumerate(nearest_documents(vectors, nearest)[:shown]):
-        echo(f"\n      {lines[row]}")
-        for other, cosine in neighbours:
-            echo(f"{cosine:4.2f}  {lines[other]}")
+    texts: Path = option("Text file, a document a line, whose sentences end at full stops.", positional=True)
+    steps: int = option("Texts on the way, both ends among them.", 5, least=2)
+    nearest: int = option("Neighbours of a document.", 3, least=1)
+    shown: int = option("Documents whose neighbours are shown.", 3, least=1)
+
+    def run(self) -> None:
+        """Print the texts."""
+        from ..analysis import document_vectors
+        from ..datasets.sentences import split_by_rules
+        from ..tokenization import join_sentences
+
+        lines = read_lines(self.texts)
+        if len(lines) < 2:
+            raise InputError(f"{self.texts} has one document: there is none to go to or to be near")
+        autoencoder = document_vectors.load_autoencoder(self.model, self.trust_remote_code)
+        joined = [join_sentences(split_by_rules(line)) for line in lines]
+        between = document_vectors.interpolate_documents(*autoencoder, *joined[:2], steps=self.steps)
+        for step, text in enumerate(between):
+            echo(f"{step / (self.steps - 1):4.2f}  {' '.join(text.split())}")
+        vectors = document_vectors.embed_documents(*autoencoder, joined)
+        for row, neighbours in enumerate(document_vectors.nearest_documents(vectors, self.nearest)[: self.shown]):
+            echo(f"\n      {lines[row]}")
+            for other, cosine in neighbours:
+                echo(f"{cosine:4.2f}  {lines[other]}")
 
 
-@app.command("map")
-def map_embeddings(
-    model: Model,
-    output_dir: Annotated[Path, typer.Option(help="Where the maps go.")],
-    dataset: DatasetOption = "gutenberg",
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    max_documents: Annotated[int | None, typer.Option(min=1, help="Only the first documents.")] = None,
-    num_words: Annotated[int, typer.Option(min=4, help="Commonest words.")] = 20_000,
-    num_sentences: Annotated[int, typer.Option(min=4, help="Sentences, drawn at random.")] = 100_000,
-    near_word: Annotated[list[str] | None, typer.Option(help="Also map the words nearest to it; repeatable.")] = None,
-    near_sentence: Annotated[list[str] | None, typer.Option(help="The same of sentences; repeatable.")] = None,
-    num_nearest: Annotated[int, typer.Option(min=4, help="Points of such a neighbourhood.")] = 50,
-    perplexity: Annotated[float, typer.Option(help="About how many neighbours of a point count.")] = 30.0,
-    seed: Annotated[int, typer.Option(help="Of the choice of sentences and of t-SNE.")] = 0,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Draw t-SNE maps of a hierarchical language model's words and sentences (Traynor 2018, figures 4.1 to 4.10).
+@dataclass(kw_only=True)
+class MapOptions(ModelOptions):
+    """How maps are drawn."""
+
+    output_dir: Path = option("Where the maps go.")
+    num_nearest: int = option("Points of a neighbourhood.", 50, least=4)
+    perplexity: float = option("About how many neighbours of a point count.", 30.0)
+    seed: int = option("Of the choice of sentences and of t-SNE.", 0)
+
+    def draw(self, name: str, labels: list[str], vectors: np.ndarray, title: str, center: int | None = None) -> None:
+        """Project, and write the picture and the page."""
+        from ..analysis.maps import draw_map, project, write_map_page
+
+        file = self.output_dir / name
+        points = project(vectors, self.perplexity, self.seed)
+        draw_map(points, labels, file.with_suffix(".png"), title, center)
+        write_map_page(points, labels, file.with_suffix(".html"), title)
+        echo(f"wrote {file}.png and {file}.html")
+
+
+@verb("explain map")
+class DrawMaps(MapOptions, CorpusOptions):
+    """Draw maps of a language model's words and sentences.
 
     \b
     hf-paraphrase explain map runs/sarah-lm --data-dir data/gutenberg --output-dir runs/sarah-lm/maps \\
         --near-word wizard --near-sentence "The rain was a little heavier and the wind had become noisy."
 
     It writes `words` and `sentences`, and the neighbourhoods asked for, each as a picture (.png) and as a page to look
-    around in (.html). The words are the commonest of the corpus's train split, the sentences drawn from it.
+    around in (.html), by t-SNE (Traynor 2018, figures 4.1 to 4.10). The words are the commonest of the corpus's train
+    split, the sentences drawn from it.
     """
-    check_matplotlib("explain map")
-    import numpy as np
 
-    from ..analysis.maps import nearest
-    from ..generation.engine import load_paraphraser
+    dataset: str = option(ANY_CORPUS, "gutenberg")
+    max_documents: int | None = option("Only the first documents.", None, least=1)
+    num_words: int = option("Commonest words.", 20_000, least=4)
+    num_sentences: int = option("Sentences, drawn at random.", 100_000, least=4)
+    near_word: list[str] = option("Also map the words nearest to it; repeatable.", factory=list)
+    near_sentence: list[str] = option("The same of sentences; repeatable.", factory=list)
 
-    check_ability(model, "embeds_sentences", trust_remote_code=trust_remote_code)
-    embedder, tokenizer = load_paraphraser(model, trust_remote_code=trust_remote_code)
-    corpus = read_corpus(dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-    words, sentences = _count(take_rows(corpus.load("train"), max_documents))
-    chosen = random.Random(seed).sample(sorted(sentences), min(num_sentences, len(sentences)))
-    kinds = {
-        "words": ([word for word, _ in words.most_common(num_words)], near_word or [], embedder.word_embeddings),
-        "sentences": (chosen, near_sentence or [], embedder.sentence_embeddings),
-    }
-    output_dir.mkdir(parents=True, exist_ok=True)
-    for name, (labels, centers, embed) in kinds.items():
-        vectors = embed(labels, tokenizer).cpu().numpy()
-        _draw(output_dir / name, labels, vectors, f"{len(labels):,} {name}", perplexity, seed)
-        for number, center in enumerate(centers, 1):
-            vector = embed([center], tokenizer).cpu().numpy()
-            rows = [row for row in nearest(vectors, vector, num_nearest + 1) if labels[row] != center][:num_nearest]
-            near = [center, *(labels[row] for row in rows)]
-            file = output_dir / f"{name}-near-{number}"
-            _draw(file, near, np.concatenate((vector, vectors[rows])), f"near: {center}", perplexity, seed, 0)
-            echo(f"{center}\n  " + "\n  ".join(near[1:11]))
+    def run(self) -> None:
+        """Draw all maps."""
+        check_matplotlib("explain map")
+        import numpy as np
+
+        from ..analysis.maps import nearest
+        from ..generation.engine import load_paraphraser
+
+        check_ability(self.model, "embeds_sentences", self.trust_remote_code)
+        embedder, tokenizer = load_paraphraser(self.model, trust_remote_code=self.trust_remote_code)
+        documents = self.find_corpus().load("train")
+        words, sentences = _count(documents.select(range(min(self.max_documents or len(documents), len(documents)))))
+        chosen = random.Random(self.seed).sample(sorted(sentences), min(self.num_sentences, len(sentences)))
+        kinds = {
+            "words": (
+                [word for word, _ in words.most_common(self.num_words)],
+                self.near_word,
+                embedder.word_embeddings,
+            ),
+            "sentences": (chosen, self.near_sentence, embedder.sentence_embeddings),
+        }
+        self.output_dir.mkdir(parents=True, exist_ok=True)
+        for name, (labels, centers, embed) in kinds.items():
+            vectors = embed(labels, tokenizer).cpu().numpy()
+            self.draw(name, labels, vectors, f"{len(labels):,} {name}")
+            for number, center in enumerate(centers, 1):
+                vector = embed([center], tokenizer).cpu().numpy()
+                found = nearest(vectors, vector, self.num_nearest + 1)
+                rows = [row for row in found if labels[row] != center][: self.num_nearest]
+                near = [center, *(labels[row] for row in rows)]
+                around = np.concatenate((vector, vectors[rows]))
+                self.draw(f"{name}-near-{number}", near, around, f"near: {center}", 0)
+                echo(f"{center}\n  " + "\n  ".join(near[1:11]))
 
 
 def _count(documents: Dataset) -> tuple[Counter[str], set[str]]:
@@ -241,21 +246,3 @@ def _count(documents: Dataset) -> tuple[Counter[str], set[str]]:
             words.update(sentence)
             sentences.add(" ".join(sentence))
     return words, sentences
-
-
-def _draw(
-    file: Path,
-    labels: list[str],
-    vectors: np.ndarray,
-    title: str,
-    perplexity: float,
-    seed: int,
-    center: int | None = None,
-) -> None:
-    """Project, and write the picture and the page."""
-    from ..analysis.maps import draw_map, project, write_map_page
-
-    points = project(vectors, perplexity, seed)
-    draw_map(points, labels, file.with_suffix(".png"), title, center)
-    write_map_page(points, labels, file.with_suffix(".html"), title)
-    echo(f"wrote {file}.png and {file}.html")

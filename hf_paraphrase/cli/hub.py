@@ -4,115 +4,85 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..errors import InputError
+from ..fields import option
 from .demo import check_gradio
 from .terminal import echo
+from .verbs import Verb, verb
 
-__all__ = ["app", "push_trained"]
-
-app = typer.Typer()
-
-Folder = Annotated[Path, typer.Argument(help="Checkpoint folder, such as the output folder of `train`.")]
-DatasetId = Annotated[str | None, typer.Option(help="The corpus on the Hub, for the card.  [default: its name here]")]
-License = Annotated[
-    str | None, typer.Option(help="Of the weights, as the Hub spells it.  [default: that of the training data]")
-]
-
-Language = Annotated[
-    str | None, typer.Option(help="Code of the text's language.  [default: en for a published corpus]")
-]
+__all__ = ["DescribeCheckpoint", "DescribeMachine", "Push", "push_trained"]
 
 
-@app.command()
-def push(
-    folder: Folder,
-    repo_id: Annotated[str, typer.Option(help="Repository on the Hub, made if need be: you/your-model.")],
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch to push to, made if need be.")] = None,
-    create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Open a pull request, or push to the one an earlier push opened.")
-    ] = False,
-    replace_card: Annotated[
-        bool, typer.Option("--replace-card", help="Replace the card even if a person has edited it.")
-    ] = False,
-    with_handler: Annotated[
-        bool, typer.Option("--with-handler", help="Add handler.py, by which Inference Endpoints serve the model.")
-    ] = False,
-    dataset_id: DatasetId = None,
-    license: License = None,
-    language: Language = None,
-) -> None:
-    """Share a checkpoint on the Hub: weights, tokenizer, code, recipe, results and card, in one commit.
+@verb("push")
+class Push(Verb):
+    """Share a model, a decoding or a metric on the Hub.
 
     \b
     hf-paraphrase push runs/first --repo-id you/first
     hf-paraphrase push runs/first --repo-id you/first --create-pr
     hf-paraphrase push runs/first --repo-id you/first --with-handler
+    hf-paraphrase push runs/first --repo-id you/first --dry-run > runs/first/README.md
+    hf-paraphrase push diverse_beam --repo-id you/diverse-beam
+    hf-paraphrase push pinc --repo-id you/pinc
 
-    The token is that of `hf auth login` or of HF_TOKEN. What fails is tried again; the same command finishes a push
-    that failed for good, and sends nothing twice. A README.md in the folder is the card; without one, one is written
-    from the checkpoint's files, which `card` shows. With --with-handler, handler.py and its requirements.txt come
-    along; to have pairs retrieved and candidates scored on an endpoint, add hf-paraphrase to the latter.
-    """
-    from ..hub.push import push_to_hub
+    A model goes with weights, tokenizer, code, recipe, results and card, in one commit. The token is that of `hf auth
+    login` or of HF_TOKEN. What fails is tried again; the same command finishes a push that failed for good, and sends
+    nothing twice. A README.md in the folder is the card; without one, one is written from the checkpoint's files,
+    which --dry-run prints. With --with-handler, handler.py and its requirements.txt come along; to have pairs
+    retrieved and candidates scored on an endpoint, add hf-paraphrase to the latter.
 
-    address = push_to_hub(
-        folder,
-        repo_id,
-        private=private,
-        revision=revision,
-        create_pr=create_pr,
-        replace_card=replace_card,
-        dataset_id=dataset_id,
-        license=license,
-        language=language,
-        with_handler=with_handler,
-    )
-    echo(address)
-
-
-@app.command()
-def push_decoding(
-    decoding: Annotated[str, typer.Argument(help="diverse_beam or dips.")],
-    repo_id: Annotated[str, typer.Option(help="Repository on the Hub, made if need be: you/diverse-beam.")],
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
-) -> None:
-    """Share a decoding on the Hub, for everybody's models: code, requirements and card, in one commit.
-
-    \b
-    hf-paraphrase push-decoding diverse_beam --repo-id you/diverse-beam
-    hf-paraphrase push-decoding dips --repo-id you/dips
-
-    From then on `model.generate(**inputs, custom_generate="you/diverse-beam", trust_remote_code=True, num_beams=6,
+    Of a decoding, diverse_beam or dips, go code, requirements and card. From then on
+    `model.generate(**inputs, custom_generate="you/diverse-beam", trust_remote_code=True, num_beams=6,
     num_return_sequences=3)` decodes so with T5, BART, our own and any other model that transformers decodes by beams,
     where hf_paraphrase is not installed too.
+
+    Of a metric that `hf_paraphrase.list_metrics()` names go its module, a card and a page to try it out. From then on
+    `evaluate.load("you/pinc")` loads it where hf_paraphrase is installed.
     """
-    from ..hub.push import push_decoding
 
-    echo(push_decoding(decoding, repo_id, private=private))
+    what: str = option(
+        "Checkpoint folder, such as the output folder of `train`; or the name of a decoding or a metric.",
+        positional=True,
+    )
+    repo_id: str | None = option("Repository on the Hub, made if need be: you/your-model.", None)
+    private: bool = option("Make a new repository private.", False)
+    dry_run: bool = option("Push nothing: print the card.", False)
+    revision: str | None = option("Branch to push to, made if need be.", None)
+    create_pr: bool = option("Open a pull request, or push to the one an earlier push opened.", False)
+    replace_card: bool = option("Replace the card even if a person has edited it.", False)
+    with_handler: bool = option("Add handler.py, by which Inference Endpoints serve the model.", False)
+    dataset_id: str | None = option("The corpus on the Hub, for the card.  [default: its name here]", None)
+    license: str | None = option("Of the weights, as the Hub spells it.  [default: that of the training data]", None)
+    language: str | None = option("Code of the text's language.  [default: en for a published corpus]", None)
 
+    def run(self) -> str:
+        """Push, and return the address; or return the card."""
+        from ..hub import push
+        from ..metrics import list_metrics
+        from ..models.search.decodings import DECODINGS
 
-@app.command()
-def push_metric(
-    metric: Annotated[str, typer.Argument(help="bleu, pinc or any other that `hf_paraphrase.list_metrics()` names.")],
-    repo_id: Annotated[str, typer.Option(help="Space on the Hub, made if need be: you/pinc.")],
-    private: Annotated[bool, typer.Option("--private", help="Make a new Space private.")] = False,
-) -> None:
-    """Share a metric on the Hub: its module, a card and a page to try it out, in one commit.
+        if self.repo_id is None and not self.dry_run:
+            raise InputError("--repo-id is missing: the repository to push to, such as you/your-model")
+        is_decoding, is_metric = self.what in DECODINGS, self.what in list_metrics()
+        if not Path(self.what).is_dir() and (is_decoding or is_metric):
+            plain = Push(what=self.what, repo_id=self.repo_id, private=self.private)
+            if plain != self:
+                raise InputError(f"{self.what} is no model: only --repo-id and --private are for it")
+            if is_decoding:
+                return push.push_decoding(self.what, self.repo_id, private=self.private)
+            check_gradio("a metric's page")
+            return push.push_metric(self.what, self.repo_id, private=self.private)
+        if self.dry_run:
+            from ..hub.card import make_card
+            from ..hub.checkpoint import read_checkpoint
 
-    \b
-    hf-paraphrase push-metric pinc --repo-id you/pinc
-
-    From then on `evaluate.load("you/pinc")` loads it where hf_paraphrase is installed.
-    """
-    check_gradio("push-metric")
-    from ..hub.push import push_metric
-
-    echo(push_metric(metric, repo_id, private=private))
+            checkpoint = read_checkpoint(self.what)
+            return str(make_card(checkpoint, self.repo_id, self.dataset_id, self.license, self.language)).rstrip("\n")
+        if not Path(self.what).exists() and "/" not in self.what:
+            names = f"a metric: {', '.join(list_metrics())}; or a decoding: {', '.join(DECODINGS)}"
+            raise InputError(f"{self.what} is no checkpoint folder; nor is it {names}")
+        return self.call(push.push_to_hub, folder=Path(self.what))
 
 
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:
@@ -130,56 +100,38 @@ def push_trained(folder: Path, repo_id: str, private: bool) -> None:
         echo(f"warning: {folder} is trained but not pushed: {error}\nto push it: {shlex.join(command)}", err=True)
 
 
-@app.command()
-def card(
-    folder: Folder,
-    repo_id: Annotated[str | None, typer.Option(help="Repository that the card is for.")] = None,
-    output: Annotated[Path | None, typer.Option(help="A file to write it to; else it is printed.")] = None,
-    dataset_id: DatasetId = None,
-    license: License = None,
-    language: Language = None,
-) -> None:
-    """Write the card that `push` would, to read it first or to edit it.
-
-    \b
-    hf-paraphrase card runs/first --repo-id you/first --output runs/first/README.md
-    """
-    from ..files import write_text
-    from ..hub.card import make_card
-    from ..hub.checkpoint import read_checkpoint
-
-    text = str(make_card(read_checkpoint(folder), repo_id, dataset_id, license, language))
-    if output is None:
-        echo(text, nl=False)
-    else:
-        write_text(output, text)
-
-
-@app.command()
-def info(
-    model: Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")],
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a repository.")] = None,
-) -> None:
-    """Show a checkpoint's architecture, sizes, training and results without loading its weights.
+@verb("info")
+class DescribeCheckpoint(Verb):
+    """Describe a checkpoint: sizes, training, results.
 
     \b
     hf-paraphrase info runs/first
     hf-paraphrase info you/first
+
+    Its weights are not loaded.
     """
-    from ..hub.checkpoint import read_checkpoint
-    from ..hub.describe import describe_checkpoint
 
-    echo(describe_checkpoint(read_checkpoint(model, revision)))
+    model: str = option("Checkpoint folder or Hub repository.", positional=True)
+    revision: str | None = option("Branch, tag or commit of a repository.", None)
+
+    def run(self) -> str:
+        """The description."""
+        from ..hub.checkpoint import read_checkpoint
+        from ..hub.describe import describe_checkpoint
+
+        return describe_checkpoint(read_checkpoint(self.model, self.revision))
 
 
-@app.command()
-def env() -> None:
+@verb("env")
+class DescribeMachine(Verb):
     """Print versions and devices, for a bug report.
 
     \b
     hf-paraphrase env
     """
-    from ..training.environment import report_environment
 
-    for name, value in report_environment().items():
-        echo(f"- {name}: {value}")
+    def run(self) -> str:
+        """A line each."""
+        from ..training.environment import report_environment
+
+        return "\n".join(f"- {name}: {value}" for name, value in report_environment().items())

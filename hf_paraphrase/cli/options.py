@@ -1,53 +1,51 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what reads and checks them."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from ..errors import InputError
+from ..fields import option, parse_scalar
 from ..metrics.scored import scored_metrics
 from ..released import RELEASED
 from .text_tables import read_texts
+from .verbs import Verb
 
 __all__ = [
-    "AllowOwnPair",
-    "ArgumentsCommand",
-    "Decoding",
+    "DEFAULT_MODEL",
+    "ChoiceOptions",
     "DiversityPenalty",
     "Dtype",
     "Errors",
     "ExcludeSource",
     "Fidelity",
-    "Lowercase",
+    "IntervalOptions",
     "Matcher",
-    "MeteorStages",
-    "MeteorVariant",
-    "Metrics",
+    "MaxSourceLength",
+    "MetricOptions",
     "Model",
+    "ModelOptions",
     "NamedModel",
     "NumBeamGroups",
-    "NumSamples",
-    "ReplaceUnknown",
-    "RestoreSurface",
-    "RougeTokenize",
-    "Select",
-    "Tokenize",
+    "ReadingOptions",
     "TrustRemoteCode",
-    "WordVectors",
+    "WriterOptions",
     "check_ability",
     "check_matplotlib",
-    "choose_metrics",
+    "metrics_option",
     "parse_decoding",
     "parse_pairs",
+    "read_keep",
     "read_lines",
     "split_model",
+    "split_names",
 ]
 
 # What the fields of an architecture's row in `registration` mean.
@@ -58,26 +56,11 @@ ABILITIES = {
     "reads_pairs": "edit by a retrieved pair",
 }
 
-Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
-NamedModel = Annotated[
-    str | None,
-    typer.Option("--model", help=f"Checkpoint folder or Hub repository.  [default: {RELEASED}]"),
-]
+# The model of the commands that use one, where none is named.
+DEFAULT_MODEL = RELEASED
 
-Metrics = Annotated[str, typer.Option(help=f"Of: {', '.join(scored_metrics())}; commas between them.")]
-Lowercase = Annotated[
-    bool, typer.Option("--lowercase/--cased", help="Ignore case, as rouge and meteor always do, or heed it.")
-]
-Tokenize = Annotated[str, typer.Option(help="A tokenizer of sacrebleu; none for tokenised text.")]
-WordVectors = Annotated[
-    Path | None, typer.Option(help="Word vectors for embedding_greedy: text such as GloVe's, or word2vec's .bin.")
-]
-MeteorVariant = Annotated[str, typer.Option(help="nltk, or 1.5 (Java).")]
-MeteorStages = Annotated[str, typer.Option(help="What nltk's METEOR matches.")]
-RougeTokenize = Annotated[str, typer.Option(help="ROUGE's words: ascii, as rouge-score, or unicode for any script.")]
-Select = Annotated[str, typer.Option(help="How: score, jaccard, mbr, embedding or matcher.")]
+# As functions have them that typer reads.
 Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
-Decoding = Annotated[str, typer.Option(help="How outputs are found: beam, diverse_beam, dips or sample.")]
 NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
 DiversityPenalty = Annotated[
     float | None, typer.Option(min=0, help="What a word costs diverse_beam for each group before that took it.")
@@ -85,23 +68,12 @@ DiversityPenalty = Annotated[
 Fidelity = Annotated[
     float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
 ]
-AllowOwnPair = Annotated[
-    bool,
-    typer.Option("--allow-own-pair", help="Edit by pairs that share a row's source or reference too, as papers do."),
-]
 ExcludeSource = Annotated[
     bool | None,
     typer.Option(
         "--exclude-source/--allow-source",
         help="Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
     ),
-]
-ReplaceUnknown = Annotated[
-    bool,
-    typer.Option("--replace-unknown", help="Put the source's words that the model attended to for unknown ones."),
-]
-RestoreSurface = Annotated[
-    bool, typer.Option("--restore-surface", help="Give outputs the case and the spacing of ordinary text.")
 ]
 Errors = Annotated[
     str, typer.Option(help="Of what is no UTF-8: strict, which tells file and line, or replace, which reads it as �.")
@@ -123,20 +95,138 @@ MaxSourceLength = Annotated[
     int | None,
     typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
 ]
-NumSamples = Annotated[int, typer.Option(min=2, help="Resampled corpora for the intervals.")]
+Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
+NamedModel = Annotated[
+    str | None,
+    typer.Option("--model", help=f"Checkpoint folder or Hub repository.  [default: {RELEASED}]"),
+]
 
 
-class ArgumentsCommand(TyperCommand):
-    """A command that knows its arguments as they were given: `ctx.obj`."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        ctx.obj = list(args)
-        return super().parse_args(ctx, args)
+def split_names(label: str, value: str) -> list[str]:
+    """Read names with commas between them; `none` is none."""
+    return [] if value == "none" else [name.strip() for name in value.split(",")]
 
 
-def check_ability(
-    model: str, ability: str, *, of_any_architecture: bool = False, trust_remote_code: bool = False
-) -> None:
+def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
+    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would.
+
+    Args:
+        option: The option's name, for errors.
+        pairs: Its values.
+
+    Raises:
+        InputError: One of them has no `=`.
+    """
+    parsed = {}
+    for pair in pairs:
+        key, has_value, value = pair.partition("=")
+        if not has_value:
+            raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
+        parsed[key] = parse_scalar(value)
+    return parsed
+
+
+def read_keep(label: str, value: str) -> list[str]:
+    """Read what paraphrases keep: kinds, and words of one's own."""
+    from ..generation.keep import parse_keep
+
+    return list(parse_keep(value))
+
+
+@dataclass(kw_only=True)
+class ModelOptions(Verb):
+    """A model, and whether its code may run."""
+
+    model: str = option("Checkpoint folder or Hub repository.", positional=True)
+    trust_remote_code: bool = option(
+        "Let code beside the checkpoints that are named run, and read weights in a pickle.", False
+    )
+
+
+@dataclass(kw_only=True)
+class WriterOptions(ModelOptions):
+    """The model of the commands that use one."""
+
+    model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL, positional=True)
+
+
+@dataclass(kw_only=True)
+class IntervalOptions(Verb):
+    """How sure scores are."""
+
+    n_samples: int = option("Resampled corpora for the intervals.", 1000, least=2)
+    seed: int = option("Seed of the intervals, and of p-values where there are any.", 12345)
+
+
+@dataclass(kw_only=True)
+class ReadingOptions(Verb):
+    """How files of texts are read."""
+
+    errors: Literal["strict", "replace"] = option(
+        "Invalid UTF-8: strict reports file and line, replace reads it as \ufffd.", "strict"
+    )
+
+
+def metrics_option(*names: str) -> Any:
+    """The option that names metrics, with its default."""
+    return option(
+        f"Of: {', '.join(scored_metrics())}; commas between them.", factory=lambda: [*names], read=split_names
+    )
+
+
+@dataclass(kw_only=True)
+class MetricOptions(Verb):
+    """Which metrics score texts, and how."""
+
+    metrics: list[str] = metrics_option("bleu")
+    lowercase: bool = option(
+        "Ignore case, as rouge and meteor always do, or heed it.", True, flag="--lowercase/--cased"
+    )
+    tokenize: str = option("A tokenizer of sacrebleu; none for tokenised text.", "13a")
+    word_vectors: Path | None = option(
+        "Word vectors for embedding_greedy: text such as GloVe's, or word2vec's .bin.", None
+    )
+    meteor_variant: str = option("nltk, or 1.5 (Java).", "nltk")
+    meteor_stages: list[str] = option(
+        "What nltk's METEOR matches.", factory=lambda: ["exact", "stem", "wordnet"], read=split_names
+    )
+    rouge_tokenize: str = option("ROUGE's words: ascii, as rouge-score, or unicode for any script.", "ascii")
+
+    def metric_options(self) -> dict[str, dict[str, Any]]:
+        """The options of the function of each metric.
+
+        Raises:
+            InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
+        """
+        if "embedding_greedy" in self.metrics and self.word_vectors is None:
+            raise InputError(
+                "embedding_greedy needs word vectors; give --word-vectors, a file such as GloVe's or word2vec's .bin"
+            )
+        stages = tuple(self.meteor_stages)
+        if "meteor" in self.metrics and self.meteor_variant == "nltk":
+            from ..metrics.meteor.nltk_variant import check_stages
+
+            check_stages(stages, "--meteor-stages")
+        words = {"tokenize": self.tokenize, "lowercase": self.lowercase}
+        return {
+            **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
+            "ter": {"case_sensitive": not self.lowercase},
+            "rouge": {"tokenize": self.rouge_tokenize},
+            "meteor": {"variant": self.meteor_variant, "stages": stages, "tokenize": self.tokenize},
+            "embedding_greedy": {"word_vectors": self.word_vectors, **words},
+        }
+
+
+@dataclass(kw_only=True)
+class ChoiceOptions(Verb):
+    """How a model's outputs are chosen among."""
+
+    num_candidates: int | None = option("Outputs to choose from.", None, least=1)
+    select: str = option("How: score, jaccard, mbr, embedding or matcher.", "score")
+    allow_own_pair: bool = option("Edit by pairs that share a row's source or reference too, as papers do.", False)
+
+
+def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:
     """Refuse a model that cannot do what a command is about, before anything else is done.
 
     A model that cannot be read at all is left to what loads it, which says why.
@@ -144,7 +234,6 @@ def check_ability(
     Args:
         model: Checkpoint folder or Hub repository.
         ability: Field of the row of its architecture, out of `ABILITIES`.
-        of_any_architecture: Whether those that are not of this package may have it.
         trust_remote_code: Let the model's own code run.
 
     Raises:
@@ -159,7 +248,7 @@ def check_ability(
         raise
     except (OSError, ValueError):
         return
-    if not getattr(row, ability) and (row in ARCHITECTURES or not of_any_architecture):
+    if not getattr(row, ability):
         able = ", ".join(other.model_type for other in ARCHITECTURES if getattr(other, ability))
         raise InputError(f"{model} is a {row.model_type}, which cannot {ABILITIES[ability]}; {able} can")
 
@@ -216,42 +305,6 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def choose_metrics(
-    metrics: str,
-    *,
-    lowercase: bool,
-    tokenize: str,
-    word_vectors: Path | None,
-    meteor_variant: str,
-    meteor_stages: str,
-    rouge_tokenize: str,
-) -> dict[str, Any]:
-    """The arguments `metrics` and options by metric of what scores texts, from those of the command line.
-
-    Raises:
-        InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
-    """
-    names = [name.strip() for name in metrics.split(",")]
-    if "embedding_greedy" in names and word_vectors is None:
-        raise InputError(
-            "embedding_greedy needs word vectors; give --word-vectors, a file such as GloVe's or word2vec's .bin"
-        )
-    stages = tuple(meteor_stages.split(","))
-    if "meteor" in names and meteor_variant == "nltk":
-        from ..metrics.meteor.nltk_variant import check_stages
-
-        check_stages(stages, "--meteor-stages")
-    words = {"tokenize": tokenize, "lowercase": lowercase}
-    options = {
-        **dict.fromkeys(("bleu", "pinc", "ibleu"), words),
-        "ter": {"case_sensitive": not lowercase},
-        "rouge": {"tokenize": rouge_tokenize},
-        "meteor": {"variant": meteor_variant, "stages": stages, "tokenize": tokenize},
-        "embedding_greedy": {"word_vectors": word_vectors, **words},
-    }
-    return {"metrics": names, "options": options}
-
-
 def parse_decoding(
     decoding: str,
     num_beams: Iterable[int],
@@ -283,24 +336,3 @@ def parse_decoding(
     options = {**grouped, "fidelity": fidelity, "exclude_source": exclude_source}
     options["decoding"] = None if decoding == "beam" else decoding
     return {name: value for name, value in options.items() if value is not None}
-
-
-def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
-    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would.
-
-    Args:
-        option: The option's name, for errors.
-        pairs: Its values.
-
-    Raises:
-        InputError: One of them has no `=`.
-    """
-    from ..fields import parse_scalar
-
-    parsed = {}
-    for pair in pairs:
-        key, has_value, value = pair.partition("=")
-        if not has_value:
-            raise InputError(f"{option} takes KEY=VALUE, got {pair!r}")
-        parsed[key] = parse_scalar(value)
-    return parsed

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from ..fields import option
 from .terminal import echo
+from .verbs import Verb, verb
 
-__all__ = ["describe_recipe", "recipes"]
+__all__ = ["ListRecipes", "describe_recipe"]
 
 COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, and of which model")
 
 
-def recipes(
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON list, with every figure of the papers.")] = False,
-) -> None:
-    """List the recipes that `train --recipe` takes by name: paper, corpus, size, and what the paper reports.
+@verb("recipes")
+class ListRecipes(Verb):
+    """List the recipes that `train --recipe` takes.
 
     \b
     hf-paraphrase recipes
     hf-paraphrase recipes --json
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
 
-    The size is that of a model with as many words as the recipe allows; where none stands, that of the checkpoint to
-    start from. The paper is that of the architecture; its
+    Each with paper, corpus, size, and what the paper reports. The size is that of a model with as many words as the
+    recipe allows; where none stands, that of the checkpoint to start from. The paper is that of the architecture; its
     figures are those of the same architecture and depth, whatever the width.
     """
-    from ..training.recipe import list_recipes
 
-    described = [describe_recipe(name) for name in list_recipes()]
-    if as_json:
-        echo(json.dumps(described, indent=2, ensure_ascii=False))
-    else:
-        echo(_format_table([COLUMNS, *map(_cells, described)]))
+    as_json: bool = option("A JSON list, with every figure of the papers.", False, flag="--json")
+
+    def run(self) -> list[dict[str, Any]]:
+        """What each recipe trains."""
+        from ..training.recipe import list_recipes
+
+        return [describe_recipe(name) for name in list_recipes()]
+
+    def show(self, described: list[dict[str, Any]]) -> None:
+        """Print the table, or JSON."""
+        if self.as_json:
+            echo(json.dumps(described, indent=2, ensure_ascii=False))
+        else:
+            echo(_format_table([COLUMNS, *map(_cells, described)]))
 
 
 def describe_recipe(name: str) -> dict[str, Any]:

@@ -2,77 +2,62 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..errors import InputError
+from ..fields import option
 from ..papers import PAPERS
-from .corpus import DataDir
-from .terminal import echo
+from .verbs import Verb, verb
 
-__all__ = ["reproduce"]
+__all__ = ["Reproduce"]
 
 TABLES = {table.name: table for paper in PAPERS for table in paper.tables}
 # Beside this package, in a checkout.
 CARDS = Path(__file__).parents[2] / "model_cards"
 
 
-def reproduce(
-    table: Annotated[str, typer.Argument(help=f"One of: {', '.join(TABLES)}.")],
-    output_dir: Annotated[Path, typer.Option(help="Where trainings, evaluations and the table go.")],
-    settings: Annotated[str, typer.Option(help="small, for two CPU cores, or paper.")] = "small",
-    data_dir: DataDir = None,
-    minutes: Annotated[
-        float | None, typer.Option(min=0, help="Core-minutes of each training, in place of those of the settings.")
-    ] = None,
-    seeds: Annotated[str | None, typer.Option(help="Of the trainings, for instance 1,2,3.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, a core each.")] = 1,
-    device: Annotated[
-        str | None, typer.Option(help="cpu or cuda, to train and to evaluate.  [default: a GPU where there is one]")
-    ] = None,
-    cards: Annotated[bool, typer.Option("--cards", help="Write the table into model_cards/ too.")] = False,
-) -> None:
-    """Train what a table of a paper compares, evaluate it, and say whether the paper's claims hold.
+def _parse_seeds(label: str, seeds: str) -> list[int]:
+    try:
+        return [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise InputError(f"{label} takes numbers with commas between them, got {seeds!r}") from None
+
+
+@verb("reproduce")
+class Reproduce(Verb):
+    """Train and evaluate what a paper's table compares.
 
     \b
     hf-paraphrase reproduce prakash-mscoco --data-dir data/mscoco --output-dir runs/prakash-mscoco --jobs 2
     hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel --output-dir runs/li --minutes 20 --seeds 1,2
 
-    What was interrupted goes on with the same command, also after days, and what is there already is not made again.
+    It says whether the paper's claims hold. What was interrupted goes on with the same command, also after days, and
+    what is there already is not made again.
     """
-    from ..reproduction.report import write_reproduction
-    from ..reproduction.tables import reproduce as make_again
 
-    if table not in TABLES:
-        raise InputError(f"no table is called {table}; there are: {', '.join(TABLES)}")
-    if cards and not CARDS.is_dir():
-        raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
-    chosen = TABLES[table]
-    measured = make_again(
-        chosen,
-        settings,
-        output_dir,
-        data_dir=data_dir,
-        minutes=minutes,
-        seeds=_parse_seeds(seeds),
-        jobs=jobs,
-        device=device,
-    )
-    command = shlex.join(["hf-paraphrase", *sys.argv[1:]])
-    text = write_reproduction(chosen, measured, command, output_dir)
-    if cards:
-        write_reproduction(chosen, measured, command, CARDS / chosen.cards)
-    echo(text, nl=False)
+    table: str = option(f"One of: {', '.join(TABLES)}.", positional=True)
+    output_dir: Path = option("Where trainings, evaluations and the table go.")
+    settings: str = option("small, for two CPU cores, or paper.", "small")
+    data_dir: Path | None = option("Folder with the corpus's published files.  [default: downloaded]", None)
+    minutes: float | None = option("Core-minutes of each training, in place of those of the settings.", None, least=0)
+    seeds: list[int] | None = option("Of the trainings, for instance 1,2,3.", None, read=_parse_seeds)
+    jobs: int = option("Trainings at a time, a core each.", 1, least=1)
+    device: str | None = option("cpu or cuda, to train and to evaluate.  [default: a GPU where there is one]", None)
+    cards: bool = option("Write the table into model_cards/ too.", False)
 
+    def run(self) -> str:
+        """Reproduce, write the table, and return it."""
+        from ..reproduction.report import write_reproduction
+        from ..reproduction.tables import reproduce
 
-def _parse_seeds(seeds: str | None) -> tuple[int, ...] | None:
-    if seeds is None:
-        return None
-    try:
-        return tuple(int(seed) for seed in seeds.split(","))
-    except ValueError:
-        raise InputError(f"--seeds takes numbers with commas between them, got {seeds!r}") from None
+        if self.table not in TABLES:
+            raise InputError(f"no table is called {self.table}; there are: {', '.join(TABLES)}")
+        if self.cards and not CARDS.is_dir():
+            raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
+        table = TABLES[self.table]
+        measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds))
+        command = self.command_line or repr(self)
+        text = write_reproduction(table, measured, command, self.output_dir)
+        if self.cards:
+            write_reproduction(table, measured, command, CARDS / table.cards)
+        return text.removesuffix("\n")

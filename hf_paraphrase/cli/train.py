@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..errors import InputError
-from .corpus import DataDir, DataFiles, DatasetKwargs, DatasetName, TrainedCorpus, choose_corpus
+from ..fields import default_of, option
+from .corpus import CorpusOptions, choose_corpus
 from .hub import push_trained
-from .options import ArgumentsCommand, TrustRemoteCode, check_matplotlib
+from .options import check_matplotlib
 from .terminal import echo
+from .verbs import Verb, VerbCommand, verb
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    import typer
 
-app = typer.Typer()
+__all__ = ["DrawCurves", "Train"]
 
 
 # A recipe of each task.
@@ -32,7 +33,7 @@ TASK_RECIPES = {
 }
 
 
-class _TrainCommand(ArgumentsCommand):
+class TrainCommand(VerbCommand):
     """Adds the fields of `training.yaml` to `--help`: those of the recipe's task, or what all tasks have."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
@@ -64,110 +65,13 @@ class _TrainCommand(ArgumentsCommand):
 
 
 def _describe_field(field: Field, kind: Any, values: dict[str, Any]) -> str:
-    default = values.get(field.name, field.default if field.default_factory is MISSING else field.default_factory())
+    default = values.get(field.name, default_of(field))
     notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
     notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
     return f"{field.metadata['help']}  [{'; '.join(notes)}]"
 
 
-@app.command(cls=_TrainCommand, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def train(
-    ctx: typer.Context,
-    recipe: Annotated[
-        str, typer.Option(help="One of `hf-paraphrase recipes`, or a folder with files like those of one.")
-    ],
-    output_dir: Annotated[Path, typer.Option(help="Where the model, the checkpoints and the logs go.")],
-    dataset: TrainedCorpus = None,
-    dataset_name: DatasetName = None,
-    data_dir: DataDir = None,
-    data_files: DataFiles = None,
-    dataset_kwargs: DatasetKwargs = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run in the output folder.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in the output folder, if there is one.")
-    ] = False,
-    push_to_hub: Annotated[bool, typer.Option("--push-to-hub", help="Share the trained model on the Hub.")] = False,
-    hub_model_id: Annotated[
-        str | None, typer.Option(help="The repository; by default the output folder's name, in your namespace.")
-    ] = None,
-    hub_private_repo: Annotated[bool, typer.Option("--hub-private-repo", help="Make a new one private.")] = False,
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--search", metavar="FIELD=VALUE,…", help="Train with each value; repeatable, for all combinations."
-        ),
-    ] = None,
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
-    """Train a model as a recipe says.
-
-    \b
-    hf-paraphrase train --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
-    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
-    hf-paraphrase train --recipe residual-lstm-quora-small --output-dir runs/mine \\
-        --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
-    accelerate launch scripts/train.py --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
-
-    Any field of the recipe can be overridden: --field value; those of its config.json and generation_config.json too.
-    A push that fails leaves the trained model as it is; the command that it prints finishes it.
-    """
-    from ..training.loop import train as run_training
-    from ..training.recipe import load_recipe
-
-    chosen = load_recipe(recipe).override(_parse_overrides(ctx.args))
-    chosen, corpus = choose_corpus(chosen, dataset, dataset_name, data_dir, data_files, dataset_kwargs)
-    if grid and push_to_hub:
-        raise InputError("--search trains several models; share the best one afterwards with: hf-paraphrase push DIR")
-    repo_id = hub_model_id or output_dir.resolve().name
-    if push_to_hub:
-        from ..hub.push import check_access
-
-        check_access(repo_id)
-    if grid:
-        from ..training.search import parse_grid, search
-
-        options = {"data_dir": corpus.data_dir, "trust_remote_code": trust_remote_code}
-        for run in search(chosen, parse_grid(grid), output_dir, **options)["runs"]:
-            echo(f"{run['cost']:.4f}  {run['folder']}")
-        return
-    run_training(
-        chosen,
-        output_dir,
-        data_dir=corpus.data_dir,
-        overwrite=overwrite,
-        resume=resume,
-        trust_remote_code=trust_remote_code,
-    )
-    if push_to_hub:
-        push_trained(output_dir, repo_id, hub_private_repo)
-
-
-@app.command()
-def curves(
-    runs: Annotated[list[Path], typer.Argument(help="Output folders of `train`.")],
-    output: Annotated[Path, typer.Option(help="The picture to write, for instance curves.png.")],
-    fine_tuning: Annotated[
-        bool, typer.Option("--fine-tuning", help="Of language models: nits per character, on the general set too.")
-    ] = False,
-) -> None:
-    """Draw the learning curves of one or several runs: train and validation perplexity by epoch.
-
-    \b
-    hf-paraphrase curves runs/plain runs/residual --output curves.png
-    hf-paraphrase curves runs/fine-tuned runs/from-scratch --fine-tuning --output curves.png
-    """
-    check_matplotlib("curves")
-    from ..training.curves import plot_learning_curves
-
-    if fine_tuning:
-        from ..evaluation.language_models import plot_fine_tuning
-
-        plot_fine_tuning({str(run): run for run in runs}, output)
-    else:
-        plot_learning_curves({str(run): run for run in runs}, output)
-
-
-def _parse_overrides(args: list[str]) -> dict[str, str]:
+def _parse_overrides(label: str, args: list[str]) -> dict[str, str]:
     """`["--learning-rate", "0.5", "--optim=sgd"]` -> `{"learning_rate": "0.5", "optim": "sgd"}`."""
     overrides, rest = {}, iter(args)
     for argument in rest:
@@ -180,3 +84,87 @@ def _parse_overrides(args: list[str]) -> dict[str, str]:
                 raise InputError(f"--{name} needs a value, for instance --{name} true")
         overrides[name.replace("-", "_")] = value
     return overrides
+
+
+@verb("train")
+class Train(CorpusOptions):
+    """Train a model as a recipe says.
+
+    \b
+    hf-paraphrase train --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/wide --hidden_size 512 --seed 7
+    hf-paraphrase train --recipe residual-lstm-quora-small --output-dir runs/mine \\
+        --dataset pairs --data-files mine.csv --dataset-kwargs source_column=question
+    accelerate launch scripts/train.py --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
+
+    Any field of the recipe can be overridden: --field value; those of its config.json and generation_config.json too.
+    A push that fails leaves the trained model as it is; the command that it prints finishes it.
+    """
+
+    command_class = TrainCommand
+    context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    recipe: str = option("One of `hf-paraphrase recipes`, or a folder with files like those of one.")
+    output_dir: Path = option("Where the model, the checkpoints and the logs go.")
+    overwrite: bool = option("Replace a run in the output folder.", False)
+    resume: bool = option("Go on with the run in the output folder, if there is one.", False)
+    push_to_hub: bool = option("Share the trained model on the Hub.", False)
+    hub_model_id: str | None = option("The repository; by default the output folder's name, in your namespace.", None)
+    hub_private_repo: bool = option("Make a new one private.", False)
+    grid: list[str] = option(
+        "Train with each value; repeatable, for all combinations.",
+        factory=list,
+        flag="--search",
+        metavar="FIELD=VALUE,…",
+    )
+    trust_remote_code: bool = option("Let code beside the checkpoints run, and read weights in a pickle.", False)
+    overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=_parse_overrides)
+
+    def run(self) -> None:
+        """Train, and push where asked to."""
+        from ..training.loop import train
+        from ..training.recipe import load_recipe
+
+        recipe, corpus = choose_corpus(load_recipe(self.recipe).override(self.overrides), self)
+        if self.grid and self.push_to_hub:
+            raise InputError(
+                "--search trains several models; share the best one afterwards with: hf-paraphrase push DIR"
+            )
+        repo_id = self.hub_model_id or self.output_dir.resolve().name
+        if self.push_to_hub:
+            from ..hub.push import check_access
+
+            check_access(repo_id)
+        options = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
+        if self.grid:
+            from ..training.search import parse_grid, search
+
+            for run in search(recipe, parse_grid(self.grid), self.output_dir, **options)["runs"]:
+                echo(f"{run['cost']:.4f}  {run['folder']}")
+            return
+        train(recipe, self.output_dir, overwrite=self.overwrite, resume=self.resume, **options)
+        if self.push_to_hub:
+            push_trained(self.output_dir, repo_id, self.hub_private_repo)
+
+
+@verb("explain curves")
+class DrawCurves(Verb):
+    """Draw the learning curves of runs: perplexity by epoch.
+
+    \b
+    hf-paraphrase explain curves runs/plain runs/residual --output curves.png
+    hf-paraphrase explain curves runs/fine-tuned runs/from-scratch --fine-tuning --output curves.png
+    """
+
+    runs: list[Path] = option("Output folders of `train`.", positional=True)
+    output: Path = option("The picture to write, for instance curves.png.")
+    fine_tuning: bool = option("Of language models: nits per character, on the general set too.", False)
+
+    def run(self) -> None:
+        """Draw."""
+        check_matplotlib("explain curves")
+        from ..evaluation.language_models import plot_fine_tuning
+        from ..training.curves import plot_learning_curves
+
+        plot = plot_fine_tuning if self.fine_tuning else plot_learning_curves
+        plot({str(run): run for run in self.runs}, self.output)

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..files import read_lines, write_lines
 from ..generation.engine import decode_with_unknown, generate_paraphrases
+from ..generation.loading import load_paraphraser
 from ..metrics.bleu.scoring import bleu_statistics
 from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
@@ -36,7 +37,7 @@ from .results import (
     describe_papers,
     format_scores,
 )
-from .scoring import Scoring
+from .scoring import Scoring, load_given
 
 __all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstruction"]
 
@@ -52,8 +53,8 @@ SHUFFLED = "its sentences in random order"
 
 
 def evaluate_autoencoder(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    model: PreTrainedModel | str | os.PathLike,
+    tokenizer: PreTrainedTokenizerBase | None,
     dataset: Dataset,
     *,
     batch_size: int = 32,
@@ -62,6 +63,7 @@ def evaluate_autoencoder(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
     """Write documents again from their vectors and score the outputs, with two baselines that frame coherence.
@@ -73,8 +75,8 @@ def evaluate_autoencoder(
     is that of a writer who knows all sentences and no order.
 
     Args:
-        model: Any sequence-to-sequence model trained to autoencode.
-        tokenizer: Reads and writes a sentence a line.
+        model: Any sequence-to-sequence model trained to autoencode, or where to load one from.
+        tokenizer: Reads and writes a sentence a line; None for the one saved with a model that is given by its path.
         dataset: Rows of `sentences`.
         batch_size: Documents at once.
         n_samples: Resampled corpora for the 95% intervals.
@@ -82,6 +84,7 @@ def evaluate_autoencoder(
         output_dir: Where to write `reconstructions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
+        trust_remote_code: Let the model's own code run.
         generate_kwargs: Handed to `model.generate`; the rest is up to its generation config.
 
     Returns:
@@ -96,6 +99,7 @@ def evaluate_autoencoder(
     if "sentences" not in dataset.column_names or not len(dataset):
         raise InputError(f"the dataset has {len(dataset)} rows of {dataset.column_names}; needed are `sentences`")
     found = describe_data(data, split, len(dataset))
+    model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
     texts = [join_sentences(sentences) for sentences in dataset["sentences"]]
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     started = time.perf_counter()

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..files import read_lines, write_lines
+from ..generation.loading import load_paraphraser
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.layers.precision import at_least_single
@@ -23,16 +24,16 @@ from ..training.curves import evaluations_of
 from ..training.environment import describe_environment
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
-from .scoring import Scoring
+from .scoring import Scoring, load_given
 
 __all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
 
 
 @torch.inference_mode()
 def evaluate_language_model(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    documents: Dataset,
+    model: PreTrainedModel | str | os.PathLike,
+    tokenizer: PreTrainedTokenizerBase | None,
+    dataset: Dataset,
     *,
     objective: str = "next_sentence",
     max_samples: int | None = None,
@@ -42,13 +43,14 @@ def evaluate_language_model(
     output_dir: str | os.PathLike | None = None,
     split: str = "test",
     data: Mapping[str, Any] | None = None,
+    trust_remote_code: bool = False,
 ) -> Results:
     """Score what follows every sentence, or the sentence itself, in nits per character.
 
     Args:
-        model: A hierarchical language model.
-        tokenizer: Its tokenizer.
-        documents: Rows of `sentences`.
+        model: A hierarchical language model, or where to load one from.
+        tokenizer: Its tokenizer; None for the one saved with a model that is given by its path.
+        dataset: Rows of `sentences`.
         objective: "next_sentence" or "autoencode", as the model was trained.
         max_samples: At most so many examples, evenly spaced over the documents.
         batch_size: Examples at once.
@@ -57,6 +59,7 @@ def evaluate_language_model(
         output_dir: Where to write `losses-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
+        trust_remote_code: Let the model's own code run.
 
     Returns:
         What the file holds: one entry, with `nits_per_character`. Its rows are examples; `characters` are counted too.
@@ -64,8 +67,9 @@ def evaluate_language_model(
     Raises:
         InputError: There is no example.
     """
+    model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
     model.eval()
-    rows = encode_documents(documents, tokenizer, objective, max_samples)
+    rows = encode_documents(dataset, tokenizer, objective, max_samples)
     found = describe_data(data, split, len(rows))
     collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
     for start in range(0, len(rows), batch_size):
@@ -87,6 +91,16 @@ def evaluate_language_model(
         write_lines(Path(output_dir) / f"losses-{split}.jsonl", rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
+
+
+def format_language_model_results(results: Results) -> str:
+    """The score as text."""
+    (entry,) = results.of("model")
+    (score,) = entry.scores
+    return (
+        f"{results.data.path}, split {results.data.split}, {results.data.rows:,} examples of {entry.objective}\n"
+        f"nits per character: {score.score:.3f} ({score.low:.3f} to {score.high:.3f})"
+    )
 
 
 def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics]:

@@ -181,7 +181,7 @@ def default_decoding(model: PreTrainedModel, n: int, engine: Any = None) -> str:
     """How candidates are found unless somebody says it.
 
     The best of a beam is better than the best of a diverse one; the three best of a diverse one are less alike.
-    `hf-paraphrase compare-choices` measures it.
+    `hf-paraphrase compare --encoder` measures it.
 
     Args:
         model: Any sequence-to-sequence model.

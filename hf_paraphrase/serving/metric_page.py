@@ -1,4 +1,4 @@
-"""A page to try a metric out, as the Space of `hf-paraphrase push-metric` shows it."""
+"""A page to try a metric out, as the Space of `hf-paraphrase push` shows it."""
 
 from __future__ import annotations
 

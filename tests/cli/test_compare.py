@@ -57,7 +57,7 @@ def test_one_command_writes_it_all(by_script, tmp_path, capsys, monkeypatch):
 
 def test_only_language_models_are_compared_as_such(tmp_path, capsys):
     recipes = ("sarah-lm-gutenberg-small", "residual-lstm-synthetic")
-    assert run("compare-language-models", *recipes, "--output-dir", tmp_path) == 2
+    assert run("compare", *recipes, "--output-dir", tmp_path) == 2
     assert capsys.readouterr().err == (
         "error: recipe residual-lstm-synthetic is of `task: paraphrase`, not `language_model`\n"
     )
@@ -65,7 +65,7 @@ def test_only_language_models_are_compared_as_such(tmp_path, capsys):
 
 def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert run("compare-language-models", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
+    assert run("compare", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
     assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err
 
 
@@ -74,7 +74,7 @@ def test_choices_are_compared_by_one_command(tmp_path, capsys):
     encoder = save(tiny_bart(), tmp_path / "judge")
     options = ["--dataset", "synthetic_questions", "--max-samples", "3", "--n-samples", "20", "--encoder", encoder]
     options += ["--set", "max_new_tokens=5", "--set", "min_novelty=0.1", "--output-dir", str(out)]
-    assert run("compare-choices", f"tiny={model}", *options) == 0
+    assert run("compare", f"tiny={model}", *options) == 0
     table = (out / "choices.md").read_text()
     assert capsys.readouterr().out == table and "| tiny: Paraphraser |" in table
     assert "--set max_new_tokens=5 --set min_novelty=0.1" in table and f"judge ({encoder})" in table

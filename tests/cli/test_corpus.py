@@ -20,12 +20,7 @@ def test_these_commands_read_a_corpus() -> None:
     assert set(READERS) == {
         "train",
         "evaluate",
-        "evaluate-matcher",
-        "evaluate-autoencoder",
-        "evaluate-language-model",
         "compare",
-        "compare-choices",
-        "compare-language-models",
         "datasets preview",
         "retriever train",
         "explain match pairs",

@@ -10,6 +10,7 @@ from datasets import Dataset, DatasetDict
 import hf_paraphrase.datasets
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.kinds import EVALUATORS
 from hf_paraphrase.evaluation.results import Data, Results
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 
@@ -17,9 +18,8 @@ from .runner import run
 
 
 def test_a_split_that_is_not_there(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
-    for command in ("evaluate", "evaluate-matcher"):
-        assert run(command, checkpoint, "--dataset", "synthetic_questions", "--split", "tset") == 2
-        assert "no split" in capsys.readouterr().err
+    assert run("evaluate", checkpoint, "--dataset", "synthetic_questions", "--split", "tset") == 2
+    assert "no split" in capsys.readouterr().err
 
 
 def test_evaluate(
@@ -99,7 +99,7 @@ def test_own_pairs_are_allowed_on_request_alone(
         asked.append(allow_own_pair)
         raise InputError("enough")
 
-    monkeypatch.setattr("hf_paraphrase.evaluation.paraphrases.evaluate_paraphraser", evaluate)
+    monkeypatch.setitem(EVALUATORS, "paraphraser", evaluate)
     assert run("evaluate", checkpoint, "--dataset", "synthetic_questions", "--max-samples", "2", *options) == 2
     assert asked == [bool(options)]
 
@@ -111,7 +111,7 @@ def test_evaluate_matcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     # One that is not of this package, too.
     model = save(tiny_matcher(2), tmp_path / "bert")
     options = ["--dataset", "msrp", "--max-samples", 4, "--output-dir", tmp_path / "evaluation"]
-    assert run("evaluate-matcher", model, *options) == 0
+    assert run("evaluate", model, *options) == 0
     assert capsys.readouterr().out.startswith("msrp, split test, 4 rows; ")
     assert {path.name for path in (tmp_path / "evaluation").iterdir()} == {
         "predictions-test.jsonl",
@@ -119,10 +119,10 @@ def test_evaluate_matcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     }
 
 
-def test_evaluate_autoencoder(
+def test_autoencoders_are_known_by_their_task_and_drawn_side_by_side(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """Of several runs, each on its own corpus."""
+    """Any architecture may have learnt to autoencode; each run is evaluated on its own corpus."""
     asked = []
 
     def load_dataset(path, **kwargs):
@@ -134,16 +134,19 @@ def test_evaluate_autoencoder(
     for folder in runs:
         save(tiny_bart(), folder)
         shutil.copytree(recipe, folder / "recipe")
-    picture = tmp_path / "plot.png"
-    options = ["--max-samples", 2, "--num-beams", 2, "--n-samples", 10, "--plot", picture]
-    assert run("evaluate-autoencoder", *runs, *options) == 0
-    assert asked == ["synthetic_questions"] * 2
-    assert capsys.readouterr().out.count("split test") == 2 and picture.read_bytes().startswith(b"\x89PNG")
-    for folder in runs:
-        assert {path.name for path in (folder / "evaluation").iterdir()} == {
-            "reconstructions-test.jsonl",
-            "results-test.json",
-        }
+        with (folder / "recipe" / "training.yaml").open("a") as file:
+            file.write("task: autoencode\n")
+    files = {"reconstructions-test.jsonl", "results-test.json"}
+    options = ["--max-samples", 2, "--n-samples", 10, "--output-dir"]
+    assert run("evaluate", runs[0], *options, tmp_path / "evaluation") == 0
+    assert {path.name for path in (tmp_path / "evaluation").iterdir()} == files
+    assert run("compare", f"one={runs[0]},num_beams=2", f"two={runs[1]}", *options, tmp_path / "out") == 0
+    assert asked == ["synthetic_questions"] * 3 and capsys.readouterr().out.count("split test") == 3
+    assert {path.name for path in (tmp_path / "out" / "one").iterdir()} == files
+    assert (tmp_path / "out" / "reconstruction.png").read_bytes().startswith(b"\x89PNG")
+    matcher = save(tiny_matcher(2), tmp_path / "bert")
+    assert run("compare", f"one={runs[0]}", f"other={matcher}", *options, tmp_path / "out") == 2
+    assert capsys.readouterr().err.endswith("; one is a autoencoder, other is a matcher\n")
 
 
 def test_words_and_surface_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,6 @@ def test_what_matches_nothing_is_refused(editor, tmp_path, capsys):
     for command in (
         ["explain", "match", "pairs", editor, *corpus],
         ["explain", "match", "heatmap", editor, *picture],
-        ["evaluate-matcher", editor, *corpus],
     ):
         assert run(*command) == 2
         assert capsys.readouterr().err == (

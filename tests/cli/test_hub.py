@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,13 @@ def events(monkeypatch) -> list:
     monkeypatch.setenv("HF_TOKEN", "hf_you")
     monkeypatch.setattr(hf_paraphrase.hub.push.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(hf_paraphrase.training.loop, "train", lambda *args, **kwargs: events.append("trained"))
-    monkeypatch.setattr(
-        hf_paraphrase.hub.push,
-        "push_to_hub",
-        lambda folder, repo_id, **options: events.append((folder.name, repo_id, options)) or "https://hub/address",
-    )
+
+    @wraps(hf_paraphrase.hub.push.push_to_hub)
+    def push(folder, repo_id, **options):
+        events.append((folder.name, repo_id, options))
+        return "https://hub/address"
+
+    monkeypatch.setattr(hf_paraphrase.hub.push, "push_to_hub", push)
     return events
 
 
@@ -89,7 +92,7 @@ def test_env(capsys):
 
 def test_the_language_can_be_told(events, tmp_path, capsys):
     folder = write_run(tmp_path / "first")
-    assert run("card", folder, "--language", "de") == 0
+    assert run("push", folder, "--dry-run", "--language", "de") == 0
     assert "\nlanguage: de\n" in capsys.readouterr().out
     assert run("push", folder, "--repo-id", "you/first", "--language", "de") == 0
     (_, _, options) = events[-1]

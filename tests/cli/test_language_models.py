@@ -47,7 +47,7 @@ def compared(books, recipes, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     options = ["--data-dir", books, "--output-dir", folder, "--set", "learning_rate=0.01", "--max-samples", 16]
     for seeds in (["--seeds", 1], ["--seeds", 1, "--seeds", 2]):
-        assert run("compare-language-models", *recipes, *options, *seeds) == 0
+        assert run("compare", *recipes, *options, *seeds) == 0
     return folder
 
 
@@ -68,7 +68,7 @@ def test_one_command_compares_recipes_and_goes_on(compared):
 def test_evaluate_language_model_finds_the_score_of_the_comparison(compared, books, tmp_path, capsys):
     model = compared / "tiny-gru-seed=1"
     options = ["--data-dir", books, "--max-samples", 16, "--output-dir", tmp_path]
-    assert run("evaluate-language-model", model, *options) == 0
+    assert run("evaluate", model, *options) == 0
     out = capsys.readouterr().out
     (score,) = (
         entry.scores[0].score
@@ -77,10 +77,12 @@ def test_evaluate_language_model_finds_the_score_of_the_comparison(compared, boo
     )
     assert out.startswith("books, split test, 16 examples of next_sentence\n") and f": {score:.3f} (" in out
     assert (tmp_path / "results-test.json").is_file()
-    assert run("evaluate-language-model", model, *options, "--objective", "autoencode") == 0
+    assert run("evaluate", model, *options, "--objective", "autoencode") == 0
     assert "16 examples of autoencode" in capsys.readouterr().out
-    assert run("evaluate-language-model", model, *options, "--objective", "rbm") == 2
-    assert "--objective must be next_sentence or autoencode, not rbm" in capsys.readouterr().err
+    assert run("evaluate", model, *options, "--objective", "rbm") == 2
+    assert "`objective` must be one of 'next_sentence', 'autoencode' or null, not 'rbm'" in capsys.readouterr().err
+    assert run("evaluate", model, *options, "--num-neighbors", 2) == 2
+    assert capsys.readouterr().err == (f"error: --num-neighbors is for a paraphraser; {model} is a language model\n")
 
 
 def test_explain_map(compared, books, tmp_path):
@@ -122,12 +124,12 @@ def test_rank(compared, tmp_path, capsys):
     assert "sentences.txt is no text in UTF-8" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["rank", "explain map", "evaluate-language-model"])
+@pytest.mark.parametrize("command", ["rank", "explain map"])
 def test_a_model_without_sentence_vectors_is_refused(command, checkpoint, tmp_path, capsys):
     file = tmp_path / "sentences.txt"
     file.write_text("the sun\n")
-    options = {"rank": [file], "explain map": ["--output-dir", tmp_path]}.get(command, ["--dataset", "books"])
-    assert run(*command.split(), checkpoint, *options) == 2
+    options = {"rank": [file], "explain map": ["--output-dir", tmp_path]}
+    assert run(*command.split(), checkpoint, *options[command]) == 2
     assert capsys.readouterr().err == (
         f"error: {checkpoint} is a bart, which cannot embed words and sentences; hierarchical_lm can\n"
     )

@@ -174,12 +174,12 @@ def test_files_with_and_without_a_split(recipe: Path, tmp_path: Path, capsys: py
 
 
 def test_curves_of_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run("curves", tmp_path, "--output", tmp_path / "curves.png") == 2
+    assert run("explain", "curves", tmp_path, "--output", tmp_path / "curves.png") == 2
     assert capsys.readouterr().err.startswith("error: ")
 
 
 def test_curves_of_a_fine_tuning(tmp_path: Path) -> None:
     entries = [{"step": step, "epoch": step / 10, "eval_loss": 2.0, "eval_general_loss": 2.5} for step in (5, 10)]
     (tmp_path / "log_history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert run("curves", tmp_path, "--fine-tuning", "--output", tmp_path / "curves.png") == 0
+    assert run("explain", "curves", tmp_path, "--fine-tuning", "--output", tmp_path / "curves.png") == 0
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -128,10 +128,10 @@ def test_intact_are_those_that_change_no_name_and_no_number(compared, paths, tmp
 
 def test_the_table_says_how_it_was_made(compared):
     results, _ = compared
-    table = format_choices(Results.from_dict(results.to_dict()), "hf-paraphrase compare-choices x")
+    table = format_choices(Results.from_dict(results.to_dict()), "hf-paraphrase compare x")
     heads, _, copied, first = table.splitlines()[:4]
     assert heads.count("|") == first.count("|") and copied.startswith(f"| {COPIED} |") and copied.endswith("| - | - |")
-    assert "    hf-paraphrase compare-choices x\n" in table and "judge (a function)" in table
+    assert "    hf-paraphrase compare x\n" in table and "judge (a function)" in table
     assert f"of the {results.data.counts['scored']} that every way answers" in table
 
 

@@ -41,7 +41,7 @@ def by_a_stranger(client, running_server, folders, tmp_path_factory) -> dict[tup
     """Tokens, and the refusal of who does not trust the code, in a process without the package."""
     running_server.clear()
     for name in FUNCTIONS:
-        answer = client("push-decoding", name, "--repo-id", f"you/{name}")
+        answer = client("push", name, "--repo-id", f"you/{name}")
         assert answer.status == 0, answer
     home = tmp_path_factory.mktemp("stranger")
     orders = [[[folders[model], f"you/{name}"], OPTIONS[name][number]] for name, model, number in CASES]
@@ -86,7 +86,7 @@ def test_a_model_beside_the_code_uses_it(tmp_path):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_pushed(name, client, server):
-    assert client("push-decoding", name, "--repo-id", f"you/{name}", "--private").status == 0
+    assert client("push", name, "--repo-id", f"you/{name}", "--private").status == 0
     repository = server.repository(f"you/{name}")
     files = {path: blob.content.decode() for path, blob in repository.files().items()}
     assert repository.private
@@ -103,7 +103,7 @@ def test_what_is_pushed(name, client, server):
 
 
 def test_a_second_push_replaces_code_and_keeps_what_a_person_wrote(client, server):
-    client("push-decoding", "dips", "--repo-id", "you/mine")
+    client("push", "dips", "--repo-id", "you/mine")
     repository = server.repository("you/mine")
     first = repository.files()
     tree = dict(first)
@@ -111,7 +111,7 @@ def test_a_second_push_replaces_code_and_keeps_what_a_person_wrote(client, serve
     tree["README.md"] = blob(tree["README.md"].content + b"\nMy notes.\n", False)
     tree["custom_generate/old.py"] = tree["mine.py"] = blob(b"", False)
     repository.record("main", tree, "by hand")
-    answer = client("push-decoding", "diverse_beam", "--repo-id", "you/mine")
+    answer = client("push", "diverse_beam", "--repo-id", "you/mine")
     files = repository.files()
     assert answer.status == 0 and "has a card that a person edited" in answer.errors
     assert files["README.md"] == tree["README.md"] and "mine.py" in files
@@ -119,12 +119,12 @@ def test_a_second_push_replaces_code_and_keeps_what_a_person_wrote(client, serve
 
 
 def test_what_cannot_be_pushed_is_told(client, server, trained_run):
-    answer = client("push-decoding", "beam", "--repo-id", "you/beam")
+    answer = client("push", "beam", "--repo-id", "you/beam")
     assert answer.status == 2
     assert answer.errors == "error: a decoding to share is one of diverse_beam, dips, not beam\n"
     client("push", trained_run, "--repo-id", "you/tiny")
     before = server.repository("you/tiny").files()
-    answer = client("push-decoding", "dips", "--repo-id", "you/tiny")
+    answer = client("push", "dips", "--repo-id", "you/tiny")
     assert answer.status == 2 and "you/tiny holds a model" in answer.errors
     assert server.repository("you/tiny").files() == before
-    assert client("push-decoding", "dips", "--repo-id", "you/dips", token=None).status == 2
+    assert client("push", "dips", "--repo-id", "you/dips", token=None).status == 2

@@ -312,9 +312,9 @@ def test_what_is_there_already(push, server):
 def test_the_folder_s_own_card_is_taken(client, server, trained_run, tmp_path):
     folder = tmp_path / "tiny"
     shutil.copytree(trained_run, folder)
-    assert client("card", folder, "--repo-id", "you/tiny", "--output", folder / "README.md").status == 0
-    with (folder / "README.md").open("a") as file:
-        file.write("\nby hand\n")
+    shown = client("push", folder, "--repo-id", "you/tiny", "--dry-run")
+    assert shown.status == 0 and not server.repositories
+    (folder / "README.md").write_text(f"{shown.output}\nby hand\n")
     assert client("push", folder, "--repo-id", "you/tiny").status == 0
     assert server.repository("you/tiny").files()["README.md"].content == (folder / "README.md").read_bytes()
 

@@ -1,4 +1,4 @@
-"""`hf-paraphrase push-metric` with the real client of the Hub, over HTTP, and `evaluate.load` of what it pushed."""
+"""`hf-paraphrase push` with the real client of the Hub, over HTTP, and `evaluate.load` of what it pushed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ result = metric.name, metric.compute(**{INPUTS!r})
 
 
 def test_evaluate_loads_what_was_pushed(client, server):
-    answer = client("push-metric", "pinc", "--repo-id", "you/new_ngrams", "--private")
+    answer = client("push", "pinc", "--repo-id", "you/new_ngrams", "--private")
     assert answer.status == 0, answer
     assert answer.output == f"{server.endpoint}/spaces/you/new_ngrams\n"
     repository = server.repository("you/new_ngrams", "spaces")
@@ -34,7 +34,7 @@ def test_evaluate_loads_what_was_pushed(client, server):
 
 
 def test_a_space_without_a_namespace_is_the_users_own(client, server):
-    answer = client("push-metric", "pinc", "--repo-id", "pinc")
+    answer = client("push", "pinc", "--repo-id", "pinc")
     assert answer.output == f"{server.endpoint}/spaces/you/pinc\n"
     files = server.repository("you/pinc", "spaces").files()
     assert 'evaluate.load("you/pinc")' in files["README.md"].content.decode()
@@ -43,17 +43,17 @@ def test_a_space_without_a_namespace_is_the_users_own(client, server):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["blue", "--repo-id", "you/blue"], "unknown metric 'blue'; available: bleu"),
+        (["blue", "--repo-id", "you/blue"], "blue is no checkpoint folder; nor is it a metric: bleu"),
         (["pinc", "--repo-id", "you/pinc.1"], "cannot load from you/pinc.1: choose a name without a dot"),
     ],
 )
 def test_what_cannot_be_pushed_is_told(args, message, client, server):
-    answer = client("push-metric", *args)
+    answer = client("push", *args)
     assert answer.status == 2 and message in answer.errors
     assert not server.repositories
 
 
 def test_without_a_token_nothing_is_asked(client, server):
-    answer = client("push-metric", "pinc", "--repo-id", "you/pinc", token=None)
+    answer = client("push", "pinc", "--repo-id", "you/pinc", token=None)
     assert answer.status == 2 and "hf auth login" in answer.errors
     assert not server.requests

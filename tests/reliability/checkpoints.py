@@ -36,7 +36,6 @@ COMMANDS = {
     "paraphrase-document": ["{evil}", "{texts}", "--output", "{out}/a.txt"],
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "evaluate": ["{evil}", "--dataset", "pairs", "--data-files=test={pairs}", "--metrics", "bleu"],
-    "evaluate-matcher": ["{evil}", "--dataset", "pairs", "--data-files=test={pairs}"],
     "explain edit": ["{evil}", "a text", "--output", "{out}/a.html"],
     "mine": ["{texts}", "--output", "{out}", "--encoder", "{evil}"],
     "info": ["{evil}"],

@@ -24,12 +24,7 @@ from tests.trust.test_source import find_asking
 COMMANDS = {
     "train": ["--recipe", "{recipe}", "{corpus}", "--max_steps", "1", "--output-dir", "{out}"],
     "evaluate": ["{evil}", "{corpus}"],
-    "evaluate-matcher": ["{evil}", "{corpus}"],
-    "evaluate-autoencoder": ["{evil}", "{corpus}"],
-    "evaluate-language-model": ["{evil}", "{corpus}"],
     "compare": ["a={evil}", "{corpus}", "--output-dir", "{out}", "--metrics", "bleu"],
-    "compare-choices": ["a={evil}", "{corpus}", "--output-dir", "{out}", "--encoder", "{evil}"],
-    "compare-language-models": ["{recipe}", "{corpus}", "--output-dir", "{out}"],
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "paraphrase": ["{evil}"],
     "rank": ["{evil}", "{texts}"],
@@ -59,8 +54,8 @@ OPTIONS = {
     "paraphrase -n, fluency": ["paraphrase", "{good}", "-n", "1", "--fluency", "{evil}"],
     "evaluate, matcher": ["evaluate", "{good}", "{corpus}", "--num-candidates", "2", "--select", "matcher"]
     + ["--matcher", "{evil}"],
-    "compare-choices, encoder": ["compare-choices", "a={good}", "{corpus}", "--output-dir", "{out}"]
-    + ["--encoder", "{evil}"],
+    "compare, recipe": ["compare", "{recipe}", "{corpus}", "--output-dir", "{out}"],
+    "compare, encoder": ["compare", "a={good}", "{corpus}", "--output-dir", "{out}"] + ["--encoder", "{evil}"],
     "train, tokenizer": ["train", "--recipe", "residual-lstm-synthetic", "{corpus}", "--tokenizer", "{evil}"]
     + ["--max_steps", "1", "--output-dir", "{out}"],
     "train, reward": ["train", "--recipe", "residual-lstm-synthetic", "{corpus}", "--objective", "rbm"]

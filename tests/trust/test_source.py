@@ -22,11 +22,8 @@ OWN = {"Paraphraser", "ParaphraseRetriever"}
 WITHOUT = {
     "recipes",
     "score",
-    "curves",
-    "card",
+    "explain curves",
     "push",
-    "push-decoding",
-    "push-metric",
     "space",
     "info",
     "env",

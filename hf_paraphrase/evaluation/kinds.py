@@ -1,0 +1,46 @@
+"""What a model is decides how it is evaluated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ..pretrained import load_config
+from ..registration import architecture_of
+from ..training.arguments import TrainingConfig
+from .documents import evaluate_autoencoder, format_document_results
+from .language_models import evaluate_language_model, format_language_model_results
+from .matches import evaluate_matcher, format_matching_results
+from .paraphrases import evaluate_paraphraser, format_results
+from .results import Results
+
+__all__ = ["EVALUATORS", "FORMATS", "find_kind"]
+
+# What evaluates a model, by the `kind` of its architecture.
+EVALUATORS: dict[str, Callable[..., Results]] = {
+    "paraphraser": evaluate_paraphraser,
+    "matcher": evaluate_matcher,
+    "autoencoder": evaluate_autoencoder,
+    "language model": evaluate_language_model,
+}
+# What makes text of results, by their `kind`.
+FORMATS: dict[str, Callable[[Results], str]] = {
+    "paraphrases": format_results,
+    "matches": format_matching_results,
+    "documents": format_document_results,
+    "language_model": format_language_model_results,
+}
+# Any sequence-to-sequence model may have learnt these.
+KINDS_OF_TASKS = {"match": "matcher", "autoencode": "autoencoder", "language_model": "language model"}
+
+
+def find_kind(model: str | os.PathLike, trained_by: TrainingConfig | None, trust_remote_code: bool = False) -> str:
+    """What a model is: by its architecture's row, or by the task that it was trained for, where that is known.
+
+    Args:
+        model: Checkpoint folder or Hub repository.
+        trained_by: How it was trained, if known.
+        trust_remote_code: Let the model's own code run.
+    """
+    kind = architecture_of(load_config(model, trust_remote_code)).kind
+    return kind if trained_by is None else KINDS_OF_TASKS.get(trained_by.task, kind)
