@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from .options import (
     parse_pairs,
 )
 from .terminal import echo
-from .verbs import verb
+from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,8 +31,27 @@ if TYPE_CHECKING:
 __all__ = ["Compare"]
 
 
+@dataclass(kw_only=True)
+class ComparisonOptions(MetricOptions, ChoiceOptions):
+    """What only paraphrasers are compared by."""
+
+    metrics: list[str] = metrics_option("rouge", "bleu", "meteor", "pinc")
+    num_beams: int = option("Beam width.", 5, least=1)
+    num_candidates: int = option("Outputs to choose from.", 5, least=1)
+    against: str | None = option("Name of the system to test the others against; by default the first.", None)
+    n_trials: int = option("Shuffles for the p-values.", 10_000, least=2)
+    encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
+
+
+@dataclass(kw_only=True)
+class RecipeOptions(Verb):
+    """What only recipes are compared by."""
+
+    seeds: list[int] = option("A run of every recipe with each; repeatable.", factory=list)
+
+
 @verb("compare")
-class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
+class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
     """Compare models on one split in one table.
 
     \b
@@ -61,24 +80,19 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
     `comparison.png` charts the scores of all, as figure 3.2 of Traynor 2018 does.
     """
 
+    sections = {"paraphraser": ComparisonOptions, "recipe": RecipeOptions}
+
     systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]|RECIPE")
     output_dir: Path = option("Where the evaluations and the table go.")
-    metrics: list[str] = metrics_option("rouge", "bleu", "meteor", "pinc")
-    num_beams: int = option("Beam width.", 5, least=1)
-    num_candidates: int = option("Outputs to choose from.", 5, least=1)
     batch_size: int | None = option("Rows at once.", None, least=1)
-    against: str | None = option("Name of the system to test the others against; by default the first.", None)
-    n_trials: int = option("Shuffles for the p-values.", 10_000, least=2)
-    encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
     override: dict[str, Any] = option(
-        "An argument of Paraphraser, with --encoder; a field of all recipes; repeatable.",
+        "An option for all systems; with --encoder an argument of Paraphraser; a field of all recipes; repeatable.",
         factory=dict,
         flag="--set",
         metavar="OPTION=VALUE",
         read=parse_pairs,
         many=True,
     )
-    seeds: list[int] = option("A run of every recipe with each; repeatable.", factory=list)
     trust_remote_code: bool = option("Let code beside the checkpoints run, and read weights in a pickle.", False)
 
     def run(self) -> Results | list[Results]:
@@ -90,6 +104,7 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
         if recipes:
             if len(recipes) < len(self.systems):
                 raise InputError(f"{recipes[0]} is no NAME=PATH, and recipes are compared with recipes alone")
+            self.refuse_options_of_others("recipe", recipes[0])
             return self._compare_recipes(recipes)
         systems = [parse_system(text) for text in self.systems]
         kinds = {
@@ -101,10 +116,11 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
             "autoencoder": self._compare_autoencoders,
         }
         if others or kind not in compare:
-            found = ", ".join(f"{name} is a {kind}" for kind, name in kinds.items())
+            found = ", ".join(f"{name}: {kind}" for kind, name in kinds.items())
             raise InputError(
                 f"compare takes paraphrasers alone, or autoencoders, or recipes of language models; {found}"
             )
+        self.refuse_options_of_others(kind, systems[0].name)
         return compare[kind](systems)
 
     def show(self, results: Results | list[Results]) -> None:
@@ -144,6 +160,7 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
                 "select": self.select,
                 "allow_own_pair": self.allow_own_pair,
                 "batch_size": self.batch_size or 64,
+                **self.override,
             },
             metric_options=metric_options,
             data=self.describe(corpus),
@@ -174,7 +191,7 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
         results = {}
         for one in systems:
             rows, corpus = self._read([one])
-            options = {"num_beams": 1} | one.options  # the paper's is greedy
+            options = {"num_beams": 1} | self.override | one.options  # the paper's is greedy
             options |= {"output_dir": self.output_dir / one.name, "data": self.describe(corpus)}
             found = self.call(evaluate_autoencoder, model=one.path, tokenizer=None, dataset=rows, **options)
             results[one.name] = found
@@ -183,6 +200,8 @@ class Compare(MetricOptions, ChoiceOptions, IntervalOptions, SplitOptions):
 
     def _compare_recipes(self, names: list[str]) -> Results:
         check_matplotlib("comparing language models")
+        if self.sample_seed is not None:
+            raise InputError("--sample-seed: the examples of a language model are evenly spaced")
         from ..evaluation.language_models import plot_architectures
         from ..evaluation.results import Results
         from ..training.recipe import load_recipe

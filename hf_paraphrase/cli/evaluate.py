@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from ..errors import InputError
-from ..fields import default_of, option
+from ..fields import option
 from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
     ChoiceOptions,
@@ -116,7 +116,7 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
         corpus = self.find_corpus_of(self.model)
         trained_by = find_training_config(self.model)
         kind = find_kind(self.model, trained_by, self.trust_remote_code)
-        self._check_options(kind)
+        self.refuse_options_of_others(kind, self.model)
         prepare = {
             "paraphraser": self._prepare_paraphraser,
             "matcher": self._prepare_matcher,
@@ -130,13 +130,6 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
         from ..evaluation.kinds import FORMATS
 
         echo(FORMATS[results.kind](results))
-
-    def _check_options(self, kind: str) -> None:
-        """Refuse options of other kinds of models."""
-        for owner, part in self.sections.items():
-            for one in fields(part):
-                if owner != kind and getattr(self, one.name) != default_of(one):
-                    raise InputError(f"--{one.name.replace('_', '-')} is for a {owner}; {self.model} is a {kind}")
 
     def _prepare_paraphraser(self, corpus: Corpus) -> dict[str, Any]:
         metric_options = self.metric_options()
@@ -168,6 +161,8 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
         return {"dataset": self.take(corpus.load(self.split)), "num_beams": widths[0]}
 
     def _prepare_language_model(self, corpus: Corpus) -> dict[str, Any]:
+        if self.sample_seed is not None:
+            raise InputError("--sample-seed: the examples of a language model are evenly spaced")
         learnt = getattr(find_training_config(self.model), "objective", "next_sentence")
         return {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
 

@@ -16,30 +16,42 @@ COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, a
 
 @verb("recipes")
 class ListRecipes(Verb):
-    """List the recipes that `train --recipe` takes.
+    """List the recipes that `train --recipe` takes, or show one.
 
     \b
     hf-paraphrase recipes
+    hf-paraphrase recipes residual-lstm-quora-small
     hf-paraphrase recipes --json
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
 
     Each with paper, corpus, size, and what the paper reports. The size is that of a model with as many words as the
     recipe allows; where none stands, that of the checkpoint to start from. The paper is that of the architecture; its
-    figures are those of the same architecture and depth, whatever the width.
+    figures are those of the same architecture and depth, whatever the width. Of one recipe, every field is shown with
+    the recipe that states it, since recipes extend each other.
     """
 
+    name: str | None = option("A recipe, or a folder with files like those of one.", None, positional=True)
     as_json: bool = option("A JSON list, with every figure of the papers.", False, flag="--json")
 
-    def run(self) -> list[dict[str, Any]]:
-        """What each recipe trains."""
-        from ..training.recipe import list_recipes
+    def run(self) -> list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]:
+        """What each recipe trains; of one its fields by file, each with its value and the recipe that states it."""
+        from ..training.recipe import list_recipes, trace_recipe
 
+        if self.name is not None:
+            return trace_recipe(self.name)
         return [describe_recipe(name) for name in list_recipes()]
 
-    def show(self, described: list[dict[str, Any]]) -> None:
+    def show(self, described: list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]) -> None:
         """Print the table, or JSON."""
         if self.as_json:
             echo(json.dumps(described, indent=2, ensure_ascii=False))
+        elif isinstance(described, dict):
+            for file, fields in described.items():
+                echo(f"{file}:")
+                lines = [(f"  {name}: {json.dumps(value)}", origin) for name, (value, origin) in fields.items()]
+                width = min(60, max((len(line) for line, _ in lines), default=0))
+                for line, origin in lines:
+                    echo(f"{line:<{width}}  # {origin}")
         else:
             echo(_format_table([COLUMNS, *map(_cells, described)]))
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_a
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ..errors import InputError
 from ..fields import Options, default_of, option
 from .terminal import echo
 
@@ -26,7 +27,11 @@ class VerbCommand(TyperCommand):
     sections: ClassVar[Mapping[str, type[Options]]] = {}
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:
-        owners = {one.name: f"Only for a {title}" for title, part in self.sections.items() for one in fields(part)}
+        owners = {
+            one.name: f"Only for {_article(title)} {title}"
+            for title, part in self.sections.items()
+            for one in fields(part)
+        }
         lines: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             is_argument = parameter.param_type_name == "argument"
@@ -69,6 +74,13 @@ class Verb(Options):
         """Print what `run` returned."""
         if result is not None:
             echo(str(result))
+
+    def refuse_options_of_others(self, kind: str, name: str) -> None:
+        """Raise InputError where an option of another section is given than that of what `name` is."""
+        for owner, part in self.sections.items():
+            for one in fields(part):
+                if owner != kind and getattr(self, one.name) != default_of(one):
+                    raise InputError(f"{_flag(one)} is for a {owner}; {name} is {_article(kind)} {kind}")
 
     def call(self, function: Callable, **more: Any) -> Any:
         """Call a function with those fields that it has arguments for, unless they are None, and with `more`."""
@@ -145,6 +157,10 @@ def _bind(words: str, kind: type[Verb]) -> Callable:
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *parameters)}
     command.__doc__ = kind.__doc__
     return command
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
 
 
 def _label(one: Field) -> str:

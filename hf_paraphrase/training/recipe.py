@@ -25,7 +25,7 @@ from ..files import read_json_object, write_text
 from .arguments import CORPUS_FIELDS, TrainingConfig
 from .tasks import TASKS
 
-__all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe"]
+__all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe", "trace_recipe"]
 
 MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
 # An installed package has the recipes beside its code; the repository has them where people look for them.
@@ -142,6 +142,29 @@ def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
     folder = find_recipe(name_or_path)
     model, generation, training = _read_files(folder, ())
     return Recipe(folder.resolve().name, model, generation, read_training(training, str(folder / TRAINING_FILE)))
+
+
+def trace_recipe(name_or_path: str | os.PathLike) -> dict[str, dict[str, tuple[Any, str]]]:
+    """The fields of a recipe by file, as it has them in the end: each with its value and the recipe that states it.
+
+    Args:
+        name_or_path: As `load_recipe` takes it. A field that no file states has its default and isn't listed.
+    """
+    folder = find_recipe(name_or_path)
+    resolved = dict(zip((MODEL_FILE, GENERATION_FILE, TRAINING_FILE), _read_files(folder, ()), strict=True))
+    line = [folder]
+    while parent := read_yaml(line[-1] / TRAINING_FILE).get("extends"):
+        line.append(_find_parent(parent, line[-1], tuple(line[:-1])))
+    traced: dict[str, dict[str, tuple[Any, str]]] = {}
+    for file, values in resolved.items():
+        read = read_yaml if file == TRAINING_FILE else read_json_object
+        stated = [(one.resolve().name, read(one / file)) for one in line if (one / file).is_file()]
+        # The nearest recipe that states a field decides; what none states, such as the type of a checkpoint, is found.
+        traced[file] = {
+            name: (value, next((recipe for recipe, own in stated if name in own), "found"))
+            for name, value in values.items()
+        }
+    return traced
 
 
 def find_recipe(name_or_path: str | os.PathLike) -> Path:

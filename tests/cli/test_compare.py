@@ -63,6 +63,16 @@ def test_only_language_models_are_compared_as_such(tmp_path, capsys):
     )
 
 
+def test_options_of_another_kind_are_refused(checkpoint, tmp_path, capsys):
+    written = ["--dataset", "synthetic_questions", "--output-dir", tmp_path]
+    assert run("compare", f"a={checkpoint}", *written, "--seeds", 1) == 2
+    assert capsys.readouterr().err == "error: --seeds is for a recipe; a is a paraphraser\n"
+    assert run("compare", "sarah-lm-gutenberg-small", *written, "--select", "mbr") == 2
+    assert capsys.readouterr().err == "error: --select is for a paraphraser; sarah-lm-gutenberg-small is a recipe\n"
+    assert run("compare", "sarah-lm-gutenberg-small", f"a={checkpoint}", *written) == 2
+    assert "sarah-lm-gutenberg-small is no NAME=PATH" in capsys.readouterr().err
+
+
 def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert run("compare", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2

@@ -146,7 +146,7 @@ def test_autoencoders_are_known_by_their_task_and_drawn_side_by_side(
     assert (tmp_path / "out" / "reconstruction.png").read_bytes().startswith(b"\x89PNG")
     matcher = save(tiny_matcher(2), tmp_path / "bert")
     assert run("compare", f"one={runs[0]}", f"other={matcher}", *options, tmp_path / "out") == 2
-    assert capsys.readouterr().err.endswith("; one is a autoencoder, other is a matcher\n")
+    assert capsys.readouterr().err.endswith("; one: autoencoder, other: matcher\n")
 
 
 def test_words_and_surface_of_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,20 @@ def test_the_table_has_a_line_a_recipe(capsys: pytest.CaptureFixture) -> None:
 def test_json_has_every_figure(capsys: pytest.CaptureFixture) -> None:
     assert run("recipes", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [describe_recipe(name) for name in SHOWN]
+
+
+def test_one_recipe_is_shown_with_the_origin_of_every_field(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    parent, child = load_recipe("residual-lstm-synthetic"), tmp_path / "mine"
+    child.mkdir()
+    (child / "training.yaml").write_text("extends: residual-lstm-synthetic\nseed: 7\n")
+    (child / "config.json").write_text('{"num_layers": 3}')
+    assert run("recipes", child) == 0
+    lines = dict(re.findall(r"^  (\w+): .*  # (\S+)$", capsys.readouterr().out, re.MULTILINE))
+    assert lines.pop("seed") == lines.pop("num_layers") == "mine"
+    assert set(lines.values()) == {"residual-lstm-synthetic"}
+    assert parent.model_config.keys() | parent.generation_config.keys() <= lines.keys() | {"num_layers"}
+    assert run("recipes", child, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["training.yaml"]["seed"] == [7, "mine"]
 
 
 def test_train_takes_a_name_from_any_folder(
