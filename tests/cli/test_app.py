@@ -149,7 +149,7 @@ MISSING = {
     "compare": ["a=none", "--dataset", "synthetic_questions", "--metrics", "bleu", "--output-dir", "out"],
     "reproduce": ["none", "--output-dir", "out"],
     "paraphrase": ["none", "a text"],
-    "paraphrase-document": ["none", "HERE", "--output", "out.md"],
+    "paraphrase-document": ["--model", "none", "HERE", "--output", "out.md"],
     "augment": ["none.csv", "--model", "none", "--column", "text", "--output", "out"],
     "mine": ["none.txt", "--output", "out"],
     "rank": ["none", "HERE"],

@@ -24,7 +24,7 @@ def test_a_document_is_paraphrased(
     monkeypatch.setattr(Paraphraser, "__call__", answer)
     file, output, changes = tmp_path / "in.md", tmp_path / "out.md", tmp_path / "changes.jsonl"
     file.write_bytes(DOCUMENT.encode())
-    assert run("paraphrase-document", checkpoint, file, "--output", output, "--changes", changes) == 0
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", output, "--changes", changes) == 0
     assert output.read_bytes() == DOCUMENT.replace("bread", "soup").encode()
     rows = [json.loads(line) for line in changes.read_text(encoding="utf-8").splitlines()]
     assert [(row["line"], row["before"], row["after"]) for row in rows] == [
@@ -33,7 +33,7 @@ def test_a_document_is_paraphrased(
         (6, "Can you make *good* bread?", "Can you make *good* soup?"),
     ]
     assert capsys.readouterr().out == f"2 of 3 sentences rewritten: {output}\n"
-    assert run("paraphrase-document", checkpoint, file, "--output", file, "--min-novelty", 0.5) == 0
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", file, "--min-novelty", 0.5) == 0
     assert file.read_bytes() == DOCUMENT.encode()
 
 
@@ -41,9 +41,9 @@ def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:
     file = tmp_path / "in.md"
     file.write_bytes(DOCUMENT.encode())
     # The model of a test writes nothing adequate.
-    assert run("paraphrase-document", checkpoint, file, "--output", file) == 0
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", file) == 0
     assert file.read_bytes() == DOCUMENT.encode()
-    assert run("paraphrase-document", checkpoint, file, "--output", file, "--min-adequacy", 0) == 0
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", file, "--min-adequacy", 0) == 0
     lines = file.read_bytes().decode().split("\r\n")
     assert lines[:2] + lines[3:5] == DOCUMENT.split("\r\n")[:2] + DOCUMENT.split("\r\n")[3:5]
     assert lines[2].startswith("- ") and lines[2] != "- How do I cook bread?"
@@ -52,7 +52,7 @@ def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", ["html", "md"])
 def test_formats(format: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "in.md").write_text("words", encoding="utf-8")
-    arguments = [checkpoint, tmp_path / "in.md", "--output", tmp_path / "out.md", "--format", format]
+    arguments = ["--model", checkpoint, tmp_path / "in.md", "--output", tmp_path / "out.md", "--format", format]
     assert run("paraphrase-document", *arguments) == 2
     assert f"`format` must be one of auto, markdown, plain, subtitles, not '{format}'" in capsys.readouterr().err
 
@@ -60,7 +60,7 @@ def test_formats(format: str, checkpoint: Path, tmp_path: Path, capsys: pytest.C
 def test_what_is_no_text_is_told_with_file_and_byte(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     file = tmp_path / "in.md"
     file.write_bytes(b"a word\n" * 10_000 + b"\xff\n")
-    assert run("paraphrase-document", "none", file, "--output", tmp_path / "out.md") == 2
+    assert run("paraphrase-document", "--model", "none", file, "--output", tmp_path / "out.md") == 2
     error = f"error: {file} is no text in UTF-8 (invalid start byte at byte 70001, line 10001)\n"
     assert capsys.readouterr().err == error
     assert not (tmp_path / "out.md").exists()
@@ -71,7 +71,7 @@ def test_files_that_are_not_known_to_be_prose_are_refused(
     name: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     (tmp_path / name).write_text("It has three words.", encoding="utf-8")
-    arguments = ["paraphrase-document", checkpoint, tmp_path / name, "--output", tmp_path / "out.md"]
+    arguments = ["paraphrase-document", "--model", checkpoint, tmp_path / name, "--output", tmp_path / "out.md"]
     assert run(*arguments) == 2
     error = capsys.readouterr().err
     assert f"ends in {Path(name).suffix.lower()}, which is none of .md" in error and "reads it as such" in error
@@ -85,5 +85,5 @@ def test_subtitles_are_known_by_their_ending(
     cues = ("00:00:01,000 --> 00:00:02,500\nHow do I cook bread?", "00:00:03,000 --> 00:00:04,000\nI like bread and")
     text = "".join(f"{number}\n{cue}\n\n" for number, cue in enumerate(cues, 1))
     (tmp_path / "in.srt").write_text(text, encoding="utf-8")
-    assert run("paraphrase-document", checkpoint, tmp_path / "in.srt", "--output", tmp_path / "out.srt") == 0
+    assert run("paraphrase-document", "--model", checkpoint, tmp_path / "in.srt", "--output", tmp_path / "out.srt") == 0
     assert (tmp_path / "out.srt").read_text(encoding="utf-8") == text.replace("cook bread", "cook soup")

@@ -33,7 +33,7 @@ WRITERS = {"bart": tiny_bart, "fset": lambda: tiny_model(FsetConfig, FsetForCond
 COMMANDS = {
     "paraphrase": ["{evil}"],
     "paraphrase -n": ["{evil}", "-n", "1"],
-    "paraphrase-document": ["{evil}", "{texts}", "--output", "{out}/a.txt"],
+    "paraphrase-document": ["--model", "{evil}", "{texts}", "--output", "{out}/a.txt"],
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "evaluate": ["{evil}", "--dataset", "pairs", "--data-files=test={pairs}", "--metrics", "bleu"],
     "explain edit": ["{evil}", "a text", "--output", "{out}/a.html"],

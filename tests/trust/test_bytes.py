@@ -113,7 +113,7 @@ def test_arguments_and_documents(model, tmp_path, capsys):
     assert run("paraphrase", model, "a", "b\udcff", *OPTIONS) == 2
     assert "text 2: half of a surrogate pair" in capsys.readouterr().err
     (tmp_path / "a.md").write_bytes(b"One.\n\nTwo \xff.\n")
-    command = ["paraphrase-document", model, tmp_path / "a.md", "--output", tmp_path / "b.md"]
+    command = ["paraphrase-document", "--model", model, tmp_path / "a.md", "--output", tmp_path / "b.md"]
     assert run(*command) == 2
     assert "line 3" in capsys.readouterr().err and not (tmp_path / "b.md").exists()
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "paraphrase": ["{evil}"],
     "rank": ["{evil}", "{texts}"],
-    "paraphrase-document": ["{evil}", "{texts}", "--output", "{out}"],
+    "paraphrase-document": ["--model", "{evil}", "{texts}", "--output", "{out}"],
     "mine": ["{texts}", "--output", "{out}", "--encoder", "{evil}"],
     "explain edit": ["{evil}", "a text", "--output", "{out}"],
     "explain documents": ["{evil}", "{texts}"],
