@@ -58,6 +58,7 @@ def test_every_command_that_writes_uses_it(tiny_release: Path, tmp_path: Path, m
     document.write_text("# The cat\n", encoding="utf-8")
     for words in ([document], [document, "--model", RELEASED]):
         assert run("paraphrase-document", *words, "--output", tmp_path / "out.md") == 0
+    capsys.readouterr()
     assert run("info", RELEASED) == 0
     assert capsys.readouterr().out.startswith(RELEASED)
 
