@@ -427,6 +427,8 @@ def lose_marks(sentences: list[str]) -> list[str]:
         "It is {{< shortcode >}} in the middle of it.",
         "It has {{ page.title }} in the middle of it.",
         "It has a <Chart data={x} /> in the middle of it.",
+        "It has {props.name} in the middle of it.",
+        'It has :abbr[HTML text]{title="x y"} in the middle of it.',
     ],
 )
 def test_marks_of_dialects_survive_or_the_sentence_is_left(text: str) -> None:
@@ -442,6 +444,8 @@ def test_marks_of_dialects_survive_or_the_sentence_is_left(text: str) -> None:
         ".. note:: This is a note.",
         "import Chart from './chart.js'",
         "export const meta = { title: 'Hello to all' }",
+        "export const answer = 42 + 1",
+        "{{% notice %}}\n- item\n{{% /notice %}}",
         "Roses are red\nViolets are blue\nSugar is sweet\nAnd so are you",
         "milk\neggs and bread\nfresh butter",
         "Tea with milk\nCoffee without any sugar\nA glass of water",
@@ -457,6 +461,11 @@ def test_lines_that_are_no_running_text_are_left(text: str) -> None:
 
     rewrite_document(document, note, "markdown")
     assert asked == ["It has some prose.", "It has more prose."]
+
+
+def test_prose_between_marks_on_lines_of_their_own() -> None:
+    text = "{{% notice %}}\nThis is a notice.\n{{% /notice %}}\n"
+    assert rewrite_document(text, leave_marks, "markdown") == text.replace("This", "Indeed this")
 
 
 SUBTITLES = """WEBVTT - The title of it all.
