@@ -100,7 +100,7 @@ def test_every_search_can_return_what_is_asked_for():
         ({}, {"custom_generate": beam_search, "num_beams": 1}, None),
         # What it does not do, or is not told of, is left to `generate()`.
         ({}, {"do_sample": True}, None),
-        ({}, {"tokenizer": TOKENIZER, "stop_strings": ["b"]}, None),
+        ({}, {"tokenizer": TOKENIZER}, None),
         ({}, {"streamer": object()}, None),
         ({}, {"force_words_ids": [[5]]}, None),
         ({}, {"decoding": "dips"}, dips),

@@ -477,6 +477,8 @@ def test_stop_strings_get_the_tokenizer():
     whole = pipe("the cat", num_beams=1, max_new_tokens=8)[0]["generated_text"]
     stopped = pipe("the cat", num_beams=1, max_new_tokens=8, stop_strings=[whole[:2]])[0]["generated_text"]
     assert whole[:2] in stopped and len(stopped) <= len(whole)
+    with pytest.raises(ValueError, match="with one of words, pass `stop_sequence`"):
+        text2text(tiny_bart())("the cat", stop_strings=["cat"])
 
 
 def test_series_and_arrays_are_lists():

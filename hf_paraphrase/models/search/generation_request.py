@@ -125,6 +125,7 @@ class GenerationRequest:
             kwargs.setdefault("max_new_tokens", None)
         kwargs |= _fit_positions(model, {**decided, **kwargs})
         if decided.get("stop_strings"):
+            check_stop_strings(tokenizer)
             kwargs["tokenizer"] = tokenizer
         search = kwargs.get("custom_generate") if self.decoding is None else find_decoding(self.decoding)
         if search is beam_search:  # what nobody names is beam search too, where it has several beams
@@ -179,6 +180,17 @@ class GenerationRequest:
         """The call's parameters, and those of the generation config that it leaves open."""
         config = self.parameters.get("generation_config") or model.generation_config
         return {**config.to_diff_dict(), **self.parameters}
+
+
+def check_stop_strings(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a tokenizer of words, which transformers cannot search for strings (5.24: "substring not found").
+
+    Raises:
+        ValueError: With what to use instead.
+    """
+    letters = "abcdef"
+    if letters not in tokenizer.convert_tokens_to_string(tokenizer.tokenize(letters)):
+        raise ValueError("`stop_strings` needs a tokenizer of subwords; with one of words, pass `stop_sequence`")
 
 
 def _find_seeded_sampling() -> Callable:
