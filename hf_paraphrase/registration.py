@@ -157,6 +157,14 @@ ARCHITECTURES = (
         tokenizer="HierarchicalLmTokenizer",
         embeds_sentences=True,
     ),
+    Architecture(
+        model_type="ssru_transformer",
+        config="SsruTransformerConfig",
+        models={
+            "AutoModel": "SsruTransformerModel",
+            "AutoModelForSeq2SeqLM": "SsruTransformerForConditionalGeneration",
+        },
+    ),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import kazemnejad2020, lan2017, li2015, li2019, liu2016, prakash2016, traynor2018, vaswani2017
+from . import kazemnejad2020, kim2019, lan2017, li2015, li2019, liu2016, prakash2016, traynor2018, vaswani2017
 from .kazemnejad2020 import find_compared_rows
 from .paper import ArchitectureNotes, Paper, PaperRow
 
@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 PAPERS = tuple(
-    paper.PAPER for paper in (li2015, liu2016, prakash2016, lan2017, vaswani2017, traynor2018, kazemnejad2020, li2019)
+    paper.PAPER
+    for paper in (li2015, liu2016, prakash2016, lan2017, vaswani2017, traynor2018, kazemnejad2020, li2019, kim2019)
 )
 
 

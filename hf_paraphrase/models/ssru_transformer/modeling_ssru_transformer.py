@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqModelOutput,
+)
+from transformers.models.marian.modeling_marian import MarianAttention, MarianDecoderLayer, MarianEncoderLayer
+from transformers.processing_utils import Unpack
+from transformers.utils import TransformersKwargs, can_return_tuple
+from transformers.utils.output_capturing import OutputRecorder, capture_outputs
+
+from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.language_model_head import LanguageModelHeadMixin, scored
+from ..layers.portable import PortableModel
+from ..layers.precision import at_least_single
+from ..layers.scan import is_traced, scan
+from ..layers.token_ids import embed
+from ..layers.transformer import additive_mask, position_states, zero_padding
+from ..layers.vocabulary import VocabularyProjection
+from .configuration_ssru_transformer import SsruTransformerConfig
+
+__all__ = ["SsruTransformerForConditionalGeneration", "SsruTransformerModel", "SsruTransformerPreTrainedModel"]
+
+
+class StateLayer(DynamicLayer):
+    """A layer of a cache that keeps only the last of its states: `keys` is `(batch, 1, 1, d_model)`."""
+
+    is_croppable = False
+
+    def __init__(self):
+        super().__init__()
+        self.cumulative_length = 0
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Go on by the states of some positions, `(batch, 1, length, d_model)`; there are no values."""
+        self.cumulative_length += key_states.shape[2]
+        self.keys, self.values, self.is_initialized = key_states[:, :, -1:], value_states, True
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        """Return the number of positions that led to the state."""
+        return self.cumulative_length
+
+
+class Ssru(nn.Module):
+    """The simpler simple recurrent unit of Kim et al. 2019, section 2.1, in place of a decoder's self-attention.
+
+        x_t = W h_t,  f_t = σ(W_f h_t + b_f),  c_t = f_t ∘ c_{t-1} + (1 - f_t) ∘ x_t,  output ReLU(c_t)
+
+    Args:
+        size: Width of inputs, states and outputs.
+        layer_idx: Number of the layer in its stack, from 0.
+    """
+
+    def __init__(self, size: int, layer_idx: int):
+        super().__init__()
+        self.layer_idx = layer_idx
+        self.w = nn.Linear(size, size, bias=False)
+        self.f = nn.Linear(size, size)
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        attention_mask: torch.BoolTensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, None]:
+        """Read a sequence, with the arguments and results of the attention that it replaces.
+
+        Args:
+            hidden_states: `(batch, length, size)`.
+            attention_mask: `(batch, length, 1)`, false where there is no word and the state stays as it is.
+            cache: Has the state to go on from, and gets the last one.
+
+        Returns:
+            `(batch, length, size)`, and None for weights.
+        """
+        x, forget = at_least_single(self.w(hidden_states)), at_least_single(self.f(hidden_states)).sigmoid()
+        added = x - forget * x
+        if attention_mask is not None:
+            forget, added = forget.masked_fill(~attention_mask, 1.0), added.masked_fill(~attention_mask, 0.0)
+        own = None if cache is None else cache.self_attention_cache
+        if own is None or own.get_seq_length(self.layer_idx) == 0:
+            state = torch.zeros_like(added[:, 0])
+        else:
+            state = own.layers[self.layer_idx].keys[:, 0, 0]
+        states = recur(state, forget, added)
+        if own is not None:
+            own.update(states.unsqueeze(1), states[:, None, :0], self.layer_idx)
+        return states.relu().to(hidden_states.dtype), None
+
+
+def recur(state: torch.Tensor, forget: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
+    """Compute all c_t = forget_t ∘ c_{t-1} + added_t.
+
+    Two operations a position and direction: on a CPU this is several times as fast as indexing the positions, and as
+    a scan in a logarithmic number of steps, which does more work.
+
+    Args:
+        state: c_0, `(batch, size)`.
+        forget: `(batch, length, size)`.
+        added: `(batch, length, size)`.
+
+    Returns:
+        `(batch, length, size)`.
+    """
+    if is_traced():
+
+        def step(c, f, a):
+            c = torch.addcmul(a, f, c)
+            return c, c.clone()
+
+        _, (states,) = scan(step, [state], [forget.transpose(0, 1), added.transpose(0, 1)])
+        return states.transpose(0, 1)
+    states = []
+    for f, a in zip(forget.unbind(1), added.unbind(1), strict=True):
+        state = torch.addcmul(a, f, state)
+        states.append(state)
+    return torch.stack(states, dim=1)
+
+
+class SsruDecoderLayer(MarianDecoderLayer):
+    """Marian's decoder layer with an SSRU for self-attention; its mask says which positions are real."""
+
+    def __init__(self, config: SsruTransformerConfig, layer_idx: int):
+        super().__init__(config, layer_idx)
+        self.self_attn = Ssru(config.d_model, layer_idx)
+
+
+class SsruTransformerPreTrainedModel(PortableModel, PreTrainedModel):
+    config_class = SsruTransformerConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _skip_keys_device_placement = ["cache"]
+    _no_split_modules = ["MarianEncoderLayer", "SsruDecoderLayer"]
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        # The decoder makes its own, which keeps states.
+        return False
+
+    def add_positions(
+        self, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor | None, past: int = 0
+    ) -> torch.Tensor:
+        """Scale embeddings `(batch, length, d_model)`, and add positions counted without padding.
+
+        As in Marian, all sines stand before all cosines.
+        """
+        if self.config.scale_embedding:
+            inputs_embeds = inputs_embeds * self.config.d_model**0.5
+        waves = position_states(attention_mask, inputs_embeds, past)
+        states = inputs_embeds + waves.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+        return nn.functional.dropout(states, self.config.dropout, self.training)
+
+
+class SsruTransformerEncoder(SsruTransformerPreTrainedModel):
+    _can_record_outputs = {"hidden_states": MarianEncoderLayer, "attentions": OutputRecorder(MarianAttention, index=1)}
+
+    def __init__(self, config: SsruTransformerConfig):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.d_model)
+        self.layers = nn.ModuleList(MarianEncoderLayer(config, index) for index in range(config.encoder_layers))
+        self.post_init()
+
+    # `hidden_states[-1]` is what the last layer returned; `last_hidden_state` is zero at padding.
+    @capture_outputs(tie_last_hidden_states=False)
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> BaseModelOutput:
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
+        if inputs_embeds is None:
+            inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
+        states = self.add_positions(inputs_embeds, attention_mask)
+        mask = additive_mask(attention_mask, states.dtype)
+        for layer in self.layers:
+            states = layer(states, mask)
+        return BaseModelOutput(zero_padding(states, attention_mask))
+
+
+class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
+    _can_record_outputs = {
+        "hidden_states": SsruDecoderLayer,
+        "cross_attentions": OutputRecorder(MarianAttention, index=1, layer_name="encoder_attn"),
+    }
+
+    def __init__(self, config: SsruTransformerConfig):
+        super().__init__(config)
+        self.layers = nn.ModuleList(SsruDecoderLayer(config, index) for index in range(config.decoder_layers))
+        self.post_init()
+
+    @capture_outputs
+    def forward(
+        self,
+        inputs_embeds: torch.FloatTensor,
+        attention_mask: torch.Tensor | None = None,
+        encoder_hidden_states: torch.FloatTensor | None = None,
+        encoder_attention_mask: torch.Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        use_cache: bool = True,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        if use_cache and cache is None:
+            cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+            cache.self_attention_cache.layers = [StateLayer() for _ in self.layers]
+        past = 0 if cache is None else cache.get_seq_length()
+        states = self.add_positions(inputs_embeds, attention_mask, past)
+        real = None if attention_mask is None else attention_mask[:, past:, None].bool()
+        source_mask = additive_mask(encoder_attention_mask, states.dtype)
+        for layer in self.layers:
+            states = layer(states, real, encoder_hidden_states, encoder_attention_mask=source_mask, cache=cache)
+        return BaseModelOutputWithPastAndCrossAttentions(states, cache=cache if use_cache else None)
+
+
+class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
+    """A Transformer encoder, and a decoder of SSRUs and attention to the source, without the output layer.
+
+    This is Marian's Transformer with the option `transformer-decoder-autoreg: rnn` and SSRU cells, in which Bergamot's
+    students translate. Sub-layers end in dropout, the residual connection and layer normalisation. Attention runs in
+    plain operations, which for sentences are as fast as the fused ones.
+    """
+
+    encoder_output_class, encoder_output_reason = BaseModelOutput, "the last hidden state, in a `BaseModelOutput`"
+
+    def __init__(self, config: SsruTransformerConfig):
+        super().__init__(config)
+        self.encoder = SsruTransformerEncoder(config)
+        self.decoder = SsruTransformerDecoder(config)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: torch.LongTensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: BaseModelOutput | None = None,
+        cache: EncoderDecoderCache | None = None,
+        inputs_embeds: torch.FloatTensor | None = None,
+        decoder_inputs_embeds: torch.FloatTensor | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Unpack[TransformersKwargs],
+    ) -> Seq2SeqModelOutput:
+        """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
+
+        Args:
+            input_ids: Source words `(batch, source_length)`.
+            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
+            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
+            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
+                a target word.
+            encoder_outputs: What the encoder returned for this source.
+            cache: The cache of the steps before. It is updated in place and returned.
+            inputs_embeds: `(batch, source_length, d_model)` in place of `input_ids`, before they are scaled.
+            decoder_inputs_embeds: The same in place of `decoder_input_ids`.
+            use_cache: Return the cache; `config.use_cache` by default.
+            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
+                `output_attentions` to return the encoder's weights and those over the source.
+
+        Returns:
+            `last_hidden_state` of shape `(batch, target_length, d_model)` and what was asked for.
+
+        Raises:
+            ValueError: An id is not in the vocabulary, or an input is missing.
+        """
+        encoder_outputs = self.encode(
+            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
+        )
+        if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
+            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
+        if decoder_inputs_embeds is None:
+            decoder_inputs_embeds = embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
+        outputs = self.decoder(
+            decoder_inputs_embeds,
+            attention_mask=decoder_attention_mask,
+            encoder_hidden_states=encoder_outputs.last_hidden_state,
+            encoder_attention_mask=attention_mask,
+            cache=cache,
+            use_cache=self.config.use_cache if use_cache is None else use_cache,
+            return_dict=True,
+            **kwargs,
+        )
+        return self.join_outputs(encoder_outputs, outputs)
+
+
+class SsruTransformerForConditionalGeneration(LanguageModelHeadMixin, SsruTransformerPreTrainedModel, GenerationMixin):
+    """The encoder-decoder with a softmax over the vocabulary, for training and `generate()`."""
+
+    _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
+    forward = scored(SsruTransformerModel.forward)
+
+    def __init__(self, config: SsruTransformerConfig):
+        super().__init__(config)
+        self.model = SsruTransformerModel(config)
+        self.lm_head = VocabularyProjection(config.d_model, config.vocab_size)
+        self.post_init()
