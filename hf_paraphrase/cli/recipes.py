@@ -16,7 +16,7 @@ COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, a
 
 @verb("recipes")
 class ListRecipes(Verb):
-    """List the recipes that `train --recipe` takes, or show one.
+    """List recipes, or show where a field comes from.
 
     \b
     hf-paraphrase recipes
