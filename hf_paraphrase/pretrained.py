@@ -30,6 +30,7 @@ from .bounds import check_generation_sizes, check_model_sizes
 from .checks import whole_number
 from .errors import InputError
 from .files import read_json_object
+from .hub_access import use_cache_without_network
 from .released import find_checkpoint
 from .tokenizer_growth import check_growth
 from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting
@@ -159,6 +160,7 @@ def choose_device(device: str | int | torch.device | None = None) -> torch.devic
 
 def read_config(path: str | os.PathLike, **place: Any) -> dict[str, Any]:
     """A checkpoint's `config.json`, read without running code; empty where there is none: loading says so better."""
+    use_cache_without_network(path, place.get("local_files_only"))
     try:
         values, _ = PreTrainedConfig.get_config_dict(find_checkpoint(path), **place)
     except (OSError, RecursionError, ValueError):
@@ -215,6 +217,8 @@ def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = 
 def _trusting(
     path: str | os.PathLike, trust_remote_code: bool, place: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[None]:
+    if path:
+        use_cache_without_network(path, place.get("local_files_only"))
     if not trust_remote_code and path:
         check_checkpoint(path, **place)
         _check_json(Path(path))

@@ -23,6 +23,7 @@ GROUND = (
     "spreadsheet_cells",
     "checks",
     "files",
+    "hub_access",
     "released",
     "fields",
     "text_tables",

@@ -10,11 +10,12 @@ from typing import Any
 
 import datasets
 import huggingface_hub
-from datasets.exceptions import DatasetGenerationError
+from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
 from datasets.packaged_modules.csv.csv import Csv, CsvConfig
 from datasets.packaged_modules.json.json import Json, JsonConfig
 
 from ..errors import InputError
+from ..hub_access import describe_absence, use_cache_without_network
 from ..text_tables import ENDINGS, table_kind
 from .sampling import divide_linked, held_out_sizes
 from .table_files import as_strings, read_table_files, split_files
@@ -118,6 +119,7 @@ def read_splits(
     options = {name: value for name, value in options.items() if value is not None}
     options |= {} if data_dir is None else {"data_dir": str(data_dir)}
     options |= {} if data_files is None else {"data_files": as_strings(data_files)}
+    use_cache_without_network(reader)
     try:
         builder = datasets.load_dataset_builder(
             reader, name, **{key: options[key] for key in options if key != "num_proc"}
@@ -130,6 +132,8 @@ def read_splits(
     except DatasetGenerationError as error:
         raise InputError(f"{path} cannot be read: {error.__cause__ or error}") from error
     except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, ConnectionError | DatasetNotFoundError) and not place.exists():
+            raise InputError(describe_absence(path, "data set folder")) from error
         raise InputError(f"{path} cannot be read: {error}") from error
 
 

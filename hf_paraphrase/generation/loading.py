@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from ..errors import InputError
+from ..hub_access import describe_absence
 from ..models.layers.precision import fast_dtype
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..released import RELEASED
@@ -99,9 +100,7 @@ def _load(
         if Path(path).is_dir():
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
         at = f" at revision {hub['revision']!r}" if "revision" in hub else ""
-        raise FileNotFoundError(
-            f"{path}{at} is neither a checkpoint folder nor a Hub repository within reach"
-        ) from error
+        raise FileNotFoundError(describe_absence(path, at=at)) from error
     return model, _load_tokenizer(path, trust_remote_code, hub)
 
 

@@ -8,14 +8,21 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from huggingface_hub import HfApi, hf_hub_download, parse_local_safetensors_file_metadata
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, SafetensorsParsingError
+from huggingface_hub import (
+    HfApi,
+    constants,
+    hf_hub_download,
+    parse_local_safetensors_file_metadata,
+    snapshot_download,
+)
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, SafetensorsParsingError
 from huggingface_hub.hf_api import RepoFile
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 from ..errors import InputError
 from ..evaluation.results import Results
 from ..files import check_links, read_json_object, read_lines
+from ..hub_access import TransportError, describe_absence, use_cache_without_network
 from ..released import find_checkpoint
 
 __all__ = ["Checkpoint", "read_checkpoint"]
@@ -97,8 +104,8 @@ def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoin
         return _read(Path(where).resolve().name, *_open_folder(Path(where)))
     try:
         return _read(str(where), *_open_repository(str(where), revision))
-    except (HfHubHTTPError, HFValidationError, ConnectionError) as error:
-        raise FileNotFoundError(f"{where} is neither a checkpoint folder nor a Hub repository within reach") from error
+    except (TransportError, LocalEntryNotFoundError, HFValidationError) as error:
+        raise FileNotFoundError(describe_absence(where)) from error
 
 
 # Sizes of all files, what gives a file's local path, and what counts the weights in a file by their type.
@@ -113,6 +120,9 @@ def _open_folder(folder: Path) -> Opened:
 
 
 def _open_repository(repo_id: str, revision: str | None) -> Opened:
+    use_cache_without_network(repo_id)
+    if constants.is_offline_mode():
+        return _open_folder(Path(snapshot_download(repo_id, revision=revision, local_files_only=True)))
     api = HfApi()
     entries = api.list_repo_tree(repo_id, recursive=True, revision=revision)
     sizes = {entry.path: entry.size for entry in entries if isinstance(entry, RepoFile)}
@@ -138,6 +148,8 @@ def _read(
         if path.startswith("model") and path.endswith(".safetensors"):
             try:
                 counted = count(path)
+            except TransportError:
+                raise
             except (SafetensorsParsingError, OSError, ValueError) as error:
                 raise InputError(f"{name}: {path} is damaged: {error}") from error
             for dtype, number in counted.items():

@@ -13,10 +13,10 @@ from typing import TypeVar
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP library that huggingface_hub uses
 from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
+from ..hub_access import TransportError, reach_hub
 from ..metrics import load_metric
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
@@ -300,17 +300,22 @@ def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
 
 def retry(attempt: Callable[[], Result]) -> Result:
     """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
+
+    def ask() -> Result:
+        reach_hub()  # the client itself would wait for an answer without end
+        return attempt()
+
     with _failing_for_good():
         for usual in WAITS:
             try:
-                return attempt()
+                return ask()
             except TransportError as error:
                 wait = _wait_after(error, usual)
                 if wait is None:
                     raise
                 logger.warning("%s; trying again in %.0f s", _describe(error), wait)
                 time.sleep(wait)
-        return attempt()
+        return ask()
 
 
 @contextmanager

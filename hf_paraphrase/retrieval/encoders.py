@@ -13,6 +13,7 @@ from transformers import AutoModel
 from transformers.utils import cached_file
 
 from ..errors import InputError
+from ..hub_access import describe_absence, use_cache_without_network
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..trust import check_checkpoint, check_files, trusting
@@ -191,15 +192,16 @@ def load_encoder(
         return encoder
     if callable(encoder):
         return CallableEncoder(encoder)
+    use_cache_without_network(encoder)
     encoder_class = SentenceTransformerEncoder if _has_modules(encoder) else AutoModelEncoder
     try:
         return encoder_class(encoder, trust_remote_code=trust_remote_code, **kwargs)
     except InputError:
         raise
     except (OSError, ValueError) as error:
+        reason = str(error) if Path(encoder).is_dir() else describe_absence(encoder, "folder")
         raise InputError(
-            f"the encoder {encoder} cannot be loaded: {error}\nPass a folder or Hub repository within reach, "
-            "a function, or 'jaccard', which needs no model"
+            f"the encoder {encoder} cannot be loaded: {reason}; a function, or 'jaccard', needs no model"
         ) from error
 
 

@@ -16,6 +16,7 @@ from huggingface_hub import CommitInfo, HfApi, snapshot_download
 from ..checks import whole_number
 from ..errors import InputError
 from ..files import check_links
+from ..hub_access import describe_absence, use_cache_without_network
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory, Pairs, count_each, pair_keys, sentence_keys
@@ -356,9 +357,10 @@ class ParaphraseRetriever:
 def _download(repo_id: str, subfolder: str, **hub: Any) -> Path:
     patterns = [f"{subfolder}/{name}" if subfolder else name for name in (*FILES, f"{ENCODER_FOLDER}/*")]
     try:
+        use_cache_without_network(repo_id, hub["local_files_only"])
         return Path(snapshot_download(repo_id, allow_patterns=patterns, **hub))
     except (OSError, ValueError) as error:
-        raise FileNotFoundError(f"{repo_id} is neither a folder nor a Hub repository within reach: {error}") from error
+        raise FileNotFoundError(describe_absence(repo_id, "retriever folder")) from error
 
 
 def _round_up(counts: np.ndarray) -> np.ndarray:

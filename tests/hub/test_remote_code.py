@@ -16,6 +16,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import TEXT, WORDS, save, tiny_model
 
 from . import stranger
+from .conftest import Client
 from .runs import write_run
 
 # Every architecture with each of its heads.
@@ -126,8 +127,40 @@ def test_info_of_a_folder_and_of_a_repository(client, server, trained_run):
     # Of the weights only the header is asked for.
     assert server.count("resolve/.*model.safetensors") and not server.count("^GET .*predictions")
     assert client("info", "you/nothing").errors == (
-        "error: you/nothing is neither a checkpoint folder nor a Hub repository within reach\n"
+        "error: you/nothing is neither a checkpoint folder nor a Hub repository within reach; "
+        "check its name; for a private or gated one run `hf auth login`\n"
     )
+
+
+def test_info_of_a_downloaded_repository_needs_no_network(client, server, trained_run):
+    client("push", trained_run, "--repo-id", "you/tiny")
+    remote = client("info", "you/tiny").output
+    client.python("import huggingface_hub; result = huggingface_hub.snapshot_download('you/tiny')")
+    server.requests.clear()
+    switch = "from huggingface_hub import constants; constants.HF_HUB_OFFLINE = {}"
+    client.python(switch.format(True))
+    try:
+        assert client("info", "you/tiny").output.splitlines()[1:] == remote.splitlines()[1:]
+    finally:
+        client.python(switch.format(False))
+    assert not server.requests
+
+
+@pytest.mark.parametrize("command", [("info",), ("paraphrase", "a text"), ("space", "--output", "x")])
+def test_a_hub_out_of_reach_is_said_in_one_line_without_retries(command, unreachable):
+    name, *options = command
+    answer = unreachable(name, "you/tiny", *options)
+    assert answer.status == 2 and answer.waits == []
+    start = "error: you/tiny is neither a checkpoint folder nor a Hub repository within reach; http://127.0.0.1:1"
+    assert answer.errors.startswith(f"{start} cannot be reached (") and answer.errors.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def unreachable(tmp_path_factory):
+    client = Client("http://127.0.0.1:1", tmp_path_factory.mktemp("unreachable"))
+    yield client
+    client.process.stdin.close()
+    client.process.wait()
 
 
 def test_info_of_what_is_no_checkpoint(client, tmp_path):
