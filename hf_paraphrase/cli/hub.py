@@ -48,7 +48,7 @@ class Push(Verb):
     repo_id: str | None = option("Repository on the Hub, made if need be: you/your-model.", None)
     private: bool = option("Make a new repository private.", False)
     dry_run: bool = option("Push nothing: print the card.", False)
-    revision: str | None = option("Branch to push to, made if need be.", None)
+    revision: str | None = option("Branch to push to, made if need be; or refs/pr/1.", None)
     create_pr: bool = option("Open a pull request, or push to the one an earlier push opened.", False)
     replace_card: bool = option("Replace the card even if a person has edited it.", False)
     with_handler: bool = option("Add handler.py, by which Inference Endpoints serve the model.", False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,7 +13,12 @@ from typing import TypeVar
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import (
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
@@ -44,6 +50,7 @@ logger = logging.getLogger(__name__)
 CARD_FILE = "README.md"
 WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds, where the Hub asks for no others
 LONGEST_WAIT = 60.0
+PULL_REQUEST = re.compile(r"refs/pr/\d+")
 Result = TypeVar("Result")
 
 
@@ -96,7 +103,7 @@ def push_to_hub(
             is changed.
         repo_id: The repository, made if need be; without a namespace, in the user's own.
         private: Make a new repository private.
-        revision: Branch to commit to, made if need be.
+        revision: Branch to commit to, made if need be; or an open pull request, such as `refs/pr/1`.
         create_pr: Open a pull request; one that an earlier push opened, and that is still open, gets the commit.
         replace_card: Replace the card even if a person has edited it.
         dataset_id: Repository of the corpus on the Hub, for the card.
@@ -108,11 +115,12 @@ def push_to_hub(
         The address of the commit or pull request.
 
     Raises:
-        InputError: No whole checkpoint, or no token.
+        InputError: No whole checkpoint, no token, or no such pull request.
         FileNotFoundError: There is no such folder.
         PushError: The Hub refused, or could not be reached.
     """
     check_access(repo_id)
+    _check_revision(revision, create_pr)
     folder = Path(find_checkpoint(folder))
     files: dict[str, Path | bytes] = {**find_files(folder)}
     checkpoint = read_checkpoint(folder)
@@ -238,6 +246,15 @@ def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> st
     return str(repo)
 
 
+def _check_revision(revision: str | None, create_pr: bool) -> None:
+    """Refuse references that cannot be committed to."""
+    if revision is not None and revision.startswith("refs/"):
+        if not PULL_REQUEST.fullmatch(revision):
+            raise InputError(f"--revision {revision}: name a branch without refs/, or a pull request as refs/pr/1")
+        if create_pr:
+            raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
+
+
 def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
     """Make a repository, unless it is there; a private one where the user's new ones are, or where asked for."""
     return retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True, **kind))
@@ -257,9 +274,13 @@ def _commit(
     review = _find_review(api, repo_id, title) if create_pr else None
     if review is not None:
         revision = review.git_reference
-    elif revision is not None and not create_pr:
+    elif revision is not None and not create_pr and not PULL_REQUEST.fullmatch(revision):
         api.create_branch(repo_id, branch=revision, exist_ok=True)
-    state = api.repo_info(repo_id, revision=revision)
+    try:
+        state = api.repo_info(repo_id, revision=revision)
+    except RevisionNotFoundError as error:
+        advice = "--create-pr alone opens a new pull request"
+        raise InputError(f"{repo_id} has no {revision}; {advice}") from error
     there = {file.rfilename for file in state.siblings}
     if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, state.sha):
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)

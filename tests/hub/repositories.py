@@ -73,6 +73,8 @@ class Repository:
         return self.trees[self.sha(revision)]
 
     def branch(self, name: str, start: str) -> None:
+        if name.startswith("refs/"):
+            raise Refusal(400, f"Invalid reference for a branch: {name}")
         if name in self.heads:
             raise Refusal(409, f"Reference already exists: {name}")
         self.heads[name] = self.sha(start)

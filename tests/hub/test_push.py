@@ -13,7 +13,7 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from hf_paraphrase.hub.card import is_edited
 from tests.models.tiny import save, tiny_bart
 
-from .repositories import Blob
+from .repositories import Blob, Repository
 from .runs import digest
 from .server import Fault
 
@@ -281,6 +281,31 @@ def test_a_pull_request_is_opened_once(push, server):
     assert repository.files("refs/pr/1").keys() >= PUSHED
     assert repository.files("main").keys() == {".gitattributes"}
     assert len(repository.pull_requests) == 1
+
+
+def test_an_open_pull_request_gets_the_commit(push, server):
+    server.repositories["models", "you/tiny"] = repository = Repository("models", "you/tiny")
+    repository.open_pull_request("main", "by hand", "reader")
+    answer = push("--revision", "refs/pr/1")
+    assert answer.status == 0, answer
+    assert repository.files("refs/pr/1").keys() >= PUSHED
+    assert repository.files("main").keys() == {".gitattributes"}
+    assert not server.count("POST .*/branch/")
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (["--revision", "refs/pr/7"], "you/tiny has no refs/pr/7; --create-pr alone opens a new pull request"),
+        (["--revision", "v1", "--create-pr"], "you/tiny has no v1; --create-pr alone opens a new pull request"),
+        (["--revision", "refs/pr/7", "--create-pr"], "refs/pr/7 is a pull request already: leave out --create-pr"),
+        (["--revision", "refs/heads/v1"], "--revision refs/heads/v1: name a branch without refs/"),
+    ],
+)
+def test_a_revision_that_cannot_be_pushed_to(options, advice, push, server):
+    answer = push(*options)
+    assert answer.status == 2 and advice in answer.errors and answer.errors.count("\n") == 1
+    assert answer.waits == []
 
 
 def test_somebody_else_s_repository_can_be_asked(push, client, server, trained_run):
