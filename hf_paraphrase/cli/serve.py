@@ -36,6 +36,13 @@ class Serve(WriterOptions):
     max_wait_ms: float = option("Milliseconds that a text waits for others while its batch has room.", 5.0, least=0)
     max_queue: int = option("Texts that may wait; more are refused (429).", 1024, least=1)
     max_text_length: int = option("Characters of a text; longer ones are refused (413).", 1000, least=1)
+    max_header_bytes: int = option("Bytes of a header; longer ones are refused (431).", 65536, least=1024)
+    max_request_seconds: float = option(
+        "Seconds that a request may take to arrive; slower ones are refused (408).", 60.0, least=0.1
+    )
+    max_connections: int = option(
+        "Clients at a time; more are refused (503). `ulimit -n` must be higher.", 900, least=1
+    )
     api_key_env: str | None = option("Variable of the environment with a key that requests must bring.", None)
 
     def run(self) -> None:
@@ -49,8 +56,9 @@ class Serve(WriterOptions):
         api_key = None if self.api_key_env is None else read_api_key(self.api_key_env)
         with listen(self.host, self.port) as listener:
             served = load_served_model(self.model, self.max_batch, self.trust_remote_code)
-            app = make_app(served, self.call(Limits), api_key)
+            limits = self.call(Limits)
+            app = make_app(served, limits, api_key)
             address, number, *_ = listener.getsockname()
             shown = f"[{address}]" if ":" in address else address
             echo(f"{self.model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")
-            run_server(app, listener)
+            run_server(app, listener, limits)

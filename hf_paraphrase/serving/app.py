@@ -60,12 +60,18 @@ class Limits:
         max_wait_ms: Milliseconds that a text waits for others while its batch has room.
         max_queue: Texts that may wait; more than that are refused.
         max_text_length: Characters of a text.
+        max_header_bytes: Bytes of a request's header.
+        max_request_seconds: Seconds that a request may take to arrive.
+        max_connections: Clients at a time; fewer than the files that the process may open, usually 1,024.
     """
 
     max_batch: int = 32
     max_wait_ms: float = 5.0
     max_queue: int = 1024
     max_text_length: int = 1000
+    max_header_bytes: int = 65536
+    max_request_seconds: float = 60.0
+    max_connections: int = 900
 
     @property
     def max_bytes(self) -> int:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from asyncio import Future
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 __all__ = ["Batcher", "QueueFullError"]
+
+logger = logging.getLogger(__name__)
 
 
 class QueueFullError(Exception):
@@ -68,6 +71,7 @@ class Batcher:
         self.compute, self.thread, self.size, self.observe = compute, thread, size, observe
         self.max_batch, self.max_wait, self.max_queue = max_batch, max_wait, max_queue
         self.groups: dict[Hashable, list[Waiting]] = {}
+        self.batch: list[Waiting] = []
         self.numbers = count()
         self.arrival = asyncio.Event()
         self.is_closing = False
@@ -80,7 +84,7 @@ class Batcher:
         """Compute what still waits, and stop."""
         self.is_closing = True
         self.arrival.set()
-        await self.task
+        await asyncio.wait([self.task])
 
     @property
     def num_waiting(self) -> int:
@@ -119,16 +123,33 @@ class Batcher:
 
     async def _run(self) -> None:
         while self.groups or not self.is_closing:
-            self.arrival.clear()
-            if not self.groups:
-                await self.arrival.wait()
-                continue
-            options = min(self.groups, key=lambda key: self.groups[key][0].number)
-            await self._wait_for_others(self.groups[options])
-            batch = self._take(options)
-            if batch:
-                self.observe(len(batch))
-                await self._compute(batch, options)
+            try:
+                await self._serve_next()
+            except BaseException as error:  # noqa: BLE001 - whatever it is, later requests need this task
+                if self.task.cancelling():
+                    raise
+                logger.error("batching failed and starts anew", exc_info=error)
+                self._fail(_as_exception(error))
+
+    async def _serve_next(self) -> None:
+        """Compute a batch, or wait until something arrives."""
+        self.arrival.clear()
+        if not self.groups:
+            await self.arrival.wait()
+            return
+        options = min(self.groups, key=lambda key: self.groups[key][0].number)
+        await self._wait_for_others(self.groups[options])
+        self.batch = self._take(options)
+        if self.batch:
+            self.observe(len(self.batch))
+            await self._compute(self.batch, options)
+
+    def _fail(self, error: Exception) -> None:
+        """Answer all that waits with an error."""
+        for one in chain(self.batch, *self.groups.values()):
+            if not one.future.done():
+                one.future.set_exception(error)
+        self.groups.clear()
 
     async def _wait_for_others(self, group: list[Waiting]) -> None:
         loop = asyncio.get_running_loop()

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["MAX_CONNECTIONS", "MAX_HEADER_BYTES", "SECONDS_FOR_REQUEST", "LimitedProtocol"]
+if TYPE_CHECKING:
+    from .app import Limits
 
-MAX_HEADER_BYTES = 65536
-MAX_CONNECTIONS = 900  # fewer than the 1,024 files that a process may usually open
-SECONDS_FOR_REQUEST = 60.0
+__all__ = ["LimitedProtocol"]
 
 
 class LimitedProtocol(H11Protocol):
     """A connection that is closed, with 503, 431 or 408, where it exceeds a limit.
 
     uvicorn has options for none of these but the header's size, which it answers with 400.
+
+    Args:
+        args: Of uvicorn's protocol.
+        limits: What is taken.
+        kwargs: Of uvicorn's protocol.
     """
 
-    seconds_for_request = SECONDS_FOR_REQUEST
-    max_connections = MAX_CONNECTIONS
     timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, limits: Limits, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.limits = limits
 
     def connection_made(self, transport: Any) -> None:
         """Take a connection, or refuse it with 503."""
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
-            self._refuse(503, "too many connections; try again later")
+        if len(self.connections) > self.limits.max_connections:
+            self._refuse(503, f"more connections than `max_connections` = {self.limits.max_connections:,}; try later")
         else:
             self._watch()
 
@@ -45,8 +51,9 @@ class LimitedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what h11 cannot read: with 431 where it is a header that is too long."""
-        if len(self.conn.trailing_data[0]) > MAX_HEADER_BYTES:
-            self._refuse(431, f"the header is longer than {MAX_HEADER_BYTES:,} bytes")
+        longest = self.limits.max_header_bytes
+        if len(self.conn.trailing_data[0]) > longest:
+            self._refuse(431, f"the header is longer than `max_header_bytes` = {longest:,}")
         else:
             super().send_400_response(msg)
 
@@ -55,7 +62,7 @@ class LimitedProtocol(H11Protocol):
         if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._stop_timer()
         elif self.timer is None:
-            self.timer = self.loop.call_later(self.seconds_for_request, self._time_out)
+            self.timer = self.loop.call_later(self.limits.max_request_seconds, self._time_out)
 
     def _stop_timer(self) -> None:
         if self.timer is not None:
@@ -66,7 +73,8 @@ class LimitedProtocol(H11Protocol):
         self.timer = None
         if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             return
-        self._refuse(408, f"the request took longer than {self.seconds_for_request:g} seconds to arrive")
+        seconds = self.limits.max_request_seconds
+        self._refuse(408, f"the request took longer to arrive than `max_request_seconds` = {seconds:g}")
 
     def _refuse(self, status: int, reason: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):

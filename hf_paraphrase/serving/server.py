@@ -6,13 +6,15 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from ..errors import InputError
-from .connections import MAX_HEADER_BYTES, LimitedProtocol
+from .app import Limits
+from .connections import LimitedProtocol
 
 __all__ = ["listen", "make_config", "read_api_key", "run_server"]
 
@@ -49,14 +51,15 @@ def read_api_key(variable: str) -> str:
     return os.environ[variable]
 
 
-def make_config(app: FastAPI, **options: Any) -> uvicorn.Config:
+def make_config(app: FastAPI, limits: Limits, **options: Any) -> uvicorn.Config:
     """How uvicorn is to serve; `options` are further ones, or others."""
     usual = {"access_log": False, "backlog": BACKLOG, "timeout_keep_alive": SECONDS_BETWEEN_REQUESTS}
-    limits = {"http": LimitedProtocol, "h11_max_incomplete_event_size": MAX_HEADER_BYTES}
-    return uvicorn.Config(app, **{**usual, **limits, **options})
+    protocol = partial(LimitedProtocol, limits=limits)
+    limited = {"http": protocol, "h11_max_incomplete_event_size": limits.max_header_bytes}
+    return uvicorn.Config(app, **{**usual, **limited, **options})
 
 
-def run_server(app: FastAPI, listener: socket.socket) -> None:
+def run_server(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
     """Serve until SIGINT or SIGTERM; no request is taken after that, and those that were taken are answered.
 
     A second SIGINT ends it at once.
@@ -64,11 +67,12 @@ def run_server(app: FastAPI, listener: socket.socket) -> None:
     Args:
         app: The application.
         listener: Where requests come in; closed in the end.
+        limits: What is taken.
     """
     # Of every shape of input oneDNN keeps its kernels with their memory, 1,024 by default: hardly two batches are of
     # one shape, so that they came to 100 MB, and less of them are not slower.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    server = uvicorn.Server(make_config(app))
+    server = uvicorn.Server(make_config(app, limits))
     # Having shut down, uvicorn raises the signal anew, by which the process would seem to have failed.
     usual = signal.signal(signal.SIGTERM, lambda *_: None)
     try:

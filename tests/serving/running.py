@@ -48,7 +48,7 @@ def run_app(
         served = serve_paraphraser("tiny", served, limits.max_batch)
     listener = listen("127.0.0.1", 0)
     app = make_app(served, limits, api_key)
-    server = uvicorn.Server(make_config(app, log_level="warning", timeout_keep_alive=600))
+    server = uvicorn.Server(make_config(app, limits, log_level="warning", timeout_keep_alive=600))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     while not server.started and thread.is_alive():

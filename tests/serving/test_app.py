@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+from fastapi import HTTPException
 
-from hf_paraphrase.serving.app import Limits
+from hf_paraphrase.serving.app import Limits, Service
 from hf_paraphrase.serving.served_model import ServedModel, load_served_model
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
 from tests.models.tiny import save, tiny_matcher, word_tokenizer
@@ -43,6 +45,21 @@ def test_every_paraphraser_can_be_served(name):
     for text, found in zip(texts, answer["results"], strict=True):
         assert same(found["paraphrases"], expected(name, text, n=2, seed=3))
     assert any(found["paraphrases"] for found in answer["results"])
+
+
+def test_health_tells_of_a_worker_that_is_gone():
+    async def inner() -> None:
+        service = Service(ServedModel("tiny", match=lambda pairs, options: pairs), Limits())
+        async with service.run(None):
+            assert (await service.health()).tasks == ["match"]
+            task = service.queues["match"].task
+            task.cancel()
+            await asyncio.wait([task])
+            with pytest.raises(HTTPException, match="no longer computes match") as refused:
+                await service.health()
+            assert refused.value.status_code == 503
+
+    asyncio.run(inner())
 
 
 def test_a_text_may_stand_alone_or_be_blank(bart):

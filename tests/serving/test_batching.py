@@ -146,6 +146,33 @@ def test_whatever_a_worker_raises_ends_one_value_alone(error):
     asyncio.run(inner())
 
 
+@pytest.mark.parametrize("error", [PanicException("stack"), SystemExit(3), asyncio.CancelledError(), MemoryError()])
+def test_a_worker_that_fails_outside_the_model_starts_anew(error):
+    failures = [error]
+
+    def observe(size):
+        if failures:
+            raise failures.pop()
+
+    async def test(batcher, recorder):
+        futures = batcher.submit(["a"]) + batcher.submit(["b"], "of its own")
+        await asyncio.wait(futures, timeout=60)
+        assert all(type(error).__name__ in repr(future.exception()) for future in futures)
+        assert await batcher.submit(["c"])[0] == "C"
+        assert batcher.is_running
+
+    run(test, observe=observe)
+
+
+def test_a_worker_that_was_cancelled_says_so():
+    async def test(batcher, recorder):
+        batcher.task.cancel()
+        await asyncio.wait([batcher.task])
+        assert not batcher.is_running
+
+    run(test)
+
+
 def test_what_was_cancelled_leaves_room():
     async def test(batcher, recorder):
         await hold(batcher, recorder)

@@ -6,21 +6,22 @@ import json
 import socket
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from fastapi import HTTPException
 
 from hf_paraphrase.serving.app import Limits, gather
-from hf_paraphrase.serving.connections import MAX_HEADER_BYTES, LimitedProtocol
 from hf_paraphrase.serving.served_model import ServedModel
 
 from .running import run_app
 
 
-@pytest.fixture
-def address():
-    with run_app(ServedModel("none")) as server:
+@contextmanager
+def serving(served: ServedModel | None = None, **limits):
+    """The address of a server."""
+    with run_app(served or ServedModel("none"), Limits(**limits)) as server:
         host, port = server.address.removeprefix("http://").split(":")
         yield host, int(port)
 
@@ -33,22 +34,28 @@ def ask(address: tuple[str, int], *parts: bytes) -> bytes:
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_a_long_header_is_refused(address):
+@pytest.mark.parametrize("longest", [2000, 65536, 100_000])
+def test_a_long_header_is_refused(longest):
     start = b"GET /health HTTP/1.1\r\nHost: a\r\nX: "
-    assert ask(address, start + b"x" * (MAX_HEADER_BYTES + 1)).startswith(b"HTTP/1.1 431 ")
-    assert ask(address, start + b"x\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200 ")
-    assert ask(address, b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    with serving(max_header_bytes=longest) as address:
+        refusal = ask(address, start + b"x" * (longest + 1))
+        assert refusal.startswith(b"HTTP/1.1 431 ") and refusal.endswith(f"`max_header_bytes` = {longest:,}".encode())
+        end = b"x" * (longest - 200) + b"\r\nConnection: close\r\n\r\n"
+        assert ask(address, start + end).startswith(b"HTTP/1.1 200 ")
+        assert ask(address, b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("part", [b"", b"GET /hea"])
-def test_a_header_that_never_ends_is_refused(part, address, monkeypatch):
-    monkeypatch.setattr(LimitedProtocol, "seconds_for_request", 0.05)
-    assert ask(address, part).startswith(b"HTTP/1.1 408 ")
+def test_a_header_that_never_ends_is_refused(part):
+    with serving(max_request_seconds=0.05) as address:
+        refusal = ask(address, part)
+    assert refusal.startswith(b"HTTP/1.1 408 ") and refusal.endswith(b"`max_request_seconds` = 0.05")
 
 
-def test_too_many_connections_are_refused(address, monkeypatch):
-    monkeypatch.setattr(LimitedProtocol, "max_connections", 0)
-    assert ask(address).startswith(b"HTTP/1.1 503 ")
+def test_too_many_connections_are_refused():
+    with serving(max_connections=0) as address:
+        refusal = ask(address)
+    assert refusal.startswith(b"HTTP/1.1 503 ") and b"`max_connections` = 0" in refusal
 
 
 def ask_for_match(address: tuple[str, int], text: str, *, leave_out: int = 0) -> socket.socket:
@@ -98,13 +105,13 @@ def test_who_hangs_up_leaves_the_queue_and_is_not_computed():
     assert matcher.seen == ["stays"]
 
 
-def test_a_body_that_never_ends_is_refused(monkeypatch):
-    monkeypatch.setattr(LimitedProtocol, "seconds_for_request", 0.05)
+def test_a_body_that_never_ends_is_refused():
     matcher = HeldMatcher()
-    with run_app(ServedModel("held", match=matcher)) as server:
-        address = ("127.0.0.1", int(server.address.rpartition(":")[2]))
-        with ask_for_match(address, "never whole", leave_out=3) as connection:
-            assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+    with (
+        serving(ServedModel("held", match=matcher), max_request_seconds=0.05) as address,
+        ask_for_match(address, "never whole", leave_out=3) as connection,
+    ):
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
     assert matcher.seen == []
 
 

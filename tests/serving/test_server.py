@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+from dataclasses import asdict, fields
 
 import pytest
 
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.serving.app import Limits
+from hf_paraphrase.serving.served_model import ServedModel
 from hf_paraphrase.serving.server import listen, read_api_key
 from tests.cli.runner import run
 
@@ -16,6 +19,19 @@ def test_a_taken_port_is_told(capsys: pytest.CaptureFixture):
         assert run("serve", "none", "--port", port) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: --host 127.0.0.1 --port {port} cannot be listened on") and error.count("\n") == 1
+
+
+def test_every_limit_is_an_option(monkeypatch: pytest.MonkeyPatch):
+    served = []
+    load = "hf_paraphrase.serving.served_model.load_served_model"
+    monkeypatch.setattr(load, lambda model, max_batch, trust_remote_code: ServedModel(model))
+    monkeypatch.setattr(
+        "hf_paraphrase.serving.server.run_server", lambda app, listener, limits: served.append(asdict(limits))
+    )
+    wanted = {field.name: 1025 + number for number, field in enumerate(fields(Limits))}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
+    assert run("serve", "none", "--port", 0, *options) == run("serve", "none", "--port", 0) == 0
+    assert served == [wanted, asdict(Limits())]
 
 
 def test_an_address_of_another_machine_is_told():

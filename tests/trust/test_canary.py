@@ -84,7 +84,7 @@ def canary(tmp_path, monkeypatch) -> Path:
 @pytest.fixture(autouse=True)
 def loaded_and_not_served(monkeypatch):
     """What waits for requests ends once it has loaded its model."""
-    monkeypatch.setattr("hf_paraphrase.serving.server.run_server", lambda app, listener: None)
+    monkeypatch.setattr("hf_paraphrase.serving.server.run_server", lambda app, listener, limits: None)
     monkeypatch.setattr("gradio.Blocks.launch", lambda self, **kwargs: None)
 
 
