@@ -23,6 +23,8 @@ BOUNDS = {
     "RETRIEVER_PAIRS": 10_000_000,
     "RETRIEVER_BYTES": 8 * 2**30,
     "TOKENIZER_GROWTH": 256,
+    "LINE_LENGTH": 2**28,
+    "UNPACKED_BYTES": 16 * 2**30,
 }
 VARIABLE = "HF_PARAPHRASE_MAX_{}"
 # Fields of which a model is built one part for each, and those from which transformers makes a list of labels.
@@ -81,7 +83,6 @@ def check_model_sizes(values: Mapping[str, Any], source: str) -> None:
     Raises:
         InputError: It has; the message names the field.
     """
-    check_generation_sizes(values, source)  # which older configs have here, or by task in `task_specific_params`
     check_generation_sizes(values, source)  # which older configs have here, or by task in `task_specific_params`
     for name, value in values.items():
         if isinstance(value, Mapping):

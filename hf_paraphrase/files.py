@@ -16,14 +16,16 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, AnyStr, BinaryIO, TextIO
 
 from filelock import FileLock, SoftFileLock, Timeout
 
+from .bounds import check_bound, read_bound
 from .errors import InputError
 
 __all__ = [
     "LOCK_FILE",
+    "bounded_lines",
     "check_errors",
     "check_links",
     "check_unicode",
@@ -81,7 +83,8 @@ def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]
         kwargs: Further arguments of `open`.
 
     Raises:
-        InputError: It turns out, inside the `with` block, not to be UTF-8, or to be a damaged gzip file.
+        InputError: It turns out, inside the `with` block, not to be UTF-8, or to be a gzip file that is damaged or
+            unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
     """
     try:
         with io.TextIOWrapper(open_plain_or_gzipped(Path(path)), **{"encoding": "utf-8", **kwargs}) as file:
@@ -96,12 +99,12 @@ def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
     """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
     if not path.is_file():
         return error.reason
-    with open_plain_or_gzipped(path) as file:
+    with open_plain_or_gzipped(path, bounded=False) as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "it begins as UTF-16 does, line 1: save it as UTF-8"
         file.seek(0)
         done = 0
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(bounded_lines(file, path), start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as found:
@@ -136,13 +139,57 @@ def check_errors(errors: str) -> None:
         raise InputError(f"--errors must be strict or replace, not {errors}")
 
 
-def open_plain_or_gzipped(path: Path) -> BinaryIO:
-    """Open a file for reading bytes; what it starts with, not its name, says whether it is gzipped."""
+def bounded_lines(file: IO[AnyStr], source: str | os.PathLike) -> Iterator[AnyStr]:
+    """The lines of an open file.
+
+    Args:
+        file: The file.
+        source: Names it in the error.
+
+    Raises:
+        InputError: A line, in bytes or characters, is longer than `HF_PARAPHRASE_MAX_LINE_LENGTH`.
+    """
+    longest, number = read_bound("LINE_LENGTH"), 0
+    while line := file.readline(longest + 1):
+        number += 1
+        check_bound("LINE_LENGTH", len(line), f"{source}, line {number}: its length")
+        yield line
+
+
+class _BoundedGzip(io.RawIOBase):
+    """The bytes of a gzip file, up to a bound: a small file can unpack to any size."""
+
+    def __init__(self, path: Path):
+        self.path, self.file, self.unpacked = path, gzip.GzipFile(path), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self.file.readinto(buffer)
+        self.unpacked += count
+        check_bound("UNPACKED_BYTES", self.unpacked, f"{self.path}: its unpacked size")
+        return count
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+def open_plain_or_gzipped(path: Path, bounded: bool = True) -> BinaryIO:
+    """Open a file for reading bytes.
+
+    Args:
+        path: The file; what it starts with, not its name, says whether it is gzipped.
+        bounded: Raise InputError where it unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
+    """
     if not path.is_file():  # a named pipe, which can be read once
         return path.open("rb")
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if zipped else path.open("rb")
+    if not zipped:
+        return path.open("rb")
+    return io.BufferedReader(_BoundedGzip(path), io.DEFAULT_BUFFER_SIZE) if bounded else gzip.open(path, "rb")
 
 
 def ends_lines_in_returns(start: bytes) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import InputError
-from .files import check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
+from .files import bounded_lines, check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
 from .spreadsheet_cells import unquote_formulas
 
 __all__ = [
@@ -261,7 +261,7 @@ class TextTable:
         # In csv a carriage return ends a line; elsewhere it is a character of a text, unless no line ends otherwise.
         newline = "" if self.kind == "csv" or self._ends_lines_in_returns() else "\n"
         with open_text(self.path, encoding="utf-8-sig", errors=self.errors, newline=newline) as file:
-            yield enumerate(file, start=1)
+            yield enumerate(bounded_lines(file, self.path), start=1)
 
     def _ends_lines_in_returns(self) -> bool:
         if not self.path.is_file():  # a named pipe, which can be read once

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+import sys
 from pathlib import Path
 
 import datasets
@@ -14,10 +16,11 @@ import pytest
 
 from hf_paraphrase import load_dataset
 from hf_paraphrase.augmentation.inputs import open_source, write_rows
-from hf_paraphrase.cli.text_tables import open_table, read_texts
+from hf_paraphrase.cli.text_tables import Lines, open_table, read_texts
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.score_files import read_scored_texts
 from hf_paraphrase.text_tables import TextTable, expand_globs, find_tables, split_records, table_kind
+from hf_paraphrase.tokenization.word_vectors import load_word_vectors
 
 
 @pytest.fixture(autouse=True)
@@ -235,6 +238,51 @@ def test_an_empty_cell_is_missing(name: str, content: bytes, tmp_path: Path) -> 
     assert READERS["paraphrase"](path) == READERS["score"](path) == ["a", "", "b"]
     assert [text or "" for text in READERS["augment"](path)] == ["a", "", "b"]
     assert READERS["load_dataset"](path) == ["a", "b"]
+
+
+ENDLESS = "x" * 400
+BOMBS = {
+    "a.csv": lines("source,target,prediction", "a,t,p", f"{ENDLESS},t,p"),
+    "a.tsv": lines("source\ttarget\tprediction", "a\tt\tp", f"{ENDLESS}\tt\tp"),
+    "a.jsonl": json_lines([{"source": text, "target": "t", "prediction": "p"} for text in ("a", "b", ENDLESS)]),
+    "a.json": json.dumps([{"source": ENDLESS, "target": "t", "prediction": "p"}]).encode(),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("reader", STRICT)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_an_endless_line_is_refused(zipped, reader, name, tmp_path, monkeypatch) -> None:
+    path = tmp_path / f"{name}{'.gz' if zipped else ''}"
+    path.write_bytes(gzip.compress(BOMBS[name]) if zipped else BOMBS[name])
+    number = 1 if name == "a.json" else 3
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_LINE_LENGTH", "399")
+    reason = f"{path.name}, line {number}: its length is 400, above the limit of 399; .*HF_PARAPHRASE_MAX_LINE_LENGTH"
+    with pytest.raises(InputError, match=reason):
+        READERS[reader](path)
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_LINE_LENGTH", "500")
+    assert ENDLESS in READERS[reader](path)
+
+
+@pytest.mark.parametrize("reader", STRICT)
+def test_a_gzip_bomb_is_refused(reader, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(CSV + b"z,t,p\n" * 100_000))
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_UNPACKED_BYTES", "500_000")
+    with pytest.raises(InputError, match="a.csv.gz: its unpacked size is .*HF_PARAPHRASE_MAX_UNPACKED_BYTES"):
+        READERS[reader](path)
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_UNPACKED_BYTES", "600_100")
+    assert len(READERS[reader](path)) == 100_003
+
+
+def test_an_endless_line_of_standard_input_or_vectors_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_LINE_LENGTH", "399")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"a\n{ENDLESS}\n".encode())))
+    with pytest.raises(InputError, match="standard input, line 2: its length is 400"):
+        list(Lines())
+    (tmp_path / "vectors.txt").write_text(f"a 1 2\n{ENDLESS} 1 2\n")
+    with pytest.raises(InputError, match=r"vectors.txt, line 2: its length is 400"):
+        load_word_vectors(tmp_path / "vectors.txt")
 
 
 def test_lines_of_text_have_no_columns(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import whole_file
+from ..files import bounded_lines, whole_file
 from ..spreadsheet_cells import csv_writer, quote_formulas
 from ..text_tables import TextTable
 from .terminal import echo
@@ -39,7 +39,8 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         # Bytes where there are any: of a stream of text, one bad byte is the end.
-        for number, line in enumerate(getattr(sys.stdin, "buffer", sys.stdin), start=1):
+        lines = bounded_lines(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
+        for number, line in enumerate(lines, start=1):
             try:
                 text = line if isinstance(line, str) else line.decode("utf-8", self.errors)
                 text = text.removeprefix("\ufeff") if number == 1 else text  # Windows begins a stream with this mark

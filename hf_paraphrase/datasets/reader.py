@@ -327,7 +327,7 @@ class BoundedFile:
 
     def __init__(self, path: Path, layout: str, max_unpacked_size: int):
         self.path, self.layout, self.max_unpacked_size = path, layout, max_unpacked_size
-        self._file = open_plain_or_gzipped(path)
+        self._file = open_plain_or_gzipped(path, bounded=False)
         self._unpacked = 0
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import InputError
-from ..files import open_plain_or_gzipped
+from ..files import bounded_lines, open_plain_or_gzipped
 
 __all__ = ["WordVectors", "load_word_vectors"]
 
@@ -77,7 +77,7 @@ class _KeptVectors:
 def _read_text(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
     """Read the words that are wanted, and return the number of numbers of each."""
     dimension = None
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate(bounded_lines(file, path), start=1):
         try:
             # Some words hold spaces of other kinds; vectors do not.
             fields = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip().split(" ")
