@@ -64,7 +64,7 @@ def describe_absence(path: str | os.PathLike, kind: str = "checkpoint folder", a
         at: Its revision, in words.
     """
     if not _may_be_repository(path):
-        return f"there is no {kind} {path}, and a Hub repository cannot have this name"
+        return f"{path} is neither a {kind} nor a Hub repository: there is no such folder"
     if _problem:
         hint = f"{constants.ENDPOINT} cannot be reached ({_problem}): check the network and HF_ENDPOINT"
     elif constants.HF_HUB_OFFLINE:

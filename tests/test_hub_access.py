@@ -68,4 +68,5 @@ def test_offline_mode_is_said_in_one_line(command, capsys):
     assert "nor a Hub repository within reach; HF_HUB_OFFLINE is set: unset it" in error and error.count("\n") == 1
     assert run(name, "/no/such/folder", *options) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: there is no checkpoint folder /no/such/folder") and error.count("\n") == 1
+    assert error.startswith("error: /no/such/folder is neither a checkpoint folder nor a Hub repository: there is no")
+    assert error.count("\n") == 1

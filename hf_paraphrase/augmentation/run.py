@@ -132,13 +132,14 @@ def _do_missing(
     trust_remote_code: bool,
 ) -> list[str] | None:
     """Run the tasks that are not done; return the shards, unless jobs were submitted that write them."""
+    for place, name in ((folder, ""), (folder, "data"), (state, "")):
+        clean_up(place, name)
     begin(asked, folder, state, trust_remote_code)
     with state.open(ROWS_FILE, "rb") as file:
         parquet = pq.ParquetFile(file)
         rows, features = parquet.metadata.num_rows, Features.from_arrow_schema(parquet.schema_arrow)
     tasks = min(asked.tasks, rows)
     shards = [name_shard(rank, tasks) for rank in range(tasks)]
-    clean_up(folder, "data")
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),

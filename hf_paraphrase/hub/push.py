@@ -257,7 +257,12 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
 
 def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
     """Make a repository, unless it is there; a private one where the user's new ones are, or where asked for."""
-    return retry(lambda: api.create_repo(repo_id, private=private or None, exist_ok=True, **kind))
+
+    def create() -> RepoUrl:
+        reach_hub()  # the client itself would wait for an answer without end
+        return api.create_repo(repo_id, private=private or None, exist_ok=True, **kind)
+
+    return retry(create)
 
 
 def _commit(
@@ -321,22 +326,17 @@ def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
 
 def retry(attempt: Callable[[], Result]) -> Result:
     """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
-
-    def ask() -> Result:
-        reach_hub()  # the client itself would wait for an answer without end
-        return attempt()
-
     with _failing_for_good():
         for usual in WAITS:
             try:
-                return ask()
+                return attempt()
             except TransportError as error:
                 wait = _wait_after(error, usual)
                 if wait is None:
                     raise
                 logger.warning("%s; trying again in %.0f s", _describe(error), wait)
                 time.sleep(wait)
-        return ask()
+        return attempt()
 
 
 @contextmanager

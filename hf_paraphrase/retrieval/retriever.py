@@ -360,7 +360,7 @@ def _download(repo_id: str, subfolder: str, **hub: Any) -> Path:
         use_cache_without_network(repo_id, hub["local_files_only"])
         return Path(snapshot_download(repo_id, allow_patterns=patterns, **hub))
     except (OSError, ValueError) as error:
-        raise FileNotFoundError(describe_absence(repo_id, "retriever folder")) from error
+        raise FileNotFoundError(describe_absence(repo_id, "folder")) from error
 
 
 def _round_up(counts: np.ndarray) -> np.ndarray:

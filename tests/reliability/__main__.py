@@ -1,6 +1,7 @@
 """Tries to break the package, and prints a table of what was tried and what failed.
 
-python -m tests.reliability --files 10000 --calls 2000 --kills 50 --pair-kills 5 --checkpoints 50 --pushes 100
+python -m tests.reliability --files 10000 --calls 2000 --kills 50 --pair-kills 5 --checkpoints 50 --pushes 100 \\
+    --damages 50 --stages 18 --panics 10 --connections 6
 """
 
 from __future__ import annotations
@@ -33,10 +34,13 @@ COUNTS = {
     "threads": "Calls from eight threads at once.",
     "kills": "Trainings that are killed and resumed.",
     "pair-kills": "The same of trainings in two processes.",
+    "stages": "Commands that are killed at a stage by name: paraphrase, augment, evaluate, train, push.",
     "pushes": "Pushes through a server that fails 30% of the requests.",
     "disks": "Writes to a disk that is full (needs the right to mount one).",
     "checkpoints": "Checkpoints that would run code or reach what is not in them.",
     "damages": "Checkpoints that are damaged, or ask for too much.",
+    "panics": "Texts that make a worker of serve or augment panic.",
+    "connections": "Attacks on a server: 20 MB of header, 1,300 slow clients, 100 that hang up.",
     "locks": "1 to count the tests of two runs in one folder.",
 }
 

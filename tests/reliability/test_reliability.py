@@ -9,11 +9,14 @@ import pytest
 from .__main__ import main
 from .calls import call_from_threads, call_hostile
 from .checkpoints import open_hostile_checkpoints
+from .connections import attack_connections
 from .corpora import fuzz_corpora
 from .damages import open_damaged_checkpoints
 from .disk import fill_disk
 from .kills import kill
+from .panics import panic_in_workers
 from .pushes import push_through_faults
+from .stages import kill_at_stages
 from .trials import Trials
 
 pytestmark = pytest.mark.reliability
@@ -40,6 +43,18 @@ def test_calls_from_threads():
 
 def test_pushes_through_faults():
     check(push_through_faults(3), 3)
+
+
+def test_panics_in_workers():
+    check(panic_in_workers(2), 2)
+
+
+def test_hostile_connections():
+    check(attack_connections(3), 3)
+
+
+def test_kills_at_stages():
+    check(kill_at_stages(2), 2)
 
 
 def test_hostile_checkpoints():
