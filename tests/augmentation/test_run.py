@@ -186,8 +186,10 @@ def test_rows_that_fail_alone(questions: Path, checkpoint: Path, tmp_path: Path,
 def test_a_lost_shard_is_made_again(questions: Path, checkpoint: Path, tmp_path: Path, quiet: Path) -> None:
     run(ask(questions, checkpoint), tmp_path)
     (tmp_path / "data" / "train-00002-of-00006.parquet").unlink()
-    (tmp_path / "data" / ".train-00002-of-00006.parquet.0.part").write_text("half")
+    for name in ("data/.train-00002-of-00006.parquet.0.part", ".augment/.rows.parquet.0.part", ".README.md.0.part"):
+        (tmp_path / name).write_text("half")
     run(ask(questions, checkpoint), tmp_path)
+    assert not list(tmp_path.rglob("*.part"))
     assert read_output(tmp_path) == read_output(quiet)
 
 
