@@ -60,7 +60,7 @@ def test_a_push_does_not_wait_without_end(online, silent):
         reach_hub()
 
 
-@pytest.mark.parametrize("command", [("info",), ("paraphrase", "a text"), ("space", "--output", "x"), ("card",)])
+@pytest.mark.parametrize("command", [("info",), ("paraphrase", "a text"), ("space", "--output", "x")])
 def test_offline_mode_is_said_in_one_line(command, capsys):
     name, *options = command
     assert run(name, "you/model", *options) == 2
