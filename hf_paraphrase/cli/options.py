@@ -130,7 +130,7 @@ def read_keep(label: str, value: str) -> list[str]:
     """Read what paraphrases keep: kinds, and words of one's own."""
     from ..generation.keep import parse_keep
 
-    return list(parse_keep(value))
+    return parse_keep(value)
 
 
 @dataclass(kw_only=True)

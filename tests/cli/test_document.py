@@ -85,7 +85,6 @@ def test_subtitles_are_known_by_their_ending(
     cues = ("00:00:01,000 --> 00:00:02,500\nHow do I cook bread?", "00:00:03,000 --> 00:00:04,000\nI like bread and")
     text = "".join(f"{number}\n{cue}\n\n" for number, cue in enumerate(cues, 1))
     (tmp_path / "in.srt").write_text(text, encoding="utf-8")
-    assert (
-        run("paraphrase-document", "--model", checkpoint, tmp_path / "in.srt", "--output", tmp_path / "out.srt") == 0
-    )
+    command = ["paraphrase-document", "--model", checkpoint, tmp_path / "in.srt"]
+    assert run(*command, "--output", tmp_path / "out.srt") == 0
     assert (tmp_path / "out.srt").read_text(encoding="utf-8") == text.replace("cook bread", "cook soup")
