@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InputError
 from ..fields import option
-from .options import DEFAULT_MODEL, WriterOptions, parse_pairs, read_keep, split_names
+from .options import DEFAULT_MODEL, WriterOptions, parse_pairs, read_keep, split_names, strength_option
 from .terminal import echo
 from .verbs import verb
 
@@ -19,7 +19,7 @@ __all__ = ["Augment"]
 
 # Fields that are arguments of a `Paraphraser`'s call.
 OF_A_PARAPHRASER = ("min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "decoding", "num_candidates")
-OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length")
+OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length", "strength")
 
 
 @verb("augment")
@@ -71,6 +71,7 @@ class Augment(WriterOptions):
         "cache where the output is elsewhere]",
         None,
     )
+    strength: float | None = strength_option()
     min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
     min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
     min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)

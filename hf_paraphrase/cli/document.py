@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..fields import option
-from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions
+from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions, strength_option
 from .verbs import verb
 
 __all__ = ["ParaphraseDocument"]
@@ -31,6 +31,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
     changes: Path | None = option(
         "JSON Lines file of what became of each sentence, and why those left were left.", None
     )
+    strength: float | None = strength_option()
     min_adequacy: float | None = option("Least adequacy.  [default: 0.1]", None, least=0, most=1)
     min_novelty: float | None = option("Least novelty.  [default: 0.1]", None, least=0, most=1)
     language: str = option("Code of the prose's language, by which abbreviations are known, such as de.", "en")
@@ -54,6 +55,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
             return_changes=True,
             language=self.language,
             **{name: floor for name, floor in floors.items() if floor is not None},
+            strength=self.strength,
             seed=self.seed,
             batch_size=self.batch_size,
         )

@@ -35,6 +35,7 @@ __all__ = [
     "NamedModel",
     "NumBeamGroups",
     "ReadingOptions",
+    "Strength",
     "TrustRemoteCode",
     "WriterOptions",
     "check_ability",
@@ -46,6 +47,7 @@ __all__ = [
     "read_lines",
     "split_model",
     "split_names",
+    "strength_option",
 ]
 
 # What the fields of an architecture's row in `registration` mean.
@@ -95,6 +97,11 @@ MaxSourceLength = Annotated[
     int | None,
     typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
 ]
+STRENGTH_HELP = (
+    "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model without "
+    "any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]"
+)
+Strength = Annotated[float | None, typer.Option(min=0, max=1, help=STRENGTH_HELP)]
 Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
 NamedModel = Annotated[
     str | None,
@@ -165,6 +172,11 @@ class ReadingOptions(Verb):
     errors: Literal["strict", "replace"] = option(
         "Invalid UTF-8: strict reports file and line, replace reads it as \ufffd.", "strict"
     )
+
+
+def strength_option() -> Any:
+    """The option that says how far paraphrases are to differ from the text."""
+    return option(STRENGTH_HELP, None, least=0, most=1)
 
 
 def metrics_option(*names: str) -> Any:

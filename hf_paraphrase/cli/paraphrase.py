@@ -25,6 +25,7 @@ from .options import (
     Model,
     NamedModel,
     NumBeamGroups,
+    Strength,
     TrustRemoteCode,
     check_ability,
     parse_decoding,
@@ -47,7 +48,7 @@ UNSCORED = ("num_return_sequences", "do_sample", "select")
 SCORED = ("input", "column", "output", "min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "adequacy")
 SCORED += ("encoder", "fluency", "seed", "return_rejected", "safe_cells")
 SHARED = ("num_beams", "temperature", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size")
-SHARED += ("max_source_length",)
+SHARED += ("max_source_length", "strength")
 SCORED_DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
@@ -74,6 +75,7 @@ def paraphrase(
     output: Annotated[
         Path | None, typer.Option(help="With -n: a .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.")
     ] = None,
+    strength: Strength = None,
     min_adequacy: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least adequacy.")] = None,
     min_fluency: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least fluency.")] = None,
     min_novelty: Annotated[float | None, typer.Option(min=0, max=1, help="With -n: least novelty (PINC).")] = None,
@@ -198,6 +200,7 @@ def paraphrase(
         "max_new_tokens": max_new_tokens,
         "num_neighbors": num_neighbors,
         "num_candidates": num_candidates,
+        "strength": strength,
         "select": select,
         "matcher": matcher and load_matching_pipeline(matcher, trust_remote_code),
         "retriever": load_retriever(loaded, trust_remote_code) if reads_pairs(loaded) else None,

@@ -12,6 +12,7 @@ from ..models.search.argument_types import check_arguments
 from ..models.search.embedding_paraphraser import embeds_sentences
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
+from ..models.text.control_tokens import find_control
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine
@@ -59,6 +60,7 @@ class CandidatePool:
             tokenizer reads upper case as lower case.
         engine: What runs the model in its place, by "beam" alone; None for `generate()`.
         max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
+        strength: How far candidates are to differ from the text, for a model with control tokens.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
 
@@ -80,13 +82,14 @@ class CandidatePool:
         restore_surface: bool | None = None,
         engine: CTranslate2Engine | None = None,
         max_source_length: int | None = None,
+        strength: float | None = None,
         **generate_kwargs: Any,
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
         self.engine, self.decoding, self.max_source_length = engine, decoding, max_source_length
         self._check(num_neighbors, generate_kwargs)
         self.num_candidates, self.num_neighbors, self.seed = num_candidates, num_neighbors or 5, seed
-        self.kwargs = generate_kwargs
+        self.kwargs, self.strength = generate_kwargs, strength
         self.restore_surface = ignores_case(tokenizer) if restore_surface is None else restore_surface
         self.request = self._make_request()
         if engine is not None:
@@ -139,7 +142,9 @@ class CandidatePool:
             options |= {"do_sample": True, "num_beams": 1, "decoding": sample_seeded, "seed": self.seed}
         elif self.decoding == "noise":
             options = {}
-        return GenerationRequest.from_kwargs(num_candidates=count, defaults=DEFAULTS, **options)
+        return GenerationRequest.from_kwargs(
+            num_candidates=count, defaults=DEFAULTS, strength=self.strength, **options
+        )
 
     def _write(self, items: list[tuple[str, tuple[str, str] | None]], batch_size: int) -> list[list[Candidate]]:
         """Candidates of texts, each by one pair, or none."""
@@ -148,7 +153,9 @@ class CandidatePool:
         options = {"batch_size": batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
         if self.engine is not None:
             read = [self.prefix + text for text in inputs]
-            outputs = self.engine.generate(read, batch_size, self.max_source_length, **self._engine_kwargs())
+            control = find_control(self.model.config, self.tokenizer, self.strength)
+            limits = batch_size, self.max_source_length, control
+            outputs = self.engine.generate(read, *limits, **self._engine_kwargs())
             return [
                 [Candidate(self._finish(text, output)) for output in group]
                 for text, group in zip(inputs, outputs, strict=True)

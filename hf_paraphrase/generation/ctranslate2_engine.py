@@ -17,6 +17,7 @@ from xxhash import xxh3_64
 
 from ..errors import InputError
 from ..files import write_directory
+from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import source_limit
 
 __all__ = ["BACKENDS", "CTranslate2Engine", "load_engine"]
@@ -90,7 +91,12 @@ class CTranslate2Engine:
             raise InputError(f"`backend='ctranslate2'` cannot run this model in {compute_type}: {error}") from error
 
     def generate(
-        self, texts: Sequence[str], batch_size: int, max_source_length: int | None = None, **generate_kwargs: Any
+        self,
+        texts: Sequence[str],
+        batch_size: int,
+        max_source_length: int | None = None,
+        control: int | None = None,
+        **generate_kwargs: Any,
     ) -> list[list[str]]:
         """Several outputs of each text, the likeliest first.
 
@@ -98,16 +104,19 @@ class CTranslate2Engine:
             texts: As the model reads them, prefix and all.
             batch_size: Texts at once; those of like length share a batch.
             max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
+            control: The id of the control token to put before each text; None for none.
             generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
 
         Raises:
             InputError: One of them asks for what CTranslate2 does not do.
         """
         options = self._translate(generate_kwargs)
+        before = [] if control is None else self.tokenizer.convert_ids_to_tokens([control])
+        read = [before + tokens for tokens in self._tokenize(texts, max_source_length)]
         first = self.model.generation_config.forced_bos_token_id
         prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
         results = self.translator.translate_batch(
-            self._tokenize(texts, max_source_length), prefix, max_batch_size=batch_size, max_input_length=0, **options
+            read, prefix, max_batch_size=batch_size, max_input_length=0, **options
         )
         return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
 
@@ -131,7 +140,8 @@ class CTranslate2Engine:
 
     def _cut(self, max_length: int | None = None) -> dict[str, Any]:
         limit = source_limit(self.model, self.tokenizer) if max_length is None else max_length
-        return {"truncation": True, "max_length": limit, "verbose": False}
+        splits = self.tokenizer.split_special_tokens or bool(control_ids(self.model.config, self.tokenizer))
+        return {"truncation": True, "max_length": limit, "verbose": False, "split_special_tokens": splits}
 
     def _tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[str]]:
         rows = self.tokenizer(list(texts), **self._cut(max_length))["input_ids"]

@@ -23,6 +23,7 @@ from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.search.sequence_scores import generate_with_scores
+from ..models.text.control_tokens import find_control
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.outside_words import decode_with_words
 from ..models.text.surface import drop_invisible, restore_surface
@@ -169,10 +170,11 @@ def generate_outputs(
     rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
     read = _prefixed(model, sources, prefix)
     limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+    control = find_control(model.config, tokenizer, request.strength)
 
     def generate(rows: list[int]) -> list[list[GeneratedText]]:
         texts, their_pairs = _pick(rows, read, pairs)
-        inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, True, limit)
+        inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, True, limit, control)
         words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
         sequences, scores = generate_with_scores(model, inputs.to(input_device(model)), generate_kwargs)
         sequences = sequences.unflatten(0, (len(rows), -1))

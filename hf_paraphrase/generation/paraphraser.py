@@ -18,6 +18,7 @@ from ..files import check_unicode
 from ..models.layers.layer_weights import input_device
 from ..models.search.pipeline_checks import check_model, read_array
 from ..models.search.retrieved_pairs import load_retriever, reads_pairs
+from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
 from ..released import RELEASED
@@ -31,6 +32,7 @@ from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
 from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
 from .set_selection import normal_form
+from .strength import read_strength, strengthen
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
@@ -62,6 +64,7 @@ class Paraphraser:
         backend: "ctranslate2" to have candidates and scores from CTranslate2, several times as fast on a CPU, for
             BART, Marian, T5 and Pegasus (see `CTranslate2Engine`); None for `generate()`.
         compute_type: The numbers of a backend: "int8", "float32" and so on.
+        strength: Of all calls that do not give their own; None for the `default_strength` of the model's config.
 
     Raises:
         ValueError: The model is no encoder-decoder, or has no retriever that it needs.
@@ -78,6 +81,7 @@ class Paraphraser:
         trust_remote_code: bool = False,
         backend: str | None = None,
         compute_type: str = "int8",
+        strength: float | None = None,
     ):
         if (model is None) != (tokenizer is None):
             raise InputError("`model` and `tokenizer` go together: pass both, or neither for the released model")
@@ -89,6 +93,8 @@ class Paraphraser:
         self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs(model) else None
         self.ignores_case = ignores_case(tokenizer)
         self.engine = load_engine(backend, model, tokenizer, compute_type)
+        strength = getattr(model.config, "default_strength", None) if strength is None else strength
+        self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
         self._judges: dict[tuple, Any] = {}
 
     @classmethod
@@ -104,6 +110,7 @@ class Paraphraser:
         dtype: str | torch.dtype | None = None,
         backend: str | None = None,
         compute_type: str = "int8",
+        strength: float | None = None,
         revision: str | None = None,
         token: str | bool | None = None,
         cache_dir: str | os.PathLike | None = None,
@@ -122,6 +129,7 @@ class Paraphraser:
             dtype: Of the model's numbers, as `load_paraphraser` takes it.
             backend: As above.
             compute_type: As above.
+            strength: As above.
             revision: A branch, tag or commit of the repository.
             token: For a repository that is not public.
             cache_dir: Where downloads are kept.
@@ -140,6 +148,7 @@ class Paraphraser:
         if retriever is None and reads_pairs(model):
             retriever = load_retriever(model, trust_remote_code, **hub)
         options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
+        options["strength"] = strength
         return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
 
     def __call__(
@@ -148,6 +157,7 @@ class Paraphraser:
         n: int = 3,
         *,
         column: str | None = None,
+        strength: float | None = None,
         min_adequacy: float = 0.0,
         min_fluency: float = 0.0,
         min_novelty: float = 0.0,
@@ -178,6 +188,9 @@ class Paraphraser:
                 as a generator, which is read a batch at a time. A missing cell has no paraphrases.
             column: Of a DataFrame, the column that holds the texts.
             n: How many paraphrases of each text; fewer come back where no more pass. Of a blank text there are none.
+            strength: How far paraphrases are to differ from the text, from 0, as little as may be, to 1, as freely as
+                may be. A model with control tokens reads the one of this strength; for any other model it raises
+                `min_novelty` and `diversity`: see `strengthen`. None for that of the constructor.
             min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
                 "round_trip" depend on the model.
             min_fluency: The same of fluency.
@@ -220,6 +233,7 @@ class Paraphraser:
                 something among the texts is none.
         """
         n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
+        strength = read_strength(self.strength if strength is None else strength)
         num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
@@ -234,6 +248,8 @@ class Paraphraser:
             weights=weights,
             return_rejected=return_rejected,
         )
+        if strength is not None and not self.has_control:
+            choice = strengthen(choice, strength)
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)
         check_adequacy(adequacy, encoder, matcher)
@@ -251,6 +267,7 @@ class Paraphraser:
             seed=seed,
             engine=self.engine,
             max_source_length=cutter.limit,
+            strength=strength if self.has_control else None,
             **generate_kwargs,
         )
         judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)

@@ -87,16 +87,20 @@ def _labels_pairs(path: str | os.PathLike) -> bool:
 def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
     paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
 
-    def paraphrase(text: str, n: int, diversity: float, *thresholds_and_keep: Any) -> tuple[str, str]:
+    def paraphrase(text: str, n: int, strength: float, diversity: float, *thresholds_and_keep: Any) -> tuple[str, str]:
         *thresholds, keep = thresholds_and_keep
         least = dict(zip(("min_adequacy", "min_fluency", "min_novelty"), thresholds, strict=True))
-        found = paraphraser(text, int(n), diversity=diversity, keep=keep, return_rejected=True, **least)
+        options = {"strength": strength, "diversity": diversity, "keep": keep, **least}
+        found = paraphraser(text, int(n), return_rejected=True, **options)
         return format_paraphrases(text, found), format_edits(paraphraser, text)
 
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=TEXTS[0][0])
             n = gr.Slider(1, 10, 3, step=1, label="Paraphrases, at most")
+            strength = gr.Slider(
+                0, 1, paraphraser.strength or 0, step=0.05, label="Strength", info="How far from the text"
+            )
             diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="What likeness to each other costs")
             with gr.Accordion("What must pass", open=False):
                 thresholds = [
@@ -108,7 +112,7 @@ def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
             gr.Examples(TEXTS, [text], label="For example")
         with gr.Column(scale=3, min_width=300):
             found, edits = (gr.HTML(apply_default_css=False, elem_classes="answer") for _ in range(2))
-    _answer(paraphrase, button, [text], [n, diversity, *thresholds, keep], [found, edits])
+    _answer(paraphrase, button, [text], [n, strength, diversity, *thresholds, keep], [found, edits])
 
 
 def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:

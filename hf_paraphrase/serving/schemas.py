@@ -53,6 +53,9 @@ class ParaphraseRequest(AskedModel):
 
     texts: Text | Texts = Field(description="A text or several.", examples=[QUESTION])
     n: int = Field(3, ge=1, le=MOST_CANDIDATES, description="Paraphrases of each text, at most.")
+    strength: Share | None = Field(
+        None, description="How far paraphrases are to differ from the text: 0 as little, 1 as freely as may be."
+    )
     min_adequacy: Share | None = Field(None, description="The least adequacy.")
     min_fluency: Share | None = Field(None, description="The least fluency.")
     min_novelty: Share | None = Field(None, description="The least novelty (PINC against the text).")

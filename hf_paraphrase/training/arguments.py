@@ -246,9 +246,30 @@ class ParaphraseConfig(TrainingConfig):
         "with the model puts it there.",
         "",
     )
+    control_tokens: Literal["novelty"] | None = option(
+        "`novelty`: a token before each source names the level of its pair's PINC, by which `strength` steers the "
+        "model (Bandel et al. 2022). Null: no tokens.",
+        None,
+    )
+    control_edges: list[float] = option(
+        "For `control_tokens`: the PINC, from 0 to 1, at which each level but the first begins, in ascending order.",
+        factory=lambda: [0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9],
+    )
+    plain_share: float = option(
+        "For `control_tokens`: share of the training examples, drawn anew each epoch, that have no token, so that the "
+        "model also runs plain.",
+        0.12,
+        least=0,
+        below=1,
+    )
 
     def __post_init__(self):
         super().__post_init__()
+        edges = self.control_edges
+        if not edges or sorted({*edges}) != edges or not 0 < edges[0] <= edges[-1] < 1:
+            raise InputError(f"`control_edges` must be numbers between 0 and 1 in ascending order, not {edges}")
+        if self.control_tokens and self.task == "adapt":
+            raise InputError("`control_tokens` is for tasks that learn from pairs, not `task: adapt`")
         if self.source_prefix and self.task != "paraphrase":
             raise InputError(f"`source_prefix` is for `task: paraphrase`, not `{self.task}`")
         if self.objective == "cross_entropy":

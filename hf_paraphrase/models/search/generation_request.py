@@ -9,6 +9,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..text.candidate_selection import select_by_jaccard, select_by_mbr
+from ..text.control_tokens import check_strength
 from ..text.encoded_inputs import read_prefix
 from ..text.unknown_words import check_replaceable
 from .argument_types import check_arguments, plain_number
@@ -48,6 +49,7 @@ class GenerationRequest:
         replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
             source that it attended to.
         restore_surface: Whether outputs get the case and the spacing of ordinary text.
+        strength: How far outputs are to differ from the text, from 0 to 1, for a model with control tokens.
 
     Raises:
         ValueError: These contradict each other, or ask for less than one.
@@ -65,9 +67,11 @@ class GenerationRequest:
     retriever: Any = None
     replace_unknown: bool = False
     restore_surface: bool = False
+    strength: float | None = None
 
     def __post_init__(self):
         find_decoding(self.decoding)
+        check_strength(self.strength)
         check_arguments(
             {"num_neighbors": self.num_neighbors, "num_candidates": self.num_candidates, **self.parameters}
         )

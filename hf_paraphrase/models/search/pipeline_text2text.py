@@ -18,6 +18,7 @@ from transformers import (
 from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
+from ..text.control_tokens import find_control
 from ..text.encoded_inputs import encode_inputs, has_words
 from ..text.outside_words import decode_with_words
 from ..text.surface import drop_invisible
@@ -162,6 +163,9 @@ class Text2TextGenerationPipeline(Pipeline):
                 models that attend to words, which all of transformers' do, with a fast tokenizer.
             restore_surface: Give what a model wrote in lower case, or in tokens, the case and the spacing of ordinary
                 English text; what stands so already stays as it is.
+            strength: For a model with control tokens: how far the outputs are to differ from the text, from 0, as
+                little as may be, to 1, as freely as may be. By default the `default_strength` of its config; where
+                that has none either, the model runs without a token.
             output_scores: Also return `score`: the logarithm of the sequence's probability over its length to the
                 power of `length_penalty`, as beam search ranks by; None for a text without words.
             seed: With `do_sample=True`: the samples of a text depend on it and the text alone, not on the texts beside
@@ -281,6 +285,7 @@ class Text2TextGenerationPipeline(Pipeline):
         decoding: str | Callable | None = None,
         replace_unknown: bool | None = None,
         restore_surface: bool | None = None,
+        strength: float | None = None,
         **generate_kwargs: Any,
     ) -> tuple[dict, dict, dict]:
         asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
@@ -315,13 +320,20 @@ class Text2TextGenerationPipeline(Pipeline):
             preprocess["replace_unknown"] = generate_kwargs["replace_unknown"] = replace_unknown
         if restore_surface is not None:
             postprocess["restore_surface"] = generate_kwargs["restore_surface"] = restore_surface
+        if strength is not None:
+            find_control(self.model.config, self.tokenizer, strength)
+            preprocess["strength"] = generate_kwargs["strength"] = strength
         if decoding is not None:
             find_decoding(decoding)
             generate_kwargs["decoding"] = decoding
         return preprocess, generate_kwargs, postprocess
 
     def preprocess(
-        self, text: str | TextWithPair, truncation: bool | str = False, replace_unknown: bool = False
+        self,
+        text: str | TextWithPair,
+        truncation: bool | str = False,
+        replace_unknown: bool = False,
+        strength: float | None = None,
     ) -> dict[str, Any]:
         pairs = None
         if isinstance(text, TextWithPair):
@@ -331,11 +343,15 @@ class Text2TextGenerationPipeline(Pipeline):
         text = drop_invisible(text)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
-        inputs, (words,) = encode_inputs(self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit)
+        control = find_control(self.model.config, self.tokenizer, strength)
+        inputs, (words,) = encode_inputs(
+            self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit, control
+        )
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(inputs["input_ids"].shape[1], self.model)
         source = read_words_of_source(inputs, [self.prefix + text])[0] if replace_unknown else []
-        blank = not text.strip() or not has_words(inputs["input_ids"], self.tokenizer)
+        tokens = inputs["input_ids"][:, control is not None :]
+        blank = not text.strip() or not has_words(tokens, self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
         return {**inputs, "blank": torch.tensor([blank]), "outside_words": words, "source": source, "text": text}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from .control_tokens import control_ids, prepend_control
 from .outside_words import OpenTokenizer, copies_words
 
 __all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix", "source_limit"]
@@ -18,9 +19,12 @@ MOST_TOKENS = 1024
 
 
 def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less."""
+    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less.
+
+    A model with control tokens reads one before the text.
+    """
     positions = getattr(model.config, "max_position_embeddings", None) or MOST_TOKENS
-    return min(tokenizer.model_max_length, positions, MOST_TOKENS)
+    return min(tokenizer.model_max_length, positions, MOST_TOKENS) - bool(control_ids(model.config, tokenizer))
 
 
 def read_prefix(config: PreTrainedConfig, task: str = TASK) -> str:
@@ -46,6 +50,7 @@ def encode_inputs(
     model: PreTrainedModel | None = None,
     truncation: bool | str = False,
     max_length: int | None = None,
+    control: int | None = None,
 ) -> tuple[BatchEncoding, list[dict[int, str]]]:
     """Encode a batch of texts.
 
@@ -57,18 +62,28 @@ def encode_inputs(
             vocabulary get ids of their own; None to take all of them for unknown words.
         truncation: Of texts and pairs, as the tokenizer takes it.
         max_length: Most tokens of a text that is cut; None for `tokenizer.model_max_length`.
+        control: The id of the control token to put before each text (see `find_control`); None for none.
 
     Returns:
         What the model's forward takes, each `(texts, length)`, and for each text the words outside the vocabulary.
     """
     options = {"truncation": truncation, "max_length": max_length, "verbose": False}
+    if model is not None and control_ids(model.config, tokenizer):
+        # The name of a control token in a text is text.
+        options |= {"split_special_tokens": True, "return_attention_mask": True}
+    positions = getattr(model.config, "max_position_embeddings", None) if control is not None else None
+    if positions and truncation:
+        options["max_length"] = min(max_length or tokenizer.model_max_length, positions - 1)
     # One text alone needs no padding token, which not every tokenizer has.
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
     inputs.pop("token_type_ids", None)
     copies = model is not None and copies_words(model)
+    words = number_words(tokenizer, texts, inputs, model) if copies and pairs is None else [{} for _ in texts]
+    if control is not None:
+        prepend_control(inputs, control)
     if pairs is None:
-        return inputs, number_words(tokenizer, texts, inputs, model) if copies else [{} for _ in texts]
+        return inputs, words
     tokenizers = [OpenTokenizer(tokenizer, model.config.vocab_size) if copies else tokenizer for _ in texts]
     encoded = [encode(list(pair), **options)["input_ids"] for encode, pair in zip(tokenizers, pairs, strict=True)]
     for name, ids in zip(("retrieved_source", "retrieved_target"), zip(*encoded, strict=True), strict=True):

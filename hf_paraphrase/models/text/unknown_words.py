@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
+from .control_tokens import control_ids
+
 __all__ = ["can_replace_unknown", "check_replaceable", "find_attended", "put_words", "read_words_of_source"]
 
 
@@ -29,13 +31,13 @@ def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 
 
 def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[list[str]]:
-    """For each text the words that its tokens, without padding, are of, as they stand there; "" for an end mark.
+    """For each text the words that its tokens, without padding, are of; "" for end marks and control tokens.
 
     Args:
         inputs: What the tokenizer made of the texts.
         texts: The texts.
     """
-    return [
+    found = [
         [
             "" if word is None else text[slice(*encoding.word_to_chars(word))].strip()
             for word, is_real in zip(encoding.word_ids, encoding.attention_mask, strict=True)
@@ -43,6 +45,9 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
         ]
         for text, encoding in zip(texts, inputs.encodings, strict=True)
     ]
+    # A control token was put before a text after it was encoded.
+    lengths = inputs["attention_mask"].sum(1).tolist()
+    return [[""] * (length - len(words)) + words for length, words in zip(lengths, found, strict=True)]
 
 
 def find_attended(
@@ -82,7 +87,7 @@ def find_attended(
     with torch.no_grad(), _with_weights(model):
         outputs = model(**inputs, decoder_input_ids=written[:, :-1], output_attentions=True, use_cache=False)
     weights = outputs.cross_attentions[-1].mean(dim=1)
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    special = {*tokenizer.all_special_ids, *control_ids(model.config, tokenizer)} - {tokenizer.unk_token_id}
     is_real = inputs["attention_mask"].bool()
     is_word = is_real & ~torch.isin(inputs["input_ids"], torch.tensor(sorted(special), device=is_real.device))
     columns = weights.masked_fill(~is_word.unsqueeze(1), -1.0).argmax(dim=-1)

@@ -92,7 +92,10 @@ class DecomposeTask(ParaphraseTask):
         training = self.training
         lengths = training.max_source_length, training.max_target_length
         reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
-        return DatasetDict({split: encode_pairs(pairs, reader, *lengths) for split, pairs in rows.items()})
+        levels = self.control_levels(tokenizer)
+        return DatasetDict(
+            {split: encode_pairs(pairs, reader, *lengths, levels=levels) for split, pairs in rows.items()}
+        )
 
     def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         labels = label_levels(
@@ -106,6 +109,17 @@ class DecomposeTask(ParaphraseTask):
         for name, column in zip(LEVEL_LABELS, labels, strict=True):
             encoded = encoded.add_column(name, column)
         return encoded
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The rows; a control token, which is no word, has no label."""
+        name = LEVEL_LABELS[0]
+        examples = super().features(encoded, rows, epoch)
+        return [
+            example | {name: [-100] * (len(example["input_ids"]) - len(example[name])) + example[name]}
+            if name in example
+            else example
+            for example in examples
+        ]
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> LevelCollator:
         return LevelCollator(tokenizer)

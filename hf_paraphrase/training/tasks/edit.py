@@ -127,8 +127,9 @@ class EditTask(ParaphraseTask):
             "retrieved_target_ids": ("retrieved_targets", limits[1]),
         }
         reader = OpenTokenizer(tokenizer, len(tokenizer)) if self.training.copy_unknown_words else tokenizer
+        levels = self.control_levels(tokenizer)
         splits = {
-            split: encode_pairs(self._add_neighbors(pairs, retriever), reader, *limits, nested)
+            split: encode_pairs(self._add_neighbors(pairs, retriever), reader, *limits, nested, levels=levels)
             for split, pairs in rows.items()
         }
         return EditData(DatasetDict(splits), tokenizer, retriever)
@@ -146,10 +147,11 @@ class EditTask(ParaphraseTask):
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
         share = 0.0 if epoch is None else self._share_of_self(epoch)
-        return [
+        examples = [
             _with_pair(example, place, share)
             for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
         ]
+        return self.add_control(examples, rows, len(encoded), epoch)
 
     def _draw(self, count: int, epoch: int) -> np.ndarray:
         """Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run."""
@@ -197,7 +199,7 @@ class EditTask(ParaphraseTask):
         return {
             "nearest": examples,
             "random": [_given(row, pair) for row, pair in zip(examples, train.__getitems__(others), strict=True)],
-            "own": [_given(row, row) for row in examples],
+            "own": [_given(*both) for both in zip(examples, rows.to_list(), strict=True)],
         }
 
 

@@ -13,11 +13,12 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...models.text.encoded_inputs import keep_prefix
 from ...models.text.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
+from ..control_levels import CONTROL, ControlLevels, add_tokens, draw_plain
 from ..rewards import load_reward
 from ..self_critical import SelfCritical
 from ..validation import mean_loss
@@ -50,18 +51,64 @@ class ParaphraseTask(Seq2SeqTask):
         # In a group each sentence stands beside all others, which says nothing of how frequent its words are.
         return dict.fromkeys(texts) if self.training.drawn_by else texts
 
+    def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        if not self.training.control_tokens:
+            return super().make_tokenizer(rows, vocab_size)
+        names = ControlLevels.names(self.training.control_edges)
+        return add_tokens(super().make_tokenizer(rows, vocab_size - len(names)), names)
+
+    def control_levels(self, tokenizer: PreTrainedTokenizerBase) -> ControlLevels | None:
+        """What gives pairs their control tokens; None where the recipe asks for none."""
+        return ControlLevels(self.training.control_edges, tokenizer) if self.training.control_tokens else None
+
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        model = super().make_model(config, data)
+        if self.training.control_tokens and model.get_input_embeddings().weight.shape[0] < len(data.tokenizer):
+            model.resize_token_embeddings(len(data.tokenizer))  # a pretrained model keeps its own vocabulary
+        return model
+
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
         super().prepare_model(model, data)
         keep_prefix(model.config, self.training.source_prefix)
+        if levels := self.control_levels(data.tokenizer):
+            levels.write_into(model.config)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        training = self.training
+        training, levels = self.training, self.control_levels(tokenizer)
         lengths = (training.max_source_length, training.max_target_length)
         splits = {
-            split: encode_pairs(pairs, tokenizer, *lengths, source_prefix=training.source_prefix)
+            split: encode_pairs(pairs, tokenizer, *lengths, source_prefix=training.source_prefix, levels=levels)
             for split, pairs in rows.items()
         }
         return TaskData(DatasetDict(splits), tokenizer)
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The rows, each behind its control token, but for those that the epoch's draw leaves plain."""
+        return self.add_control(super().features(encoded, rows, epoch), rows, len(encoded), epoch)
+
+    def add_control(
+        self, examples: list[dict[str, Any]], rows: Sequence[int], count: int, epoch: int | None
+    ) -> list[dict[str, Any]]:
+        """Put the control token of each example before its source, but for those that an epoch's draw leaves plain.
+
+        Args:
+            examples: Of a split.
+            rows: Their numbers.
+            count: Rows of the split.
+            epoch: The epoch; None in validation, which leaves none plain.
+        """
+        training = self.training
+        if not training.control_tokens:
+            return examples
+        plain = () if epoch is None else draw_plain(count, training.plain_share, training.seed, epoch)
+        return [
+            example if row in plain else example | {"input_ids": [example[CONTROL], *example["input_ids"]]}
+            for row, example in zip(rows, examples, strict=True)
+        ]
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        sources, targets = super().lengths(encoded)
+        return sources + (CONTROL in encoded.column_names), targets
 
     def loss_sums(
         self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
@@ -110,6 +157,7 @@ def encode_pairs(
     max_target_length: int,
     nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
     source_prefix: str = "",
+    levels: ControlLevels | None = None,
 ) -> Dataset:
     """Tokenise pairs once, for all epochs; pairs with an empty side are dropped, with a warning that counts them.
 
@@ -121,10 +169,11 @@ def encode_pairs(
         nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
             tokens.
         source_prefix: Put before every source.
+        levels: What measures the control token of each pair, for which `max_source_length` leaves room; None for none.
 
     Returns:
-        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; `group` and
-        `corpus` as they were, where there are such columns.
+        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; with `levels`
+        `control`, the id of the control token; `group` and `corpus` as they were, where there are such columns.
 
     Raises:
         NoRowsLeft: If no pair is left.
@@ -136,9 +185,10 @@ def encode_pairs(
         # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
         fn_kwargs={
             "tokenizer": copy.deepcopy(tokenizer),
-            "limits": (max_source_length, max_target_length),
+            "limits": (max_source_length - (levels is not None), max_target_length),
             "nested": dict(nested),
             "source_prefix": source_prefix,
+            "levels": levels,
             "kept": [name for name in ("group", "corpus") if name in pairs.column_names],
         },
         desc="Tokenising",
@@ -157,6 +207,7 @@ def _encode(
     limits: tuple[int, int],
     nested: dict[str, tuple[str, int]],
     source_prefix: str,
+    levels: ControlLevels | None,
     kept: list[str],
 ) -> dict[str, Any]:
     texts = [source_prefix + source for source in columns["source"]]
@@ -165,6 +216,8 @@ def _encode(
     side = "texts" if isinstance(tokenizer, OpenTokenizer) else "text_target"
     targets = tokenizer(**{side: columns["target"]}, truncation=True, max_length=limits[1])["input_ids"]
     encoded = {"input_ids": sources, "labels": targets, **{name: columns[name] for name in kept}}
+    if levels is not None:
+        encoded[CONTROL] = levels.measure(columns["source"], columns["target"])
     for name, (column, limit) in nested.items():
         texts = [text for row in columns[column] for text in row]
         ids = iter(tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else [])
