@@ -98,8 +98,8 @@ MaxSourceLength = Annotated[
     typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
 ]
 STRENGTH_HELP = (
-    "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model without "
-    "any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]"
+    "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model "
+    "without any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]"
 )
 Strength = Annotated[float | None, typer.Option(min=0, max=1, help=STRENGTH_HELP)]
 Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]

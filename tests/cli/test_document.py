@@ -15,6 +15,7 @@ DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r
 def answer(self: Paraphraser, texts: list[str], **options: object) -> list[list[Paraphrase]]:
     assert options["min_novelty"] in (0.1, 0.5) and options["min_adequacy"] == 0.1 and "names" in options["keep"]
     is_open = options["min_novelty"] == 0.1
+    assert options["strength"] == (None if is_open else 1)
     return [[Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [] for text in texts]
 
 
@@ -33,7 +34,8 @@ def test_a_document_is_paraphrased(
         (6, "Can you make *good* bread?", "Can you make *good* soup?"),
     ]
     assert capsys.readouterr().out == f"2 of 3 sentences rewritten: {output}\n"
-    assert run("paraphrase-document", "--model", checkpoint, file, "--output", file, "--min-novelty", 0.5) == 0
+    options = ["--output", file, "--min-novelty", 0.5, "--strength", 1]
+    assert run("paraphrase-document", "--model", checkpoint, file, *options) == 0
     assert file.read_bytes() == DOCUMENT.encode()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     MarianConfig,
     MarianMTModel,
@@ -18,6 +18,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import ctranslate2_engine
 from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Engine
 from hf_paraphrase.generation.engine import generate_several, mean_log_probs
+from hf_paraphrase.models.text.control_tokens import find_control
 from tests.generation.paraphrasers import make_paraphraser, random_sentences
 from tests.models.tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_t5, word_tokenizer
 
@@ -163,3 +164,25 @@ def test_the_first_word_that_a_config_forces() -> None:
     found = CTranslate2Engine(model, tokenizer, "float32").generate(texts, 4, num_beams=2, max_length=8)
     assert all(text.startswith("cat") for group in found for text in group)
     assert found == generate_several(model, tokenizer, texts, 1, num_beams=2, max_length=8, early_stopping=True)
+
+
+def test_the_control_token_stands_before_each_text() -> None:
+    tokenizer = word_tokenizer()
+    tokens = [AddedToken(f"<novelty-{level}>", special=True, normalized=False) for level in range(2)]
+    tokenizer.add_tokens(tokens, special_tokens=True)
+    model = tiny_bart()
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.config.control_tokens = ["<novelty-0>", "<novelty-1>"]
+    engine, texts = CTranslate2Engine(model, tokenizer, "float32"), [*random_sentences(10), "<novelty-0> cat"]
+    options, written = {"num_beams": 4, "max_new_tokens": 7}, []
+    for strength in (None, 0, 1):
+        control = find_control(model.config, tokenizer, strength)
+        ours = engine.generate(texts, 8, control=control, num_return_sequences=3, **options)
+        theirs = generate_several(model, tokenizer, texts, 3, strength=strength, early_stopping=True, **options)
+        assert ours == theirs
+        written.append(str(ours))
+    assert len({*written}) == 3
+    paraphraser = Paraphraser(model, tokenizer, backend="ctranslate2", compute_type="float32")
+    paraphraser.engine.generate = lambda read, *limits, **kwargs: written.append(limits) or [["cat"]] * len(read)
+    paraphraser("the dog", 1, strength=1)
+    assert written[-1][-1] == control

@@ -75,6 +75,7 @@ def test_a_text_may_stand_alone_or_be_blank(bart):
     "options",
     [
         {"n": 1, "min_adequacy": 0.2, "diversity": 0.5},
+        {"n": 2, "strength": 0.8},
         {"decoding": "sample", "seed": 5, "temperature": 0.7, "top_k": 5, "keep": []},
         {"decoding": "diverse_beam", "num_candidates": 6, "keep": ["names"], "max_new_tokens": 4},
     ],
@@ -90,6 +91,7 @@ def test_options_are_those_of_the_paraphraser(bart, options):
     [
         ({"texts": "the cat", "n": 0}, 422, "greater than or equal to 1"),
         ({"texts": "the cat", "n": "many"}, 422, "valid integer"),
+        ({"texts": "the cat", "strength": 1.5}, 422, "less than or equal to 1"),
         ({"texts": []}, 422, "at least 1 item"),
         ({"texts": ["the cat", 3]}, 422, "valid string"),
         ({}, 422, "Field required"),

@@ -38,3 +38,18 @@ def test_nobody_else_is_asked_for_anything(editor: str, monkeypatch: pytest.Monk
     app = launch_demo(editor, prevent_thread_lock=True, quiet=True)
     app.close()
     assert not app.analytics_enabled and hosts and hosts <= {"127.0.0.1", "localhost", "::1", "0.0.0.0"}
+
+
+def test_the_strength_has_a_slider(editor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hf_paraphrase import Paraphraser
+    from hf_paraphrase.serving.demo import make_demo
+
+    asked = {}
+    monkeypatch.setattr(Paraphraser, "__call__", lambda self, text, n, **options: asked.update(options) or [])
+    demo = make_demo(editor)
+    (slider,) = [block for block in demo.blocks.values() if getattr(block, "label", None) == "Strength"]
+    assert (slider.minimum, slider.maximum, slider.value) == (0, 1, 0)
+    (ask,) = [function for function in demo.fns.values() if function.api_name == "paraphrase"]
+    ask.fn("the cat sat", 3, 0.7, 0.2, 0, 0, 0.1, ["names"])
+    expected = {"strength": 0.7, "diversity": 0.2, "min_novelty": 0.1, "keep": ["names"]}
+    assert expected.items() <= asked.items()
