@@ -110,8 +110,8 @@ def test_a_retrieved_pair_has_no_control_token() -> None:
 def test_a_model_learns_to_obey(tmp_path) -> None:
     """One source with a near and a far target: without a token, nobody can tell which of them is meant."""
     rows = rows_of([("w1 w2", "w1 w2"), ("w1 w2", "w3 w4")] * 8)
-    fields = {"num_train_epochs": 20, "dropout": 0.0, "train_batch_size": 16, "learning_rate": 0.05}
-    fields["eval_strategy"], fields["eval_steps"] = "steps", 20
+    fields = {"num_train_epochs": 25, "dropout": 0.0, "train_batch_size": 16, "learning_rate": 0.05}
+    fields["eval_strategy"], fields["eval_steps"] = "steps", 25
     plain = train(make_recipe(**fields), tmp_path / "plain", dataset=rows)
     told = train(make_recipe(**fields, **TWO_LEVELS), tmp_path / "told", dataset=rows)
     # ln 2 over the three tokens of a target is what cannot be told.
@@ -140,7 +140,7 @@ def test_a_resumed_run_draws_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch)
         ({"control_edges": [0.5, 0.5]}, "`control_edges` must be"),
         ({"control_edges": [0.5, 1.0]}, "`control_edges` must be"),
         ({"control_edges": []}, "`control_edges` must be"),
-        ({"plain_share": 1.0}, r"`plain_share` must be in \[0, 1\), not 1.0"),
+        ({"plain_share": 1.0}, "`plain_share` must be at least 0 and below 1, not 1.0"),
         ({"control_tokens": "length"}, "`control_tokens` must be"),
     ],
 )
