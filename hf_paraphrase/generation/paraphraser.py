@@ -189,8 +189,8 @@ class Paraphraser:
             column: Of a DataFrame, the column that holds the texts.
             n: How many paraphrases of each text; fewer come back where no more pass. Of a blank text there are none.
             strength: How far paraphrases are to differ from the text, from 0, as little as may be, to 1, as freely as
-                may be. A model with control tokens reads the one of this strength; for any other model it raises
-                `min_novelty` and `diversity`: see `strengthen`. None for that of the constructor.
+                may be. It raises `min_novelty` and `diversity` (see `strengthen`), and a model with control tokens
+                reads the one of this strength. None for that of the constructor.
             min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
                 "round_trip" depend on the model.
             min_fluency: The same of fluency.
@@ -248,7 +248,7 @@ class Paraphraser:
             weights=weights,
             return_rejected=return_rejected,
         )
-        if strength is not None and not self.has_control:
+        if strength is not None:
             choice = strengthen(choice, strength)
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)

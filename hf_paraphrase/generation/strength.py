@@ -1,4 +1,4 @@
-"""How far paraphrases are to differ from their text, for models that no control token tells."""
+"""How far paraphrases are to differ from their text: what strength asks of candidates, whichever model wrote them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,6 @@ def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--decoding", "best"], "--decoding must be one of beam, diverse_beam, dips, not best"),
         (["--fidelity", "0.3"], "--fidelity is an option of --decoding dips"),
         (["--exclude-source"], "--exclude-source is an option of --decoding diverse_beam and dips"),
         (
@@ -52,9 +51,14 @@ def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixtur
 def test_options_of_another_decoding(
     options: list[str], message: str, checkpoint: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    for command in (["paraphrase", checkpoint, "a"], ["evaluate", checkpoint]):
+    for command in (["paraphrase", checkpoint, "a"], ["evaluate", checkpoint, "--dataset", "synthetic_questions"]):
         assert run(*command, *options) == 2
         assert capsys.readouterr().err.endswith(f"error: {message}\n")
+
+
+def test_a_decoding_that_nobody_knows(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run("paraphrase", checkpoint, "a", "--decoding", "best") == 2
+    assert capsys.readouterr().err == "error: --decoding must be one of beam, diverse_beam, dips, not best\n"
 
 
 def test_paraphrase_lines_as_json(
