@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..fields import option
+from ..released import RELEASED
 from .demo import check_gradio
 from .terminal import echo
 from .verbs import Verb, verb
@@ -79,7 +80,7 @@ class Push(Verb):
 
             checkpoint = read_checkpoint(self.what)
             return str(make_card(checkpoint, self.repo_id, self.dataset_id, self.license, self.language)).rstrip("\n")
-        if not Path(self.what).exists() and "/" not in self.what:
+        if self.what != RELEASED and not Path(self.what).exists() and "/" not in self.what:
             names = f"a metric: {', '.join(list_metrics())}; or a decoding: {', '.join(DECODINGS)}"
             raise InputError(f"{self.what} is no checkpoint folder; nor is it {names}")
         return self.call(push.push_to_hub, folder=Path(self.what))
