@@ -36,6 +36,7 @@ ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "re
 ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.
 EXCEPTIONS = {
+    ("released", "pretrained"): "unpacking writes the code of the architecture that the configuration names",
     ("models", "retrieval"): "a pipeline finds its pairs where the package is installed, and says so where it is not",
     ("models", "generation"): "the pipeline chooses candidates by the package's encoders, in the same way",
 }

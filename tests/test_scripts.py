@@ -237,7 +237,15 @@ def test_python_scripts_run_the_command(
 
 def test_scripts_hold_what_is_launched_or_set_up() -> None:
     assert {path.name for path in (ROOT / "scripts").iterdir()} - {"__pycache__"} == {
-        *("train.py", "evaluate.py", "compare.py", "pack.py", "push_to_hub.py", "screenshots.py"),
+        *(
+            "train.py",
+            "evaluate.py",
+            "compare.py",
+            "import_bergamot.py",
+            "pack.py",
+            "push_to_hub.py",
+            "screenshots.py",
+        ),
         *("benchmark.py", "benchmarks"),
         *("quickstart.sh", "test.sh", "docs.sh", "environment.sh", "constraints.txt"),
     }

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig
 
 from ..errors import InputError
 from ..files import copy_file, write_directory
-from ..models.layers.portable import PortableCode
 
 __all__ = ["LARGEST", "PACKED_FILE", "pack", "unpack"]
 
@@ -69,8 +67,10 @@ def unpack(packed: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     _write(folder, packed, packed / CARD_FILE, WEIGHTS_FILE, weights)
     # The code of an architecture of this package is never packed: it is that of the package that unpacks.
-    config = AutoConfig.from_pretrained(folder)
-    if isinstance(config, PortableCode):
+    from ..pretrained import load_config
+
+    config = load_config(folder)
+    if hasattr(config, "save_code"):
         config.save_code(folder)
 
 

@@ -11,6 +11,7 @@ from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.meteor import java_variant
 from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
+from tests.models.tiny import save, tiny_bart
 
 nltk_corpus = pytest.importorskip("nltk.corpus")
 
@@ -74,7 +75,11 @@ def test_the_command_line_hears_of_its_option(
     missing = nltk_corpus.LazyCorpusLoader("no-such-wordnet", nltk_corpus.reader.WordNetCorpusReader, None)
     monkeypatch.setattr(nltk_corpus, "wordnet", missing)
     (tmp_path / "a.csv").write_text("prediction,reference\na,a\n")
-    where = {"score": ["--predictions", str(tmp_path / "a.csv")], "evaluate": [str(tmp_path)]}[command]
+    save(tiny_bart(), tmp_path)
+    where = {
+        "score": ["--predictions", str(tmp_path / "a.csv")],
+        "evaluate": [str(tmp_path), "--dataset", "synthetic_questions"],
+    }[command]
     for options, message in (
         ([], r"with --meteor-stages exact,stem, and say so"),
         (["--meteor-stages", "stem"], r"--meteor-stages must be a beginning of exact,stem,wordnet, got stem\n"),

@@ -106,7 +106,7 @@ def test_score(name, content, message, tmp_path, capsys):
     if name == "a.txt" or b"udc00" in content:
         assert run(*command, "--errors", "replace") == 0
     assert run(*command, "--errors", "ignore") == 2
-    assert "--errors must be strict or replace, not ignore" in capsys.readouterr().err
+    assert "`errors` must be one of 'strict', 'replace', not 'ignore'" in capsys.readouterr().err
 
 
 def test_arguments_and_documents(model, tmp_path, capsys):
