@@ -47,7 +47,7 @@ UsageError = typer.BadParameter.__base__
 
 # The commands in the order in which people learn them.
 SECTIONS = {
-    "Use a model": ("paraphrase", "paraphrase-document", "augment", "serve", "demo", "rank"),
+    "Use a model": ("paraphrase", "paraphrase-document", "augment", "serve", "demo"),
     "Prepare data": ("datasets", "mine"),
     "Train": ("recipes", "train", "retriever"),
     "Judge": ("evaluate", "score", "compare", "explain", "rating", "reproduce"),
@@ -78,7 +78,7 @@ def _app(
     \b
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
-    hf-paraphrase paraphrase runs/first "How do I learn to cook?" --num-return-sequences 3
+    hf-paraphrase paraphrase runs/first "How do I learn to cook?" -n 3
     hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt
     """
 

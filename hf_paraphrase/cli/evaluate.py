@@ -39,6 +39,7 @@ class ParaphraserOptions(MetricOptions, ChoiceOptions):
         "Retrieved pairs a row (FSET); repeatable.  [default: 1]", factory=lambda: [1], least=1
     )
     matcher: str | None = option("Model of sentence pairs that `--select matcher` asks.", None)
+    choose: bool = option("Choose as `paraphrase` does, by scores and floors.", False)
     decoding: Literal["beam", "diverse_beam", "dips", "sample"] = option("How outputs are found.", "beam")
     temperature: float | None = option("Of --decoding sample.", None)
     num_beam_groups: int | None = option("Groups of diverse_beam; by default each beam is one.", None, least=1)
@@ -83,8 +84,10 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
 
     \b
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
+    hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
+    hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     hf-paraphrase evaluate runs/first --decoding sample --temperature 0.5 --num-candidates 20 --select mbr
     hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
@@ -138,7 +141,7 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
             raise InputError("--temperature is an option of --decoding sample")
         found = parse_decoding(
             "beam" if is_sampled else self.decoding,
-            self.num_beams or [5, 10],
+            self.num_beams or ([10] if self.choose else [5, 10]),
             num_beam_groups=self.num_beam_groups,
             diversity_penalty=self.diversity_penalty,
             fidelity=self.fidelity,

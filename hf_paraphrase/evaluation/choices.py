@@ -13,12 +13,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..files import write_lines
-from ..generation.candidate_pool import default_decoding, ignores_case
 from ..generation.engine import generate_several, load_paraphraser
 from ..generation.keep import find_change, find_kept, split_into_words
 from ..generation.paraphrase_choice import Choice
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.selection import score_by_embedding
+from ..generation.writers import ignores_case
 from ..metrics.extras import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
@@ -28,7 +28,7 @@ from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.environment import describe_environment
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
-from .paraphrases import COPIED
+from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import IGNORING_CASE, Scoring
 
@@ -47,8 +47,6 @@ COLUMNS = {
 # Parrot leaves out candidates of little adequacy and ranks the others by their distance to the text. Its 0.9 is the
 # probability of a classifier; of cosines so many would leave out most that it keeps.
 PARROT_ADEQUACY = 0.8
-# Those that a Paraphraser makes where one paraphrase is asked for.
-CANDIDATES = 10
 # What its other arguments say of where candidates come from, these do not.
 OF_THE_CHOICE = {field.name for field in fields(Choice)} | {"adequacy", "encoder", "matcher", "fluency"}
 
@@ -238,7 +236,7 @@ def _ways(
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
         pool = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
-        pool = {"decoding": default_decoding(model.model, 1), "num_candidates": CANDIDATES} | pool
+        pool = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES} | pool
         rules = {"adequacy": "embedding", "encoder": judge, "keep": ()}
         found = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
         return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]

@@ -15,12 +15,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..files import read_lines, write_lines
-from ..generation.engine import decode_with_unknown, generate_paraphrases
+from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
 from ..metrics.bleu.scoring import bleu_statistics
 from ..metrics.coherence.scoring import coherence_statistics
 from ..metrics.rouge.scoring import rouge_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.search.batch_writing import decode_with_unknown
 from ..papers import find_paper_rows
 from ..pictures import add_legend, in_style, new_figure, save_figure
 from ..tokenization import join_sentences

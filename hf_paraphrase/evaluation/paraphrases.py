@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..files import write_lines
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
+from ..generation.paraphraser import Paraphraser
 from ..generation.seeded_sampling import sample_seeded
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
@@ -46,6 +47,8 @@ from .scoring import IGNORING_CASE, Scoring, load_given, score_without_interval
 
 __all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 
+# How `select` names the choice of a `Paraphraser`, and of how many candidates it chooses one.
+CHOSEN, CANDIDATES = "paraphraser", 10
 # The names of the baselines.
 COPIED = "the source, copied"
 FIRST_REFERENCE = "first reference, against the source and the other references"
@@ -71,6 +74,7 @@ def evaluate_paraphraser(
     allow_own_pair: bool = False,
     num_candidates: int | None = None,
     select: str = "score",
+    choose: bool = False,
     matcher: str | os.PathLike | None = None,
     decoding: str = "beam",
     num_return_sequences: int = 1,
@@ -118,6 +122,8 @@ def evaluate_paraphraser(
         allow_own_pair: Whether to edit by pairs that share the row's source or a reference too, as the paper does.
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
+        choose: Whether they are chosen as a `Paraphraser` does, by its own floors and scores. Where none passes, the
+            source stands as it is, and `answered` counts the other rows. For models that edit by no pairs.
         matcher: The model that `select="matcher"` asks.
         decoding: How outputs are found: a key of `DECODINGS`, or "sample" (with `temperature`,
             `top_k`, `top_p`); its own arguments are among `generate_kwargs`.
@@ -147,13 +153,19 @@ def evaluate_paraphraser(
     scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
+    if choose and (num_return_sequences > 1 or select != "score"):
+        raise InputError("`choose` decides on one output itself: leave `num_return_sequences` and `select` out")
     sampling = {"do_sample": decoding == "sample"} | ({"seed": seed} if decoding == "sample" else {})
-    widths = num_beams or ([1] if decoding == "sample" else [5, 10])
+    widths = num_beams or ([1] if decoding == "sample" else [CANDIDATES] if choose else [5, 10])
     if decoding == "sample" and set(widths) != {1}:
         raise InputError(f"`num_beams`: {list(widths)}, but `decoding='sample'` searches nothing: leave it out")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
+    if choose and architecture_of(model.config).reads_pairs:
+        raise InputError(
+            "`choose`: of a model that edits by retrieved pairs, `compare --encoder` scores what is chosen"
+        )
     several = num_return_sequences > 1 and architecture_of(model.config).reads_pairs
     if several and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
         raise InputError(
@@ -184,8 +196,8 @@ def evaluate_paraphraser(
     asked = Decoding(
         decoding,
         allow_own_pair=allow_own_pair if pairs else None,
-        num_candidates=num_candidates,
-        select=None if num_candidates is None else select,
+        num_candidates=num_candidates or (CANDIDATES if choose else None),
+        select=CHOSEN if choose else None if num_candidates is None else select,
         matcher=None if matcher is None else os.fspath(matcher),
         num_return_sequences=num_return_sequences,
         generate_kwargs=generate_kwargs | sampling,
@@ -221,6 +233,11 @@ def format_results(results: Results) -> str:
             *format_scores(results, 1),
             f"perplexity of the first references: {entries[0].perplexity:.2f}",
             f"sentences a second: {', '.join(f'{speed:.1f} (beam {width})' for width, speed in speeds.items())}",
+            *(
+                f"answered: {entry.counts['answered']} of {results.data.rows} rows; of the others the source is scored"
+                for entry in entries
+                if "answered" in entry.counts
+            ),
             *describe_retrieval(results),
             *(
                 f"self-BLEU-2 of {number} outputs a row: {entry.find('self_bleu_2').score:.1f}"
@@ -281,6 +298,12 @@ class _Written(NamedTuple):
     outputs: list[tuple[str, ...]]
     candidates: list[list[str]]
     seconds: float
+    answered: int | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Of rows that a `Paraphraser` answers, where it was asked."""
+        return {} if self.answered is None else {"answered": self.answered}
 
     def take(self, decoding: Decoding, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
         """Of each row the likeliest of the outputs asked for, or by pairs one drawn of them; and all of them."""
@@ -312,11 +335,27 @@ def _decode(
         ]
         outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
         return _Written(outputs, [], time.perf_counter() - started)
+    if decoding.select == CHOSEN:
+        return _choose(
+            Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code), sources, decoding, batch_size
+        )
     shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
     shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
     written = [generate_candidates(model, tokenizer, sources, pairs=each, **shared) for each in columns]
     outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
     return _Written(outputs, written[0], time.perf_counter() - started)
+
+
+def _choose(paraphraser: Paraphraser, sources: list[str], decoding: Decoding, batch_size: int) -> _Written:
+    """What a `Paraphraser` answers to each row; the source itself where it answers nothing."""
+    options = {name: value for name, value in decoding.generate_kwargs.items() if name != "do_sample"}
+    if decoding.method != "sample":
+        options["num_beams"] = decoding.num_beams
+    started = time.perf_counter()
+    options |= {"decoding": decoding.method, "num_candidates": decoding.num_candidates, "batch_size": batch_size}
+    found = paraphraser(sources, 1, **options)
+    outputs = [(group[0].text if group else source,) for source, group in zip(sources, found, strict=True)]
+    return _Written(outputs, [], time.perf_counter() - started, sum(map(bool, found)))
 
 
 def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
@@ -328,7 +367,7 @@ def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> En
         **rows.score(predictions, scoring),
         diversity=_score_diversity(outputs),
         candidate_diversity=_score_diversity(written.candidates),
-        counts=entry.counts | _count_repeats(rows.sources, outputs),
+        counts=entry.counts | _count_repeats(rows.sources, outputs) | written.counts,
         speed=Speed(written.seconds, per_second, "sentences"),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,16 +14,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassific
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.search.embedding_paraphraser import embeds_sentences
+from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
 from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
-from .ctranslate2_engine import CTranslate2Engine
-from .engine import load_paraphraser, mean_log_probs
+from .engine import load_paraphraser
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
+from .writers import ModelWriter
 
 __all__ = ["ADEQUACIES", "Adequacy", "Judged", "load_adequacy"]
 
-ADEQUACIES = ("round_trip", "embedding", "matcher")
+ADEQUACIES = ("round_trip", "embedding", "matcher", "jaccard", "mbr")
 
 
 class Judged(NamedTuple):
@@ -32,11 +34,13 @@ class Judged(NamedTuple):
         source: The text.
         candidate: Its paraphrase, with words, as the source.
         pair: The sentence pair that it was edited by, where the model does so.
+        fluency: As the search found it; None where it does not know.
     """
 
     source: str
     candidate: str
     pair: tuple[str, str] | None = None
+    fluency: float | None = None
 
 
 class Adequacy(Protocol):
@@ -49,29 +53,24 @@ class Adequacy(Protocol):
 
 def load_adequacy(
     adequacy: str | Callable[[list[str], list[str]], Sequence[float]],
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    prefix: str = "",
+    writer: ModelWriter,
     *,
     encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] | None = None,
     matcher: str | os.PathLike | TextClassificationPipeline | None = None,
     trust_remote_code: bool = False,
-    engine: CTranslate2Engine | None = None,
 ) -> Adequacy:
     """Make a judge.
 
     Args:
-        adequacy: "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher" (`MatcherAdequacy`), or a
-            function from sources and candidates to numbers from 0 to 1.
-        model: The one that paraphrases.
-        tokenizer: Its tokenizer.
-        prefix: What it reads before every text.
+        adequacy: "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher" (`MatcherAdequacy`),
+            "jaccard" (likeness of words), "mbr" (agreement with the other candidates), or a function from sources and
+            candidates to numbers from 0 to 1.
+        writer: Runs the model that paraphrases.
         encoder: For "embedding": the folder or Hub repository of a model of sentence-transformers, of any other that
             `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
             where it embeds sentences, and all-MiniLM-L6-v2 otherwise.
         matcher: For "matcher": the folder or Hub repository of a classifier of sentence pairs, or a pipeline.
         trust_remote_code: Let their own code run.
-        engine: What runs the paraphrasing model in its place.
 
     Raises:
         InputError: There is no such way, an argument is another way's, or a model cannot be loaded.
@@ -80,11 +79,14 @@ def load_adequacy(
     if callable(adequacy):
         return CallableAdequacy(adequacy)
     if adequacy == "round_trip":
-        return RoundTrip(model, tokenizer, prefix, engine)
+        return RoundTrip(writer)
+    if adequacy in RULES:
+        return RULES[adequacy]
     if adequacy == "matcher":
         return MatcherAdequacy(load_matching_pipeline(matcher, trust_remote_code))
+    model = writer.model
     if encoder is None and embeds_sentences(model):
-        return EmbeddingAdequacy(_encoder_of(model, tokenizer))
+        return EmbeddingAdequacy(_encoder_of(model, writer.tokenizer))
     if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder, trust_remote_code):
         return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, input_device(model), trust_remote_code)))
     encoder = DEFAULT_ENCODER if encoder is None else encoder
@@ -121,26 +123,29 @@ class RoundTrip:
     than a free one that means the same, and the figures of two models do not compare.
 
     Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer.
-        prefix: What it reads before every text.
-        engine: What runs the model in its place.
+        writer: Runs the model.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        prefix: str = "",
-        engine: CTranslate2Engine | None = None,
-    ):
-        self.model, self.tokenizer, self.prefix, self.engine = model, tokenizer, prefix, engine
+    def __init__(self, writer: ModelWriter):
+        self.writer = writer
 
     def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
-        sources, candidates = [one.source for one in judged], [self.prefix + one.candidate for one in judged]
+        sources, candidates = [one.source for one in judged], [one.candidate for one in judged]
         pairs = [one.pair[::-1] for one in judged if one.pair is not None] or None
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None, "engine": self.engine}
-        return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, candidates, sources, **options)]
+        return list(map(math.exp, self.writer.mean_log_probs(candidates, sources, batch_size, pairs)))
+
+
+def _jaccard(judged: Sequence[Judged], batch_size: int) -> list[float]:
+    return [jaccard_similarity(one.source, one.candidate) for one in judged]
+
+
+def _agreement(judged: Sequence[Judged], batch_size: int) -> list[float]:
+    """How much the candidates of a text agree with each: mean BLEU, as `select_by_mbr` has it."""
+    groups = (list(group) for _, group in groupby(judged, key=lambda one: one.source))
+    return [score for group in groups for score in mean_bleu([one.candidate for one in group])]
+
+
+RULES: dict[str, Adequacy] = {"jaccard": _jaccard, "mbr": _agreement}
 
 
 class EmbeddingAdequacy:

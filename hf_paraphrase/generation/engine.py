@@ -6,8 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from tqdm.auto import tqdm
@@ -21,22 +20,16 @@ from transformers import (
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
+from ..models.search.batch_writing import Output, write
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
-from ..models.search.sequence_scores import generate_with_scores
-from ..models.text.control_tokens import find_control
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
-from ..models.text.outside_words import decode_with_words
-from ..models.text.surface import drop_invisible, restore_surface
-from ..models.text.unknown_words import find_attended, put_words, read_words_of_source
-from .ctranslate2_engine import CTranslate2Engine
-from .limits import halve_once
+from ..models.text.surface import drop_invisible
+from .limits import SourceCutter, halve_once
 from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
 
 __all__ = [
-    "GeneratedText",
     "compute_perplexity",
-    "decode_with_unknown",
     "generate_candidates",
     "generate_outputs",
     "generate_paraphrases",
@@ -49,19 +42,6 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-
-
-class GeneratedText(NamedTuple):
-    """An output of a model.
-
-    Args:
-        text: The output.
-        score: The logarithm of its probability over its length to the power of `length_penalty`, 1 by default; None
-            where it was not asked for, or the source has no words.
-    """
-
-    text: str
-    score: float | None = None
 
 
 def generate_paraphrases(
@@ -124,9 +104,13 @@ def generate_several(
         generate_kwargs: `decoding`, a key of `DECODINGS`, and arguments of `model.generate`.
     """
     request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
+    cutter = SourceCutter(model, tokenizer, prefix=read_prefix(model.config))
+    sources = [cutter(source) if source.strip() else source for source in sources]
     outputs = generate_outputs(
         model, tokenizer, sources, request, batch_size=batch_size, pairs=pairs, keep_unknown=keep_unknown
     )
+    if cutter.cut:
+        logger.warning(cutter.describe())
     return [[output.text for output in group] for group in outputs]
 
 
@@ -142,7 +126,7 @@ def generate_outputs(
     prefix: str | None = None,
     max_source_length: int | None = None,
     description: str | None = "generating",
-) -> list[list[GeneratedText]]:
+) -> list[list[Output]]:
     """All outputs that a request asks for, for each source in their order, none of them chosen yet.
 
     A source that is empty or white space gets empty outputs without asking the model.
@@ -164,56 +148,22 @@ def generate_outputs(
         ValueError: The request asks for what the model or the tokenizer cannot do.
     """
     check_arguments_of_a_text(request.parameters, len(sources))
-    generate_kwargs = request.generate_kwargs(model, tokenizer)
+    request.generate_kwargs(model, tokenizer)  # which refuses what cannot be
     sources = [drop_invisible(source) for source in sources]
-    outputs = [[GeneratedText("")] * request.count_outputs(model) for _ in sources]
-    rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-    read = _prefixed(model, sources, prefix)
+    outputs = [[Output("")] * request.count_outputs(model) for _ in sources]
     limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
-    control = find_control(model.config, tokenizer, request.strength)
+    options = {"prefix": read_prefix(model.config) if prefix is None else prefix, "max_length": limit}
+    options["keep_unknown"] = keep_unknown
 
-    def generate(rows: list[int]) -> list[list[GeneratedText]]:
-        texts, their_pairs = _pick(rows, read, pairs)
-        inputs, outside_words = encode_inputs(tokenizer, texts, their_pairs, model, True, limit, control)
-        words = read_words_of_source(inputs, texts) if request.replace_unknown else [[] for _ in rows]
-        sequences, scores = generate_with_scores(model, inputs.to(input_device(model)), generate_kwargs)
-        sequences = sequences.unflatten(0, (len(rows), -1))
-        attended = torch.full_like(sequences, -1)
-        if request.replace_unknown:
-            attended = find_attended(model, inputs, sequences, tokenizer)
-        written = [
-            decode_with_unknown(tokenizer, ids)
-            if keep_unknown
-            else decode_with_words(tokenizer, *put_words(ids, numbers, *known), skip_special_tokens=True).strip()
-            for group, places, *known in zip(sequences.tolist(), attended.tolist(), words, outside_words, strict=True)
-            for ids, numbers in zip(group, places, strict=True)
-        ]
-        if request.restore_surface:
-            count = len(written) // len(rows)
-            written = [restore_surface(text, sources[rows[place // count]]) for place, text in enumerate(written)]
-        # An output without a token has no score.
-        scores = [None] * len(written) if scores is None else [None if s != s else s for s in scores.tolist()]
-        found = map(GeneratedText, written, scores)
-        return [list(islice(found, len(written) // len(rows))) for _ in rows]
+    def generate(rows: list[int]) -> list[list[Output]]:
+        return write(model, tokenizer, *_pick(rows, sources, pairs), request, **options)
 
     with inference(model):
-        for rows in _batches(tokenizer, read, rows_with_text, batch_size, description, limit):
+        rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+        for rows in _batches(sources, rows_with_text, batch_size, description):
             for row, found in zip(rows, _run(generate, rows), strict=True):
                 outputs[row] = found
     return outputs
-
-
-def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
-    """Turn ids into text without the special tokens, but for the mark of unknown words.
-
-    Args:
-        tokenizer: The tokenizer.
-        ids: What it read, or a model wrote.
-    """
-    skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
-    # A tokenizer that knows every word may call another mark its unknown one.
-    skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    return tokenizer.decode([number for number in ids if number not in skipped]).strip()
 
 
 def compute_perplexity(
@@ -255,7 +205,7 @@ def compute_perplexity(
         return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
 
     with inference(model):
-        for rows in _batches(tokenizer, sources, rows_with_text, batch_size, "perplexity"):
+        for rows in _batches(sources, rows_with_text, batch_size, "perplexity"):
             for loss, count in _run(measure, rows):
                 total, tokens = total + loss * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
@@ -270,7 +220,6 @@ def mean_log_probs(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     description: str | None = "scoring",
-    engine: CTranslate2Engine | None = None,
 ) -> list[float]:
     """How probable the model finds each target given its source: the mean log-probability of its tokens, in nats.
 
@@ -282,23 +231,22 @@ def mean_log_probs(
         batch_size: Rows at once; those of like length share a batch.
         pairs: For each source the pair to edit it by, for a model that does so.
         description: Of the progress bar; None for none.
-        engine: What runs the model in its place.
     """
-    if engine is not None:
-        return engine.mean_log_probs(sources, targets, batch_size)
     scores = [0.0] * len(sources)
     joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
 
     def measure(rows: list[int]) -> list[float]:
         inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
         labels = inputs["labels"]
-        log_probs = model(**inputs).logits.float().log_softmax(-1)
-        chosen = log_probs.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
+            inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=inputs.pop("labels"))
+        logits = model(**inputs).logits.float()
+        chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
         is_token = labels != -100
         return (chosen.masked_fill(~is_token, 0.0).sum(1) / is_token.sum(1)).tolist()
 
     with inference(model):
-        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, description):
+        for rows in _batches(joined, list(range(len(joined))), batch_size, description):
             for row, mean in zip(rows, _run(measure, rows), strict=True):
                 scores[row] = mean
     return scores
@@ -348,30 +296,18 @@ def match_pairs(
         return list(model(**inputs.to(input_device(model))).logits.float().cpu())
 
     with inference(model):
-        for rows in _batches(tokenizer, joined, list(range(len(joined))), batch_size, "matching"):
+        for rows in _batches(joined, list(range(len(joined))), batch_size, "matching"):
             for row, found in zip(rows, _run(match, rows), strict=True):
                 logits[row] = found
     return logits
 
 
-def _batches(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    rows: list[int],
-    batch_size: int,
-    description: str | None,
-    limit: int | None = None,
-) -> Iterator[list[int]]:
+def _batches(texts: Sequence[str], rows: list[int], batch_size: int, description: str | None) -> Iterator[list[int]]:
     """Rows of like length together, the longest first: what does not fit into memory fails at once.
 
-    Those that have more tokens than `limit` are counted in a warning.
+    Characters are counted, which need no tokenizer.
     """
-    encoded = tokenizer([texts[row] for row in rows], verbose=False)["input_ids"] if rows else []
-    lengths = {row: len(ids) for row, ids in zip(rows, encoded, strict=True)}
-    rows = sorted(rows, key=lengths.__getitem__, reverse=True)
-    cut = 0 if limit is None else sum(length > limit for length in lengths.values())
-    if cut:
-        logger.warning(f"{cut:,} of {len(rows):,} texts have more than {limit:,} tokens and are read up to there")
+    rows = sorted(rows, key=lambda row: len(texts[row]), reverse=True)
     # By default tqdm shows no bar where nobody watches.
     is_off = True if description is None else None
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:

@@ -15,8 +15,7 @@ from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
 from .adequacy import Judged
-from .ctranslate2_engine import CTranslate2Engine
-from .engine import mean_log_probs
+from .writers import ModelWriter
 
 __all__ = ["CausalFluency", "OwnFluency", "load_causal_fluency"]
 
@@ -25,33 +24,28 @@ class OwnFluency:
     """How probable the model that wrote a candidate finds it, given the source.
 
     The geometric mean of the probabilities of its tokens: exp of the mean log-probability, without temperature, noise
-    and penalties of the search that found it. It measures whether the model would write so: both good style and
+    and penalties of the search that found it. A beam search that knows this number is believed; other candidates are
+    read once more. It measures whether the model would write so: both good style and
     nearness to what it has learnt to answer. It does not measure grammar as people see it: dull candidates get more
     than lively ones, a rare name costs much, and a model that repeats itself is sure of it. The figures of two models
     do not compare.
 
     Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer.
-        prefix: What it reads before every text.
-        engine: What runs the model in its place.
+        writer: Runs the model.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        prefix: str = "",
-        engine: CTranslate2Engine | None = None,
-    ):
-        self.model, self.tokenizer, self.prefix, self.engine = model, tokenizer, prefix, engine
+    def __init__(self, writer: ModelWriter):
+        self.writer = writer
 
     def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
         """Return a number from 0 to 1 for each candidate."""
-        sources, candidates = [self.prefix + one.source for one in judged], [one.candidate for one in judged]
-        pairs = [one.pair for one in judged if one.pair is not None] or None
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None, "engine": self.engine}
-        return [math.exp(mean) for mean in mean_log_probs(self.model, self.tokenizer, sources, candidates, **options)]
+        scores = [one.fluency for one in judged]
+        left = [place for place, score in enumerate(scores) if score is None]
+        pairs = [judged[place].pair for place in left if judged[place].pair is not None] or None
+        sources, candidates = ([judged[place][side] for place in left] for side in (0, 1))
+        for place, mean in zip(left, self.writer.mean_log_probs(sources, candidates, batch_size, pairs), strict=True):
+            scores[place] = math.exp(mean)
+        return scores
 
 
 class CausalFluency:

@@ -18,6 +18,10 @@ __all__ = ["SourceCutter", "halve_once"]
 
 logger = logging.getLogger(__name__)
 
+# Words and signs, of which a tokenizer may mark beginning and end.
+PIECE = re.compile(r"\w+|[^\w\s]")
+# Tokens that frame a text, at most.
+FRAME = 8
 # No more of a text is looked at than so many characters for each token that it may have.
 MOST_CHARACTERS = 100
 
@@ -61,8 +65,7 @@ class SourceCutter:
         """The start of a text that fits, in whole words where it has any."""
         self.read += 1
         start = text[: MOST_CHARACTERS * self.limit]
-        # A character has at most four bytes, and no token is shorter than one: short texts need not be looked at.
-        if len(start) == len(text) and (len(text) < self.limit // 8 or self._count(text) <= self.limit):
+        if len(start) == len(text) and (self._is_short(text) or self._count(text) <= self.limit):
             return text
         self.cut += 1
         fitting = bisect_right(range(1, len(start) + 1), self.limit, key=lambda length: self._count(start[:length]))
@@ -77,6 +80,12 @@ class SourceCutter:
             f"{self.cut:,} of {self.read:,} texts have more than {self.limit:,} tokens and are read up to there "
             "(`max_source_length`)"
         )
+
+    def _is_short(self, text: str) -> bool:
+        """Tell without the tokenizer that a text fits: a token has a byte at least, or marks the end of a word."""
+        if not text.isascii():
+            return len(self.prefix) + len(text) < self.limit // 8
+        return sum(len(part) + len(PIECE.findall(part)) for part in (self.prefix, text)) + FRAME <= self.limit
 
     def _count(self, text: str) -> int:
         return len(self.tokenizer(self.prefix + text, verbose=False)["input_ids"])

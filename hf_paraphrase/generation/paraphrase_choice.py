@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..checks import is_number, whole_number
@@ -13,12 +14,29 @@ from ..metrics.pinc.scoring import pinc_statistics
 from .keep import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
 
-__all__ = ["WEIGHTS", "Choice", "Paraphrase", "combine_scores", "score_novelty"]
+__all__ = [
+    "MIN_ADEQUACY",
+    "MIN_NOVELTY",
+    "PRESETS",
+    "WEIGHTS",
+    "Choice",
+    "Paraphrase",
+    "combine_scores",
+    "score_novelty",
+]
 
 SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
 # by the round trip varies far more than fluency, and much weight on novelty takes the best candidates away.
 WEIGHTS = (1.0, 3.0, 0.25)
+# One rule in place of the three scores: what judges adequacy, and the weights.
+PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
+    "score": ("round_trip", (0.0, 1.0, 0.0)),
+    **{rule: (rule, (1.0, 0.0, 0.0)) for rule in ("jaccard", "mbr", "embedding", "matcher")},
+}
+NOTHING: Mapping[str, float] = MappingProxyType({})
+# The floors of that measurement.
+MIN_ADEQUACY, MIN_NOVELTY = 0.03, 0.1
 
 
 class Paraphrase(NamedTuple):
@@ -30,7 +48,8 @@ class Paraphrase(NamedTuple):
         adequacy: How far it says what the text does, as the chosen judge finds: see `generation.adequacy`.
         fluency: How well it reads, as a language model finds: see `generation.fluency`.
         novelty: How far it is worded anew: see `score_novelty`.
-        reason: Why it was rejected; None for a paraphrase. What a rule rejects is not scored.
+        reason: Why it was rejected; None for a paraphrase. What a rule or a score known before rejects is not scored
+            further.
     """
 
     text: str
@@ -47,7 +66,8 @@ class Choice:
 
     Args:
         n: How many are wanted, at most.
-        min_adequacy: The least adequacy, from 0 to 1; so too the other two.
+        min_adequacy: The least adequacy, from 0 to 1; so too the other two. The defaults are those that
+            `model_cards/PARAPHRASER.md` measures.
         min_fluency: The least fluency.
         min_novelty: The least novelty.
         diversity: What likeness to the text and to each other costs, from 0 to 1: see `choose_diverse`.
@@ -60,9 +80,9 @@ class Choice:
     """
 
     n: int = 3
-    min_adequacy: float = 0.0
+    min_adequacy: float = MIN_ADEQUACY
     min_fluency: float = 0.0
-    min_novelty: float = 0.0
+    min_novelty: float = MIN_NOVELTY
     diversity: float = 0.0
     keep: Sequence[str] = DEFAULT_KEEP
     weights: Sequence[float] = WEIGHTS
@@ -84,16 +104,25 @@ class Choice:
             )
         object.__setattr__(self, "weights", tuple(map(float, weights)))
 
-    def sift(self, source: str, texts: Sequence[str], *, ignore_case: bool = False) -> list[Paraphrase]:
-        """Reject by rules what need not be scored: nothing, the source, a text met before, and what `keep` forbids.
+    def sift(
+        self,
+        source: str,
+        texts: Sequence[str],
+        *,
+        fluency: Mapping[str, float | None] = NOTHING,
+        ignore_case: bool = False,
+    ) -> list[Paraphrase]:
+        """Reject what no model need read: no words, the source, a text met before, what `keep` forbids, low scores.
 
         Args:
             source: The text.
             texts: Its candidates.
+            fluency: Of those texts of which it is known.
             ignore_case: Whether the model that wrote them knows no case.
 
         Returns:
-            The different texts among them, in their order, with a reason where there is one.
+            The different texts among them, in their order, with a reason where there is one. Those that a score is
+            below keep what is known.
         """
         forms = {normal_form(source): None}
         sifted = []
@@ -107,7 +136,14 @@ class Choice:
                 forms[form] = text
                 reason = find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
-        return sifted
+        left = [one for one in sifted if one.reason is None]
+        novelty = iter(score_novelty([source] * len(left), [one.text for one in left]))
+        return [
+            self._check_floors(one._replace(novelty=next(novelty), fluency=fluency.get(one.text)))
+            if one.reason is None
+            else one
+            for one in sifted
+        ]
 
     def choose(self, source: str, candidates: Sequence[Paraphrase]) -> list[Paraphrase]:
         """Choose the paraphrases among candidates that `sift` has seen, and whose other ones are scored since.
@@ -125,12 +161,15 @@ class Choice:
 
     def _rate(self, candidate: Paraphrase) -> Paraphrase:
         scores = [getattr(candidate, name) for name in SCORES]
-        low = [
-            f"{name} {value:.3f} is below {getattr(self, f'min_{name}'):g}"
-            for name, value in zip(SCORES, scores, strict=True)
-            if value < getattr(self, f"min_{name}")
-        ]
-        return candidate._replace(score=combine_scores(scores, self.weights), reason=low[0] if low else None)
+        return self._check_floors(candidate._replace(score=combine_scores(scores, self.weights)))
+
+    def _check_floors(self, candidate: Paraphrase) -> Paraphrase:
+        """Give a candidate a reason where a score that it has is too low."""
+        for name in SCORES:
+            value, least = getattr(candidate, name), getattr(self, f"min_{name}")
+            if value is not None and value < least:
+                return candidate._replace(reason=f"{name} {value:.3f} is below {least:g}")
+        return candidate
 
 
 def combine_scores(scores: Sequence[float], weights: Sequence[float] = WEIGHTS) -> float:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from tqdm.auto import tqdm
@@ -23,16 +23,15 @@ from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
 from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
-from .candidate_pool import CandidatePool, default_decoding, ignores_case
-from .ctranslate2_engine import load_engine
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
-from .paraphrase_choice import WEIGHTS, Choice, Paraphrase, score_novelty
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, PRESETS, WEIGHTS, Choice, Paraphrase
 from .set_selection import normal_form
 from .strength import read_strength, strengthen
+from .writers import Ask, load_writer, write
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
@@ -41,8 +40,25 @@ __all__ = ["Paraphrase", "Paraphraser"]
 
 logger = logging.getLogger(__name__)
 
+# Batches of a list that are sorted by length together.
+BATCHES_AT_ONCE = 64
 # Nobody looks at each sentence of a document.
 DOCUMENT_OPTIONS = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
+
+
+class _Call(NamedTuple):
+    """What a call of a paraphraser has made of its arguments."""
+
+    choice: Choice
+    ask: Ask
+    cutter: SourceCutter
+    judge: Adequacy
+    reader: OwnFluency | CausalFluency
+
+    @property
+    def believes_search(self) -> bool:
+        """Whether the score of the search is the fluency."""
+        return isinstance(self.reader, OwnFluency)
 
 
 class Paraphraser:
@@ -91,8 +107,7 @@ class Paraphraser:
         self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
         self.prefix = read_prefix(model.config) if prefix is None else prefix
         self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs(model) else None
-        self.ignores_case = ignores_case(tokenizer)
-        self.engine = load_engine(backend, model, tokenizer, compute_type)
+        self.writer = load_writer(backend, compute_type, model, tokenizer, self.retriever, self.prefix)
         strength = getattr(model.config, "default_strength", None) if strength is None else strength
         self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
         self._judges: dict[tuple, Any] = {}
@@ -158,9 +173,9 @@ class Paraphraser:
         *,
         column: str | None = None,
         strength: float | None = None,
-        min_adequacy: float = 0.0,
+        min_adequacy: float = MIN_ADEQUACY,
         min_fluency: float = 0.0,
-        min_novelty: float = 0.0,
+        min_novelty: float = MIN_NOVELTY,
         diversity: float = 0.0,
         keep: Sequence[str] = DEFAULT_KEEP,
         weights: Sequence[float] = WEIGHTS,
@@ -168,6 +183,7 @@ class Paraphraser:
         num_candidates: int | None = None,
         num_neighbors: int | None = None,
         adequacy: str | Callable[[list[str], list[str]], Sequence[float]] = "round_trip",
+        select: str | None = None,
         encoder: Any = None,
         matcher: str | os.PathLike | TextClassificationPipeline | None = None,
         fluency: str | os.PathLike | CausalFluency | None = None,
@@ -192,7 +208,7 @@ class Paraphraser:
                 may be. It raises `min_novelty` and `diversity` (see `strengthen`), and a model with control tokens
                 reads the one of this strength. None for that of the constructor.
             min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
-                "round_trip" depend on the model.
+                "round_trip" depend on the model. The default leaves out what says something else altogether.
             min_fluency: The same of fluency.
             min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
             diversity: From 0, the best by score, to 1, those least like the text and each other: see
@@ -209,8 +225,10 @@ class Paraphraser:
             num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
             num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
                 candidates; None for 5.
-            adequacy: "round_trip", "embedding", "matcher", or a function from a list of sources and one of candidates
-                to numbers from 0 to 1: see `generation.adequacy`.
+            adequacy: "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of sources and
+                one of candidates to numbers from 0 to 1: see `generation.adequacy`.
+            select: Order what passes by one rule, as the pipeline's `select`, in place of `adequacy` and `weights`:
+                "score" (fluency alone), "jaccard", "mbr", "embedding" or "matcher" (that adequacy alone).
             encoder: The model that "embedding" asks: see `load_adequacy`.
             matcher: The model that "matcher" asks: a classifier of sentence pairs, also of inference.
             fluency: None to ask the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
@@ -238,6 +256,8 @@ class Paraphraser:
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
+        if select is not None:
+            adequacy, weights = _find_preset(select, adequacy, weights)
         choice = Choice(
             n=n,
             min_adequacy=min_adequacy,
@@ -256,28 +276,25 @@ class Paraphraser:
         cutter = max_source_length
         if not isinstance(cutter, SourceCutter):
             cutter = SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix)
-        pool = CandidatePool(
-            self.model,
-            self.tokenizer,
-            self.retriever,
-            self.prefix,
-            decoding=decoding or default_decoding(self.model, n, self.engine),
+        ask = Ask(
+            decoding=decoding or self.writer.default_decoding(n),
             num_candidates=num_candidates,
             num_neighbors=num_neighbors,
             seed=seed,
-            engine=self.engine,
+            batch_size=batch_size,
             max_source_length=cutter.limit,
             strength=strength if self.has_control else None,
-            **generate_kwargs,
+            generate_kwargs=generate_kwargs,
         )
-        judges = self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency)
+        self.writer.check(ask)
+        call = _Call(choice, ask, cutter, self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency))
         try:
             texts = read_array(texts, column)
         except ValueError as error:
             raise InputError(f"`texts`: {error}") from None
         if isinstance(texts, str):
             check_each_is_text([texts], 0)
-            (found,) = self._paraphrase([texts], choice, pool, cutter, *judges, batch_size)
+            (found,) = self._paraphrase([texts], call)
             _warn_of_cut(cutter)
             return found
         if not isinstance(texts, Iterable):
@@ -286,7 +303,7 @@ class Paraphraser:
         if is_list:
             check_each_is_text(texts, 0)
         total = len(texts) if is_list else None
-        stream = self._stream(iter(texts), total, choice, pool, cutter, *judges, batch_size)
+        stream = self._stream(iter(texts), total, call)
         return list(stream) if is_list else stream
 
     def document(
@@ -327,56 +344,44 @@ class Paraphraser:
 
         return rewrite_document(text, rewrite, format, return_changes, language)
 
-    def _stream(
-        self,
-        texts: Iterator[str],
-        total: int | None,
-        choice: Choice,
-        pool: CandidatePool,
-        cutter: SourceCutter,
-        *rest: Any,
-    ) -> Iterator[list[Paraphrase]]:
-        """Paraphrase a batch at a time; of an endless generator no more is read than that."""
-        batch_size = rest[-1]
+    def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[list[Paraphrase]]:
+        """Paraphrase many texts at a time; of an endless generator no more is read than a batch."""
+        at_once = call.ask.batch_size * (1 if total is None else BATCHES_AT_ONCE)
         # Of one batch there is no progress to show, nor by whoever hands over one after the other.
-        is_off = None if total is None or total > batch_size else True
+        is_off = None if total is None or total > call.ask.batch_size else True
         with tqdm(total=total, desc="paraphrasing", unit="text", disable=is_off) as progress:
             done = 0
-            while part := list(islice(texts, batch_size)):
+            while part := list(islice(texts, at_once)):
                 check_each_is_text(part, done)
-                yield from self._paraphrase(part, choice, pool, cutter, *rest)
+                yield from self._paraphrase(part, call)
                 done += len(part)
                 progress.update(len(part))
-        _warn_of_cut(cutter)
+        _warn_of_cut(call.cutter)
 
-    def _paraphrase(
-        self,
-        texts: list[str],
-        choice: Choice,
-        pool: CandidatePool,
-        cutter: SourceCutter,
-        judge: Adequacy,
-        reader: OwnFluency | CausalFluency,
-        batch_size: int,
-    ) -> list[list[Paraphrase]]:
+    def _paraphrase(self, texts: list[str], call: _Call) -> list[list[Paraphrase]]:
+        """Write, sift, judge and choose, all texts at a time, so that batches are of like lengths."""
+        choice, batch_size = call.choice, call.ask.batch_size
         texts = [drop_invisible(text) for text in texts]
         worded = [place for place, text in enumerate(texts) if normal_form(text)]
-        found: list[list[Paraphrase]] = [[] for _ in texts]
-        groups, judged = [], []
         # What models read; what is kept, and what the paraphrases are to differ from, is the whole text.
-        read = [cutter(texts[place]) for place in worded]
-        for place, source, written in zip(worded, read, pool.write(read, batch_size), strict=True):
-            pairs = {candidate.text: candidate.pair for candidate in reversed(written)}
-            outputs = [candidate.text for candidate in written]
-            groups.append(choice.sift(texts[place], outputs, ignore_case=self.ignores_case))
-            judged += [Judged(source, one.text, pairs[one.text]) for one in groups[-1] if one.reason is None]
-        columns = ([one.source for one in judged], [one.candidate for one in judged])
-        scores = zip(judge(judged, batch_size), reader(judged, batch_size), score_novelty(*columns), strict=True)
+        read = [call.cutter(texts[place]) for place in worded]
+        groups, judged = [], []
+        for place, source, written in zip(worded, read, write(self.writer, read, call.ask), strict=True):
+            first = {one.text: one for one in reversed(written)}
+            known = {text: one.fluency for text, one in first.items()} if call.believes_search else {}
+            outputs = [one.text for one in written]
+            options = {"fluency": known, "ignore_case": self.writer.ignores_case}
+            groups.append(choice.sift(texts[place], outputs, **options))
+            judged += [
+                Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
+            ]
+        scores = zip(call.judge(judged, batch_size), call.reader(judged, batch_size), strict=True)
+        found: list[list[Paraphrase]] = [[] for _ in texts]
         for place, group in zip(worded, groups, strict=True):
             scored = [
                 one
                 if one.reason is not None
-                else one._replace(**dict(zip(("adequacy", "fluency", "novelty"), next(scores), strict=True)))
+                else one._replace(**dict(zip(("adequacy", "fluency"), next(scores), strict=True)))
                 for one in group
             ]
             found[place] = choice.choose(texts[place], scored)
@@ -386,9 +391,8 @@ class Paraphraser:
         """What judges adequacy; models that are named are loaded once."""
 
         def load() -> Adequacy:
-            options = {"encoder": encoder, "matcher": matcher, "engine": self.engine}
-            options["trust_remote_code"] = self.trust_remote_code
-            return load_adequacy(adequacy, self.model, self.tokenizer, self.prefix, **options)
+            options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
+            return load_adequacy(adequacy, self.writer, **options)
 
         named = (adequacy, encoder, matcher)
         is_named = all(value is None or isinstance(value, str | os.PathLike) for value in named)
@@ -396,7 +400,7 @@ class Paraphraser:
 
     def _reader_of(self, fluency: Any) -> OwnFluency | CausalFluency:
         if fluency is None:
-            return OwnFluency(self.model, self.tokenizer, self.prefix, self.engine)
+            return OwnFluency(self.writer)
         if isinstance(fluency, CausalFluency):
             return fluency
         if not isinstance(fluency, str | os.PathLike):
@@ -410,6 +414,15 @@ class Paraphraser:
         if name not in self._judges:
             self._judges[name] = load()
         return self._judges[name]
+
+
+def _find_preset(select: str, adequacy: Any, weights: Any) -> tuple[str, Sequence[float]]:
+    """The judge and the weights by which a rule orders candidates."""
+    if select not in PRESETS:
+        raise InputError(f"`select` must be one of {', '.join(PRESETS)}, not {select!r}")
+    if tuple(weights) != WEIGHTS or adequacy not in ("round_trip", PRESETS[select][0]):
+        raise InputError("`select` decides on `adequacy` and `weights`: leave them out")
+    return PRESETS[select]
 
 
 def _warn_of_cut(cutter: SourceCutter) -> None:

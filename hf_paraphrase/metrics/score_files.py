@@ -43,7 +43,8 @@ def read_scored_texts(
     """Read predictions of one or several runs with their references.
 
     The end of a file's name says what it is (`text_tables`): a table, or a text a line. Columns are read by name:
-    `prediction`, or of `paraphrases`, as `hf-paraphrase paraphrase --json` writes them, the first; `references`,
+    `prediction`, or of `paraphrases`, as `hf-paraphrase paraphrase --json` writes them, the first, or an empty text
+    where there is none; `references`,
     `reference` or `target`; `source`.
 
     Args:
@@ -92,7 +93,7 @@ class _File:
         return [self._texts(row, name) for row, name in zip(self.rows, columns, strict=True)]
 
     def _texts(self, row: Row, name: str) -> list[str]:
-        if row.values[name] == []:
+        if row.values[name] == [] and name != "paraphrases":  # of which a text may have none
             raise InputError(f"{self.table.place(row.line)}, column `{name}`: the list is empty")
         return self.table.texts(row, name)
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ..generation.candidate_pool import DECODINGS_OF_POOL
 from ..generation.keep import KEPT
+from ..generation.writers import DECODINGS
 
 __all__ = [
     "EmbeddingRequest",
@@ -66,7 +66,7 @@ class ParaphraseRequest(AskedModel):
         description=f"What is neither lost nor invented: {', '.join(KEPT)}, and words of your own, in double quotes "
         "if a kind has such a name; all but code and quotes unless this says otherwise.",
     )
-    decoding: Literal[DECODINGS_OF_POOL] | None = Field(None, description="How candidates are found.")
+    decoding: Literal[DECODINGS] | None = Field(None, description="How candidates are found.")
     num_candidates: int | None = Field(None, ge=1, le=MOST_CANDIDATES, description="Outputs to choose from.")
     num_neighbors: int | None = Field(None, ge=1, le=MOST_CANDIDATES, description="Pairs to edit by (FSET).")
     num_beams: int | None = Field(None, ge=1, le=MOST_CANDIDATES, description="Width of the search.")

@@ -152,7 +152,6 @@ MISSING = {
     "paraphrase-document": ["--model", "none", "HERE", "--output", "out.md"],
     "augment": ["none.csv", "--model", "none", "--column", "text", "--output", "out"],
     "mine": ["none.txt", "--output", "out"],
-    "rank": ["none", "HERE"],
     "serve": ["none", "--port", "0"],
     "push": ["none", "--dry-run"],
     "demo": ["none"],
@@ -188,7 +187,7 @@ def test_what_is_missing_is_told_in_one_line(
     assert re.search("none|no/such", error)
 
 
-@pytest.mark.parametrize("options", [["--num-neighbors", "2"], ["--do-sample", "--temperature", "-1"]])
+@pytest.mark.parametrize("options", [["--num-neighbors", "2"], ["--decoding", "sample", "--temperature", "-1"]])
 def test_what_models_and_generate_refuse_is_told_too(
     options: list[str], checkpoint: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -218,8 +217,8 @@ def test_help_lists_twenty_commands_each_in_one_whole_line(capsys: pytest.Captur
     assert run("--help") == 0
     _, _, lines = capsys.readouterr().out.partition("Use a model:")
     listed = dict(re.findall(r"^  (\S+)  +(\S.*)$", lines, re.MULTILINE))
-    assert listed.keys() == {words.split()[0] for words in COMMANDS} and len(listed.keys() - {"rank"}) == 20
-    assert all(line.endswith(".") and len(line) <= 57 for name, line in listed.items() if name != "rank")
+    assert listed.keys() == {words.split()[0] for words in COMMANDS} and len(listed) == 20
+    assert all(line.endswith(".") and len(line) <= 57 for line in listed.values())
 
 
 def test_a_reader_that_has_enough_ends_it_quietly() -> None:

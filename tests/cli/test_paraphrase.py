@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.metrics.score_files import read_scored_texts
+from hf_paraphrase.models.text.candidate_selection import jaccard_similarity
+
 from .runner import run
 
-
-def test_paraphrase_arguments(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run("paraphrase", checkpoint, "how do i cook ?", "can you make bread ?", "--max-new-tokens", "4") == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
-    assert run("paraphrase", checkpoint, "how do i cook ?", "bread", "--num-return-sequences", "3") == 0
-    blocks = capsys.readouterr().out.rstrip("\n").split("\n\n")
-    assert [block.split("\n")[0] for block in blocks] == ["how do i cook ?", "bread"]
-    assert [len(block.split("\n")) for block in blocks] == [4, 4]
+# Models with random weights say what nobody takes for a paraphrase.
+OPEN = ["--min-adequacy", "0", "--keep", "none"]
 
 
 def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
@@ -24,13 +21,26 @@ def test_paraphrase_in_other_ways(checkpoint: Path, capsys: pytest.CaptureFixtur
         [],
         ["--decoding", "dips", "--fidelity", "0"],
         ["--decoding", "diverse_beam", "--diversity-penalty", 9],
+        ["--decoding", "sample", "--temperature", "2"],
     ):
-        options = ["--max-new-tokens", "5", "--num-return-sequences", "4", *options]
+        options = ["--max-new-tokens", "5", "-n", "4", *OPEN, *options]
         assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
         outputs.add(capsys.readouterr().out)
-    assert len(outputs) == 3
+    assert len(outputs) == 4
     options = ["--max-new-tokens", "5", "--decoding", "dips", "--fidelity", "0", "--allow-source"]
     assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
+
+
+@pytest.mark.parametrize("rule", ["score", "jaccard", "mbr"])
+def test_one_rule_orders(rule: str, checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["-n", "3", "--select", rule, "--max-new-tokens", "5", "--json", *OPEN]
+    assert run("paraphrase", checkpoint, "how do i cook ?", *options) == 0
+    row = json.loads(capsys.readouterr().out)
+    counted = [scores["fluency" if rule == "score" else "adequacy"] for scores in row["scores"]]
+    assert [scores["score"] for scores in row["scores"]] == pytest.approx(counted)
+    assert counted == sorted(counted, reverse=True) and len(counted) == len(row["paraphrases"]) == 3
+    if rule == "jaccard":
+        assert counted == pytest.approx([jaccard_similarity(row["source"], text) for text in row["paraphrases"]])
 
 
 @pytest.mark.parametrize(
@@ -56,43 +66,37 @@ def test_options_of_another_decoding(
         assert capsys.readouterr().err.endswith(f"error: {message}\n")
 
 
-def test_a_decoding_that_nobody_knows(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run("paraphrase", checkpoint, "a", "--decoding", "best") == 2
-    assert capsys.readouterr().err == "error: --decoding must be one of beam, diverse_beam, dips, not best\n"
-
-
-def test_paraphrase_lines_as_json(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+def test_json_is_what_score_reads(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("how do i cook ?\nbread\n"))
-    assert (
-        run("paraphrase", checkpoint, "--json", "--do-sample", "--num-return-sequences", "2", "--temperature", "2")
-        == 0
-    )
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["source"] for row in rows] == ["how do i cook ?", "bread"]
-    assert [len(row["paraphrases"]) for row in rows] == [2, 2]
+    monkeypatch.setattr("sys.stdin", io.StringIO("how do i cook ?\n\nbread\n"))
+    assert run("paraphrase", checkpoint, "--json", "-n", "2", "--max-new-tokens", "5", *OPEN) == 0
+    out = capsys.readouterr().out
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["source"] for row in rows] == ["how do i cook ?", "", "bread"]
+    assert [len(row["paraphrases"]) for row in rows] == [len(row["scores"]) for row in rows] == [2, 0, 2]
+    (tmp_path / "out.jsonl").write_text(out)
+    (tmp_path / "references.txt").write_text("do i cook\nx\nbread\n")
+    read = read_scored_texts([tmp_path / "out.jsonl"], [tmp_path / "references.txt"])
+    assert read.runs == [[rows[0]["paraphrases"][0], "", rows[2]["paraphrases"][0]]]
 
 
-def test_paraphrase_refuses_bad_input(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    assert run("paraphrase", checkpoint, "a", "--num-beams", "2", "--num-return-sequences", "3") == 2
-    assert capsys.readouterr().err.endswith("error: --num-beams 2 cannot return 3 paraphrases; widen it\n")
+def test_a_model_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert run("paraphrase", tmp_path / "nowhere", "a") == 2
     assert "is neither a checkpoint folder nor a Hub repository" in capsys.readouterr().err
 
 
-def test_long_texts_are_cut_and_counted(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
+def test_long_texts_are_cut_and_counted(
+    checkpoint: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture
+) -> None:
     long = "can you make bread ? " * 5000
-    options = ["--max-new-tokens", "4", "--max-source-length", "9"]
-    for way in ([], ["-n", "1"]):
-        assert run("paraphrase", checkpoint, long, "how do i cook ?", *options, *way) == 0
-        assert capsys.readouterr().out
-    assert run("paraphrase", checkpoint, long, "how do i cook ?", "--max-new-tokens", "4") == 0
-    captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 2
-    assert captured.err.endswith(" tokens and are read up to there (`max_source_length`)\n")
-    assert "1 of 2 texts have more than " in captured.err
-    assert run("paraphrase", checkpoint, " ".join(long.split()[:8]), *options) == 0
-    cut = capsys.readouterr().out
-    assert run("paraphrase", checkpoint, long, *options) == 0
-    assert capsys.readouterr().out == cut
+    options = ["--max-new-tokens", "4", *OPEN]
+    assert run("paraphrase", checkpoint, long, "how do i cook ?", *options) == 0
+    told = "".join(record.getMessage() for record in caplog.records) + capsys.readouterr().err
+    assert "1 of 2 texts have more than " in told
+    options += ["--max-source-length", "9", "--min-novelty", "0", "--json"]
+    found = []
+    for text in (" ".join(long.split()[:8]), long):
+        assert run("paraphrase", checkpoint, text, *options) == 0
+        found.append(json.loads(capsys.readouterr().out)["paraphrases"])
+    assert found[0] == found[1] != []

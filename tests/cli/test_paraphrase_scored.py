@@ -1,4 +1,4 @@
-"""`hf-paraphrase paraphrase -n`: files in, scored paraphrases out."""
+"""`hf-paraphrase paraphrase`: files in, scored paraphrases out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from hf_paraphrase.text_tables import TextTable
 from .runner import run
 
 TEXTS = ["how do i learn faster ?", "", "the cat sat on the mat", 'a "dog", or\ta cat', "can you make bread"]
-OPTIONS = ["-n", "2", "--max-new-tokens", "5", "--batch-size", "2"]
+OPTIONS = ["-n", "2", "--max-new-tokens", "5", "--batch-size", "2", "--min-adequacy", "0"]
 
 
 @pytest.fixture(scope="module")
 def expected(checkpoint: Path) -> list[tuple]:
     paraphraser = Paraphraser.from_pretrained(checkpoint)
-    groups = zip(TEXTS, paraphraser(TEXTS, 2, max_new_tokens=5), strict=True)
+    groups = zip(TEXTS, paraphraser(TEXTS, 2, max_new_tokens=5, min_adequacy=0), strict=True)
     return [
         (row, source, rank, one.text, one.score)
         for row, (source, group) in enumerate(groups, start=1)
@@ -100,7 +100,11 @@ def test_lines_of_standard_input_and_json(
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{text}\n" for text in TEXTS)))
         assert run("paraphrase", checkpoint, *OPTIONS, "--json", *given) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert [(row["row"], row["source"], row["rank"], row["text"]) for row in rows] == [row[:4] for row in expected]
+        assert [(row["row"], row["source"]) for row in rows] == list(enumerate(TEXTS, start=1))
+        found = [text for row in rows for text in row["paraphrases"]]
+        assert found == [row[3] for row in expected]
+        scores = [one["score"] for row in rows for one in row["scores"]]
+        assert scores == pytest.approx([row[4] for row in expected], rel=1e-3)
 
 
 def test_for_people(checkpoint: Path, expected: list[tuple], capsys: pytest.CaptureFixture) -> None:
@@ -134,6 +138,7 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         "seed": 5,
         "num_beams": 6,
         "temperature": 0.7,
+        "select": "mbr",
         "max_new_tokens": 8,
         "num_neighbors": 9,
         "num_candidates": 10,
@@ -147,22 +152,20 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
     words += ["--exclude-source", "--return-rejected", "--keep", "names, urls"]
     assert run("paraphrase", checkpoint, "a", "-n", "4", *words) == 0
     assert asked == [(4, {**options, "return_rejected": True, "keep": ["names", "urls"]})]
-    assert run("paraphrase", checkpoint, "a", "-n", "1", "--keep", "none") == 0
-    assert asked[1] == (1, {"return_rejected": False, "keep": [], "decoding": None})
+    words = ["--keep", "none", "--decoding", "noise", "--temperature", "uniform", "--noise", "0.5"]
+    assert run("paraphrase", checkpoint, "a", *words) == 0
+    assert asked[1] == (1, {"keep": [], "decoding": "noise", "temperature": "uniform", "noise": 0.5})
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--min-adequacy", "0.5"], "--min-adequacy goes with -n"),
-        (["--output", "a.csv"], "--output goes with -n"),
-        (["--return-rejected"], "--return-rejected goes with -n"),
+        (["--temperature", "warm"], "--temperature takes a number or uniform, got 'warm'"),
+        (["--noise", "0.5"], "`noise` is for `decoding='noise'` alone"),
+        (["--select", "luck"], "`select` must be one of score, jaccard, mbr, embedding, matcher, not 'luck'"),
         (["-n", "0"], "Invalid value for '-n': "),
         (["-n", "2", "--min-adequacy", "1.5"], "Invalid value for '--min-adequacy': "),
         (["-n", "2", "--diversity", "-1"], "Invalid value for '--diversity': "),
-        (["-n", "2", "--num-return-sequences", "2"], "--num-return-sequences goes without -n"),
-        (["-n", "2", "--do-sample"], "--do-sample goes without -n"),
-        (["-n", "2", "--select", "score"], "--select goes without -n"),
         (["-n", "2", "--decoding", "x"], "--decoding must be one of beam, diverse_beam, dips, sample, noise, not x"),
         (["-n", "2", "--decoding", "sample", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
         (["-n", "2", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
@@ -177,7 +180,7 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         ),
         (
             ["-n", "2", "--adequacy", "x"],
-            "`adequacy` must be one of round_trip, embedding, matcher, or a function, not 'x'",
+            "`adequacy` must be one of round_trip, embedding, matcher, jaccard, mbr, or a function, not 'x'",
         ),
     ],
 )
@@ -228,7 +231,7 @@ def test_bad_input_is_named_by_file_and_line(
     monkeypatch.chdir(tmp_path)
     if content is not None:
         Path(name).write_bytes(content)
-    assert run("paraphrase", checkpoint, "-n", "1", "--input", name, *options, "--output", "out.parquet") == 2
+    assert run("paraphrase", checkpoint, "--input", name, *options, "--output", "out.parquet") == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("error: ") and message in last
     assert not list(tmp_path.glob("*out*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -83,6 +84,13 @@ MAKERS: dict[str, Callable] = {
 PARAPHRASERS = list(MAKERS)
 
 
+class OpenParaphraser(Paraphraser):
+    """Without floors unless they are asked for: what random weights write would not pass."""
+
+    def __call__(self, texts: Any, n: int = 3, **options: Any) -> Any:
+        return super().__call__(texts, n, **{"min_adequacy": 0.0, "min_novelty": 0.0, **options})
+
+
 @cache
 def make_paraphraser(name: str) -> Paraphraser:
     """Make a paraphraser, once; its model writes at most 7 tokens."""
@@ -90,7 +98,7 @@ def make_paraphraser(name: str) -> Paraphraser:
     model.generation_config.max_new_tokens = 7
     tokenizer = character_tokenizer() if name == "hierarchical_lm" else word_tokenizer()
     retriever = ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard") if name in ("fset", "edit_lstm") else None
-    return Paraphraser(model, tokenizer, retriever=retriever)
+    return OpenParaphraser(model, tokenizer, retriever=retriever)
 
 
 def random_sentences(count: int, seed: int = 0) -> list[str]:

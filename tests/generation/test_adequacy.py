@@ -14,6 +14,7 @@ from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassificatio
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.adequacy import Judged, load_adequacy
 from hf_paraphrase.generation.fluency import OwnFluency, load_causal_fluency
+from hf_paraphrase.generation.writers import ModelWriter
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import WORDS, save, tiny_gpt2, tiny_matcher, word_tokenizer
 
@@ -52,10 +53,10 @@ def test_round_trip_and_own_fluency_token_by_token(name: str) -> None:
     pair = PAIR if paraphraser.retriever else None
     judged = [one._replace(pair=pair) for one in JUDGED]
     back = pair and pair[::-1]
-    judge = load_adequacy("round_trip", paraphraser.model, paraphraser.tokenizer)
+    judge = load_adequacy("round_trip", paraphraser.writer)
     expected = [probability_by_hand(paraphraser, one.candidate, one.source, back) for one in judged]
     assert judge(judged, 3) == pytest.approx(expected, rel=1e-3)
-    reader = OwnFluency(paraphraser.model, paraphraser.tokenizer)
+    reader = OwnFluency(paraphraser.writer)
     expected = [probability_by_hand(paraphraser, one.source, one.candidate, pair) for one in judged]
     assert reader(judged, 2) == pytest.approx(expected, rel=1e-3)
     assert len(set(expected)) > 1 and judge([], 2) == reader([], 2) == []
@@ -103,7 +104,7 @@ def test_matchers(labels: list[str], tmp_path: Path) -> None:
         else:  # it follows from each of the two
             expected.append(min(float(each.softmax(0)[2]) for each in (there, back)))
     for matcher in (path, pipeline("text-classification", model=path, batch_size=3)):
-        judge = load_adequacy("matcher", None, None, matcher=matcher)
+        judge = load_adequacy("matcher", make_paraphraser("bart").writer, matcher=matcher)
         assert judge(JUDGED, 2) == pytest.approx(expected, rel=1e-4)
     assert judge([], 2) == []
 
@@ -115,7 +116,7 @@ def test_a_pair_classifier_of_ours(tmp_path: Path) -> None:
         vocab_size=len(tokenizer), embedding_size=4, hidden_size=4, num_blocks=1, initializer_range=1.0
     )
     model = CoupledLstmForSequenceClassification(config).eval()
-    judge = load_adequacy("matcher", None, None, matcher=save(model, tmp_path, tokenizer))
+    judge = load_adequacy("matcher", make_paraphraser("bart").writer, matcher=save(model, tmp_path, tokenizer))
     with torch.no_grad():
         expected = [
             float(model(**tokenizer(*one[:2], return_tensors="pt")).logits[0].softmax(0)[-1]) for one in JUDGED
@@ -129,13 +130,15 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
 
 def test_embeddings_of_a_function_and_of_any_model(tmp_path: Path) -> None:
     vectors = {text: [text.count("cat") - 0.5, text.count("learn"), 0.1] for one in JUDGED for text in one[:2]}
-    judge = load_adequacy("embedding", None, None, encoder=lambda texts: np.array([vectors[text] for text in texts]))
+    judge = load_adequacy(
+        "embedding", make_paraphraser("bart").writer, encoder=lambda texts: np.array([vectors[text] for text in texts])
+    )
     expected = [cosine(np.array(vectors[one.source]), np.array(vectors[one.candidate])) for one in JUDGED]
     assert judge(JUDGED, 2) == pytest.approx(expected, abs=1e-6)
     assert 0.0 in expected  # where the cosine is less
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     model = BertModel(BertConfig(vocab_size=len(WORDS), initializer_range=1.0, **sizes)).eval()
-    judge = load_adequacy("embedding", tiny_hierarchical_lm(), None, encoder=save(model, tmp_path))
+    judge = load_adequacy("embedding", make_paraphraser("hierarchical_lm").writer, encoder=save(model, tmp_path))
     expected = []
     for one in JUDGED:
         with torch.no_grad():
@@ -152,8 +155,8 @@ def test_embeddings_of_a_model_here(tmp_path: Path) -> None:
     model, tokenizer = tiny_hierarchical_lm(), character_tokenizer()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    named = load_adequacy("embedding", make_paraphraser("bart").model, word_tokenizer(), encoder=str(tmp_path))
-    own = load_adequacy("embedding", model, tokenizer)
+    named = load_adequacy("embedding", make_paraphraser("bart").writer, encoder=str(tmp_path))
+    own = load_adequacy("embedding", ModelWriter(model, tokenizer))
     expected = [cosine(*model.sentence_embeddings(one[:2], tokenizer).numpy()) for one in JUDGED]
     assert named(JUDGED, 2) == pytest.approx(expected, abs=1e-5)
     assert own(JUDGED, 2) == pytest.approx(expected, abs=1e-5)

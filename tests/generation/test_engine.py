@@ -102,9 +102,9 @@ def test_the_pipeline_and_batches_write_the_same(make, options: dict) -> None:
 
 
 def assert_same(written: list[list[tuple]], expected: list[list[tuple]]) -> None:
-    assert [[text for text, _ in group] for group in written] == [[text for text, _ in group] for group in expected]
+    assert [[one[0] for one in group] for group in written] == [[one[0] for one in group] for group in expected]
     for group, others in zip(written, expected, strict=True):
-        for (_, score), (_, other) in zip(group, others, strict=True):
+        for (_, score, *_), (_, other) in zip(group, others, strict=True):
             assert score == (None if other is None else pytest.approx(other, abs=1e-4))
 
 
@@ -120,7 +120,7 @@ def test_scores_are_those_of_the_likeliest_first() -> None:
     request = GenerationRequest.from_kwargs(num_candidates=4, output_scores=True, max_new_tokens=5)
     outputs = generate_outputs(model, tokenizer, SOURCES, request)
     assert [len(group) for group in outputs] == [4] * len(SOURCES)
-    assert all(text == "" and score is None for text, score in outputs[1])
+    assert all(output.text == "" and output.score is None for output in outputs[1])
     for source, group in zip(SOURCES, outputs, strict=True):
         if source.strip():
             scores = [output.score for output in group]

@@ -62,7 +62,7 @@ def test_of_outputs_for_a_split_too_those_that_are_cut_are_counted(caplog):
     texts = ["the cat sat on a mat " * 300, "the cat", ""]
     assert len(generate_paraphrases(tiny_t5(), word_tokenizer(), texts, max_new_tokens=3)) == 3
     told = [record.getMessage() for record in caplog.records if "tokens" in record.getMessage()]
-    assert told == ["1 of 2 texts have more than 1,024 tokens and are read up to there"]
+    assert told == ["1 of 2 texts have more than 1,024 tokens and are read up to there (`max_source_length`)"]
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, " " * 100_000 + "x", "the " * 25_000, "é\n" * 50_000])

@@ -13,14 +13,13 @@ import torch
 from datasets import Dataset
 
 import hf_paraphrase
-import hf_paraphrase.generation.candidate_pool as candidate_pool
 import hf_paraphrase.generation.paraphraser as paraphraser_module
+import hf_paraphrase.generation.writers as writers
 from hf_paraphrase import Paraphrase, Paraphraser, ParaphraseRetriever
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.candidate_pool import Candidate, CandidatePool
 from hf_paraphrase.generation.paraphrase_choice import combine_scores
-from hf_paraphrase.generation.paraphraser import ignores_case
 from hf_paraphrase.generation.set_selection import normal_form
+from hf_paraphrase.generation.writers import Ask, Candidate, ModelWriter, ignores_case, write
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.models.layers import precision
 from hf_paraphrase.tokenization import train_word_tokenizer
@@ -53,7 +52,8 @@ def test_thresholds_hold_on_every_output(name: str, rows: int) -> None:
     options = {"n": 10, "num_candidates": 10, "batch_size": 50, "seed": 1, "keep": ()}
     everything = sum(paraphraser(texts, return_rejected=True, **options), [])
     scored = [one for one in everything if one.adequacy is not None]
-    least = {f: sorted(getattr(one, f) for one in scored)[len(scored) // 4] for f in Paraphrase._fields[2:5]}
+    # A little less, since scores differ in their last digits with the batch.
+    least = {f: 0.9999 * sorted(getattr(one, f) for one in scored)[len(scored) // 4] for f in Paraphrase._fields[2:5]}
     groups = paraphraser(texts, **{f"min_{f}": value for f, value in least.items()}, **options)
     passing = sum(groups, [])
     assert 0 < len(passing) < len(scored)
@@ -122,11 +122,9 @@ def test_samples_are_of_the_model_s_distribution() -> None:
     """First words of many samples, against the probabilities that the model states."""
     paraphraser = make_paraphraser("bart")
     model, tokenizer, count = paraphraser.model, paraphraser.tokenizer, 4000
-    options = {"decoding": "sample", "num_candidates": count, "num_neighbors": None, "seed": 0, "top_k": 0}
-    pool = CandidatePool(
-        model, tokenizer, None, "", **options, temperature=3.0, max_new_tokens=1, replace_unknown=False
-    )
-    (written,) = pool.write(["the cat sat"], 1)
+    options = {"top_k": 0, "temperature": 3.0, "max_new_tokens": 1, "replace_unknown": False}
+    ask = Ask(decoding="sample", num_candidates=count, generate_kwargs=options)
+    (written,) = write(ModelWriter(model, tokenizer), ["the cat sat"], ask)
     with torch.no_grad():
         logits = model(**tokenizer("the cat sat", return_tensors="pt"), decoder_input_ids=torch.tensor([[2]])).logits
     expected = (logits[0, 0] / 3.0).softmax(0)
@@ -187,8 +185,12 @@ def test_a_generator_is_read_a_batch_at_a_time() -> None:
         ({"do_sample": True}, "`do_sample` is not asked of a pool .* see `decoding='sample'`"),
         (
             {"adequacy": "exact"},
-            "`adequacy` must be one of round_trip, embedding, matcher, or a function, not 'exact'",
+            "`adequacy` must be one of round_trip, embedding, matcher, jaccard, mbr, or a function, not 'exact'",
         ),
+        ({"select": "luck"}, "`select` must be one of score, jaccard, mbr, embedding, matcher, not 'luck'"),
+        ({"select": "mbr", "weights": (1, 1, 1)}, "`select` decides on `adequacy` and `weights`: leave them out"),
+        ({"noise": 0.5}, "`noise` is for `decoding='noise'` alone"),
+        ({"temperature": "uniform"}, "`temperature` must be a number"),
         ({"encoder": "x"}, "`encoder` is asked with `adequacy='embedding'` alone"),
         ({"matcher": "x"}, "`matcher` is asked with `adequacy='matcher'` alone"),
         ({"adequacy": "matcher"}, "needs `matcher`"),
@@ -247,7 +249,7 @@ def test_a_model_that_knows_no_case_may_ignore_it(lowercase: bool, monkeypatch: 
     tokenizer = train_word_tokenizer(["How do I learn in Oslo ?"] * 3, vocab_size=30, lowercase=lowercase)
     assert ignores_case(tokenizer) is lowercase
     written = [[Candidate("we live in oslo")]]
-    monkeypatch.setattr(CandidatePool, "write", lambda *args: written)
+    monkeypatch.setattr(ModelWriter, "write", lambda *args: written)
     (one,) = Paraphraser(tiny_bart(), tokenizer)("we are in Oslo", return_rejected=True)
     assert one.reason == (None if lowercase else "loses 'Oslo' (names)")
 
@@ -298,10 +300,8 @@ def test_a_checkpoint_runs_in_another_precision(dtype: str, tmp_path: Path, monk
 
 
 def test_candidates_come_by_all_retrieved_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, generate = [], candidate_pool.generate_outputs
-    monkeypatch.setattr(
-        candidate_pool, "generate_outputs", lambda *a, **k: asked.append(k["pairs"]) or generate(*a, **k)
-    )
+    asked, generate = [], writers.generate_outputs
+    monkeypatch.setattr(writers, "generate_outputs", lambda *a, **k: asked.append(k["pairs"]) or generate(*a, **k))
     paraphraser = make_paraphraser("fset")
     paraphraser("the cat sat", num_neighbors=3, num_candidates=7)
     paraphraser("the cat sat")
@@ -386,7 +386,7 @@ def test_tables_of_pandas_and_numpy() -> None:
 def test_a_soft_hyphen_hides_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     paraphraser = make_paraphraser("t5")
     written = ["You go to Stockholm", "You go to Stock"]
-    monkeypatch.setattr(CandidatePool, "write", lambda self, texts, size: [[Candidate(text) for text in written]])
+    monkeypatch.setattr(ModelWriter, "write", lambda *args: [[Candidate(text) for text in written]])
     found = paraphraser("I go to Stock\u00adholm", 2, min_novelty=0, return_rejected=True)
     assert [one.text for one in found if one.reason is None] == written[:1]
     assert found[1].reason == "loses 'Stockholm' (names)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from .beam_cache import keep_by_time
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
 
-__all__ = ["BeamSearch", "beam_search", "is_covered"]
+__all__ = ["BeamSearch", "FoundSentences", "beam_search", "is_covered"]
 
 # Finished texts leave the batch when so many parts of it are: each time, the caches are copied.
 LEAVING_PART = 8
@@ -40,6 +41,18 @@ METHODS = (
     "_update_model_kwargs_for_generation",
 )
 OF_EVERY_STEP = ("output_attentions", "output_hidden_states", "output_logits", "output_scores")
+
+
+@dataclass
+class FoundSentences(GenerateBeamEncoderDecoderOutput):
+    """What beam search of transformers returns in a dict, and how probable the model alone finds each sentence.
+
+    Args:
+        mean_log_probs: The mean log-probability of the tokens that were written, end mark included, without the
+            penalties of the search, `(texts * num_return_sequences,)`; None where a processor changes scores.
+    """
+
+    mean_log_probs: torch.FloatTensor | None = None
 
 
 @torch.no_grad()
@@ -107,13 +120,14 @@ class Finished(NamedTuple):
 
     Args:
         scores: `(texts, num_beams)`.
-        words: The beam that each continued, and its last token, `(texts, num_beams, 2)`.
+        words: The beam that each continued, its last token, and the log-probability of all its tokens by the model
+            alone, `(texts, num_beams, 3)`.
         steps: When it was completed, `(texts, num_beams, 1)`, from 0.
         valid: Which are complete, `(texts, num_beams)`.
     """
 
     scores: torch.FloatTensor
-    words: torch.LongTensor
+    words: torch.DoubleTensor
     steps: torch.LongTensor
     valid: torch.BoolTensor
 
@@ -148,36 +162,42 @@ class BeamSearch:
         # Beams that do not exist yet cost so much that only what the first leads to is found.
         self.scores = input_ids.new_full((texts, self.num_beams), -1e9, dtype=torch.float)
         self.scores[:, 0] = 0.0
+        self.log_probs = torch.zeros_like(self.scores, dtype=torch.double)
         self.improvable = torch.ones(texts, 1, dtype=torch.bool, device=device)
         none = torch.full_like(self.scores, -1e9)
         self.finished = Finished(
             none,
-            torch.full((texts, self.num_beams, 2), -1, device=device),
+            torch.full((texts, self.num_beams, 3), -1, dtype=torch.double, device=device),
             torch.full((texts, self.num_beams, 1), -1, device=device),
             torch.zeros_like(none, dtype=torch.bool),
         )
         self.hypotheses = Hypotheses(self.finished)
 
-    def run(self) -> GenerateBeamEncoderDecoderOutput:
+    def run(self) -> FoundSentences:
         """Search, and return what `generate()` does in a dict."""
         while self.step():
             pass
-        return self.hypotheses.read(self.prompt, self.config)
+        found = self.hypotheses.read(self.prompt, self.config)
+        if not self.rules.keep_scores:
+            found.mean_log_probs = None
+        return found
 
     def step(self) -> bool:
         """Write one token more, and tell whether there is more to write."""
-        log_probs, words = self._score_words()
-        log_probs, parents, words = self.choose(log_probs + self.scores.unsqueeze(2), words)
+        log_probs, listed = self._score_words()
+        scores, places = self.choose(log_probs + self.scores.unsqueeze(2), listed)
+        parents, words = places // listed.shape[2], listed.flatten(1).gather(1, places)
+        log_probs = self.log_probs.gather(1, parents) + log_probs.flatten(1).gather(1, places)
         stops = self._find_stops(parents, words)
-        pointers, steps = (
-            torch.stack((parents, words), dim=2),
-            torch.full_like(words, self._steps_done()).unsqueeze(2),
-        )
+        # In double precision, which has room for both numbers and log-probabilities.
+        pointers = torch.stack((parents.double(), words.double(), log_probs), dim=2)
+        steps = torch.full_like(words, self._steps_done()).unsqueeze(2)
         running, self.scores, _ = self.model._get_running_beams_for_next_iteration(
-            log_probs, pointers, steps, stops, self.num_beams
+            scores, pointers, steps, stops, self.num_beams
         )
-        self._finish(log_probs, pointers, steps, stops)
-        parents, words = running.unbind(2)
+        self._finish(scores, pointers, steps, stops)
+        parents, words = running[..., :2].long().unbind(2)
+        self.log_probs = running[..., 2]
         self.hypotheses.append(self.texts, parents, words)
         self.length += 1
         self._judge_hopes()
@@ -190,20 +210,17 @@ class BeamSearch:
         self._move_on(parents, words)
         return True
 
-    def choose(
-        self, log_probs: torch.FloatTensor, words: torch.LongTensor
-    ) -> tuple[torch.FloatTensor, torch.LongTensor, torch.LongTensor]:
+    def choose(self, scores: torch.FloatTensor, words: torch.LongTensor) -> tuple[torch.FloatTensor, torch.LongTensor]:
         """Choose the best continuations of each text.
 
         Args:
-            log_probs: Of the beams with one word more, `(texts, num_beams, words)`.
+            scores: Of the beams with one word more, `(texts, num_beams, words)`.
             words: These.
 
         Returns:
-            The scores of the chosen, the beams that they continue and their words, each `(texts, kept)`, best first.
+            The scores of the chosen, and their places among all of the text, each `(texts, kept)`, best first.
         """
-        log_probs, places = log_probs.flatten(1).topk(self.kept)
-        return log_probs, places // words.shape[2], words.flatten(1).gather(1, places)
+        return scores.flatten(1).topk(self.kept)
 
     def _steps_done(self) -> int:
         return self.length - self.prompt.shape[1]
@@ -251,7 +268,7 @@ class BeamSearch:
     def _finish(
         self,
         log_probs: torch.FloatTensor,
-        pointers: torch.LongTensor,
+        pointers: torch.DoubleTensor,
         steps: torch.LongTensor,
         stops: torch.BoolTensor,
     ) -> None:
@@ -308,8 +325,8 @@ class BeamSearch:
 
     def keep_texts(self, going_on: torch.LongTensor) -> None:
         """Go on with the texts at some places."""
-        self.texts, self.scores, self.improvable = (
-            part[going_on] for part in (self.texts, self.scores, self.improvable)
+        self.texts, self.scores, self.log_probs, self.improvable = (
+            part[going_on] for part in (self.texts, self.scores, self.log_probs, self.improvable)
         )
         self.finished = Finished(*(part[going_on] for part in self.finished))
 
@@ -378,7 +395,7 @@ class Hypotheses:
         for all_of_it, part in zip(self.finished, finished, strict=True):
             all_of_it[texts] = part
 
-    def read(self, prompt: torch.LongTensor, config: GenerationConfig) -> GenerateBeamEncoderDecoderOutput:
+    def read(self, prompt: torch.LongTensor, config: GenerationConfig) -> FoundSentences:
         """Follow the pointers of the best sentences back, and write them behind their prompts as `generate()` does.
 
         Args:
@@ -387,7 +404,7 @@ class Hypotheses:
         """
         count, num_beams = config.num_return_sequences, config.num_beams
         last_steps = self.finished.steps[:, :count, 0]
-        beams, words = self.finished.words[:, :count].unbind(2)
+        beams, words = self.finished.words[:, :count, :2].long().unbind(2)
         length = int(last_steps.max()) + 1
         pad, ends = config._pad_token_tensor, config._eos_token_tensor
         # The precedence is transformers': padding by token 0 becomes the end of a sentence.
@@ -403,8 +420,10 @@ class Hypotheses:
         firsts = num_beams * torch.arange(len(words), device=words.device).view(-1, 1, 1)
         followed = torch.where(followed < 0, followed, followed + firsts)
         prompts = prompt.view(len(words), num_beams, -1)[:, :count]
-        return GenerateBeamEncoderDecoderOutput(
+        mean_log_probs = self.finished.words[:, :count, 2] / (last_steps + 1)
+        return FoundSentences(
             sequences=torch.cat((prompts, written), dim=2).flatten(0, 1),
             sequences_scores=self.finished.scores[:, :count].flatten(),
             beam_indices=followed.flatten(0, 1).int(),
+            mean_log_probs=mean_log_probs.float().flatten(),
         )

@@ -185,8 +185,10 @@ class GroupedSearch:
             for before, others in completed:
                 charged = self._forbid_completed(charged, written[:, group], written[:, before], others, known)
             scores.append(charged)
-            if self.groups > 1:
-                completed.append((group, self._completed(charged, searching[:, group], is_last, known)))
+            if group + 1 < self.groups:
+                found = self._completed(charged, searching[:, group], is_last, known)
+                if found.valid.any():
+                    completed.append((group, found))
             going_on = self._without_ends(charged, known)
             words = words_at(going_on.flatten(1).topk(num_beams).indices, width, known)
             costs = self.penalty * searching[:, group, None].to(log_probs)
@@ -253,16 +255,12 @@ class LeanGroupedSearch(BeamSearch):
         self.search, self.tokens_needed = search, True
         self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
-    def choose(
-        self, log_probs: torch.FloatTensor, words: torch.LongTensor
-    ) -> tuple[torch.FloatTensor, torch.LongTensor, torch.LongTensor]:
+    def choose(self, scores: torch.FloatTensor, words: torch.LongTensor) -> tuple[torch.FloatTensor, torch.LongTensor]:
         """Choose the best continuations of each group, all after those of the groups before it."""
-        written = self.tokens.view(*log_probs.shape[:2], -1)[:, :, self.prompt.shape[1] :]
-        log_probs, written, listed = (
-            part.unflatten(0, (-1, self.search.groups)) for part in (log_probs, written, words)
-        )
+        written = self.tokens.view(*scores.shape[:2], -1)[:, :, self.prompt.shape[1] :]
+        scores, written, listed = (part.unflatten(0, (-1, self.search.groups)) for part in (scores, written, words))
         is_last = self.length + 1 >= self.config.max_length
-        return super().choose(self.search.charge(log_probs, written, is_last, listed).flatten(0, 1), words)
+        return super().choose(self.search.charge(scores, written, is_last, listed).flatten(0, 1), words)
 
     def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
         """A text leaves with all its groups."""

@@ -132,6 +132,8 @@ def keep_best(
     found.beam_indices = beam_indices[:, :generated]
     found.sequences = found.sequences[rows, : prompt_length + generated]
     found.sequences_scores = scores.gather(1, places).flatten()
+    if found.get("mean_log_probs") is not None:
+        found["mean_log_probs"] = found["mean_log_probs"][rows]
 
 
 def check_beams(config: GenerationConfig, name: str) -> None:

@@ -19,12 +19,11 @@ from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from ..text.control_tokens import find_control
-from ..text.encoded_inputs import encode_inputs, has_words
-from ..text.outside_words import decode_with_words
+from ..text.encoded_inputs import has_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
-from ..text.unknown_words import find_attended, put_words, read_words_of_source
 from .argument_types import check_arguments, plain_number
+from .batch_writing import Sequences, decode, encode, generate
 from .decodings import find_decoding
 from .embedding_paraphraser import embeds_sentences
 from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
@@ -38,7 +37,6 @@ from .pipeline_checks import (
     warn_of_length,
 )
 from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
-from .sequence_scores import generate_with_scores
 
 __all__ = ["Text2TextGenerationPipeline"]
 
@@ -343,48 +341,51 @@ class Text2TextGenerationPipeline(Pipeline):
         text = drop_invisible(text)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
-        control = find_control(self.model.config, self.tokenizer, strength)
-        inputs, (words,) = encode_inputs(
-            self.tokenizer, [self.prefix + text], pairs, self.model, truncation, limit, control
-        )
+        options = {"replace_unknown": replace_unknown, "truncation": truncation, "max_length": limit}
+        options["strength"] = strength
+        batch = encode(self.model, self.tokenizer, [self.prefix + text], pairs, **options)
+        ids = batch.inputs["input_ids"]
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
-        warn_of_length(inputs["input_ids"].shape[1], self.model)
-        source = read_words_of_source(inputs, [self.prefix + text])[0] if replace_unknown else []
-        tokens = inputs["input_ids"][:, control is not None :]
-        blank = not text.strip() or not has_words(tokens, self.tokenizer)
+        warn_of_length(ids.shape[1], self.model)
+        inputs, known = batch.inputs, (batch.source_words[0], batch.outside_words[0])
+        has_control = find_control(self.model.config, self.tokenizer, strength) is not None
+        blank = not text.strip() or not has_words(ids[:, has_control:], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
             inputs = {name: torch.zeros(1, 1, dtype=torch.long) for name in inputs}
-        return {**inputs, "blank": torch.tensor([blank]), "outside_words": words, "source": source, "text": text}
+        return {**inputs, "blank": torch.tensor([blank]), "known": known, "text": text}
 
     def _forward(self, model_inputs: dict[str, Any], **asked: Any) -> dict[str, Any]:
         worded = ~model_inputs.pop("blank")
-        kept = {name: model_inputs.pop(name) for name in ("outside_words", "source", "text")}
-        request, scores = self._request(asked), None
-        generate_kwargs = request.generate_kwargs(self.model, self.tokenizer)
+        kept = {name: model_inputs.pop(name) for name in ("known", "text")}
+        request = self._request(asked)
+        if worded.all():
+            return self._generate(model_inputs, request)._asdict() | kept
         if worded.any():
-            inputs = {name: tensor[worded] for name, tensor in model_inputs.items()}
-            try:
-                sequences, scores = generate_with_scores(self.model, inputs, generate_kwargs)
-            except IndexError as error:
-                check_length(inputs["input_ids"].shape[1], self.model, error)
-                raise
-            sequences = sequences.unflatten(0, (int(worded.sum()), -1))
-            attended = torch.full_like(sequences, -1)
-            if request.replace_unknown:
-                attended = find_attended(self.model, inputs, sequences, self.tokenizer)
+            found = self._generate({name: tensor[worded] for name, tensor in model_inputs.items()}, request)
         else:
-            sequences = attended = torch.empty(0, request.count_outputs(self.model), 2, dtype=torch.long)
-            if (streamer := generate_kwargs.get("streamer")) is not None:
-                streamer.end()  # whoever reads the stream is waiting for it
-        _, returned, length = sequences.shape
-        output_ids = self._empty_text(length).to(sequences).repeat(len(worded), returned, 1)
-        output_ids[worded.to(sequences.device)] = sequences
-        all_attended = torch.full_like(output_ids, -1)
-        all_attended[worded.to(sequences.device)] = attended
-        all_scores = torch.full((len(worded), returned), torch.nan)
-        if scores is not None:
-            all_scores[worded.cpu()] = scores.float().cpu().view(-1, returned)
-        return {"output_ids": output_ids, "attended": all_attended, "scores": all_scores, **kept}
+            found = self._write_nothing(request)
+        # What is not shown to the model gets the ids of an empty text.
+        _, returned, length = found.ids.shape
+        empty = self._empty_text(length).to(found.ids).expand(returned, length)
+        fills = (empty, torch.full_like(empty, -1), *torch.full((2, returned), torch.nan))
+        filled = [fill.repeat(len(worded), *[1] * fill.dim()) for fill in fills]
+        for part, whole in zip(found, filled, strict=True):
+            whole[worded.to(whole.device)] = part
+        return Sequences(*filled)._asdict() | kept
+
+    def _generate(self, inputs: dict[str, Any], request: GenerationRequest) -> Sequences:
+        try:
+            return generate(self.model, self.tokenizer, inputs, request)
+        except IndexError as error:
+            check_length(inputs["input_ids"].shape[1], self.model, error)
+            raise
+
+    def _write_nothing(self, request: GenerationRequest) -> Sequences:
+        streamer = request.generate_kwargs(self.model, self.tokenizer).get("streamer")
+        if streamer is not None:
+            streamer.end()  # whoever reads the stream is waiting for it
+        ids, scores = torch.empty(0, request.count_outputs(self.model), 2, dtype=torch.long), torch.empty(0, 1)
+        return Sequences(ids, ids, scores, scores)
 
     def postprocess(
         self,
@@ -394,27 +395,20 @@ class Text2TextGenerationPipeline(Pipeline):
         restore_surface: bool = False,
         clean_up_tokenization_spaces: bool | None = None,
     ) -> list[dict[str, Any]]:
-        (sequences,) = model_outputs["output_ids"]
+        (ids,), (attended,) = (model_outputs[name] for name in ("ids", "attended"))
         if return_tensors:
-            records: list[dict[str, Any]] = [{"generated_token_ids": ids} for ids in sequences]
+            records: list[dict[str, Any]] = [{"generated_token_ids": row} for row in ids]
         else:
-            texts = self._decode(model_outputs, clean_up_tokenization_spaces=clean_up_tokenization_spaces)
-            if restore_surface:
-                texts = [restore(text, model_outputs["text"]) for text in texts]
+            options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces}
+            options["restore_from"] = model_outputs["text"] if restore_surface else None
+            rows = zip(ids.tolist(), attended.tolist(), strict=True)
+            texts = [decode(self.tokenizer, *row, *model_outputs["known"], **options) for row in rows]
             records = [{"generated_text": text} for text in texts]
         if return_scores:
             (scores,) = model_outputs["scores"].tolist()
             for record, score in zip(records, scores, strict=True):
                 record["score"] = None if math.isnan(score) else score
         return records
-
-    def _decode(self, model_outputs: dict[str, Any], **options: Any) -> list[str]:
-        sequences, attended = (model_outputs[name][0].tolist() for name in ("output_ids", "attended"))
-        words = [
-            put_words(*row, model_outputs["source"], model_outputs["outside_words"])
-            for row in zip(sequences, attended, strict=True)
-        ]
-        return [decode_with_words(self.tokenizer, *row, skip_special_tokens=True, **options) for row in words]
 
     def _empty_text(self, length: int) -> torch.Tensor:
         """Return `(length,)` ids as a model would generate them for an empty text: start, end, padding."""

@@ -30,6 +30,15 @@ OF_LENGTH = (
     SuppressTokensAtBeginLogitsProcessor,
     SuppressTokensLogitsProcessor,
 )
+# They forbid words, and leave the scores of all others as they are.
+FORBIDDING = (
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
 # They look at the tokens and the scores of a row, never at where it stands.
 OF_ROW = (
     LogitNormalization,
@@ -51,6 +60,7 @@ class ScoringRules:
     def __init__(self, processors: LogitsProcessorList):
         self.processors = processors
         kinds = {type(processor) for processor in processors}
+        self.keep_scores = kinds <= set(FORBIDDING)
         self.need_tokens = not kinds <= set(OF_LENGTH)
         self.need_all_rows = not kinds <= set(OF_LENGTH + OF_ROW)
 

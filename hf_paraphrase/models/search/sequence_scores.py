@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel
@@ -14,36 +14,49 @@ from .decodings import DECODINGS
 __all__ = ["generate_with_scores"]
 
 
+class Scored(NamedTuple):
+    """Sequences, `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None."""
+
+    sequences: torch.LongTensor
+    scores: torch.FloatTensor | None = None
+    mean_log_probs: torch.FloatTensor | None = None
+
+
 def generate_with_scores(
-    model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], generate_kwargs: Mapping[str, Any]
-) -> tuple[torch.LongTensor, torch.FloatTensor | None]:
+    model: PreTrainedModel,
+    inputs: Mapping[str, torch.Tensor],
+    generate_kwargs: Mapping[str, Any],
+    log_probs: bool = False,
+) -> Scored:
     """Let a model write, and score it if `output_scores` asks for that.
 
     Args:
         model: The model.
         inputs: What it reads.
         generate_kwargs: Other arguments of its `generate()`.
-
-    Returns:
-        The sequences, `(texts * sequences a text, length)`, and their scores, `(texts * sequences a text,)`, or None.
+        log_probs: Whether the mean log-probabilities are wanted too; only our beam searches know them.
     """
     config = generate_kwargs.get("generation_config") or model.generation_config
     output_scores, length_penalty = (
         generate_kwargs.get(name, getattr(config, name)) for name in ("output_scores", "length_penalty")
     )
+    is_ours = generate_kwargs.get("custom_generate") in DECODINGS.values()
+    if log_probs and is_ours:
+        generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True}
     if output_scores:
         # Our searches score what they return without the scores of every step, which nobody reads here.
-        needs_steps = generate_kwargs.get("custom_generate") not in DECODINGS.values()
+        needs_steps = not is_ours
         generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = model.generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):
-        return outputs, None
+        return Scored(outputs)
+    means = outputs.get("mean_log_probs") if log_probs else None
     if not output_scores:
-        return outputs.sequences, None
+        return Scored(outputs.sequences, None, means)
     if outputs.get("sequences_scores") is not None:
-        return outputs.sequences, outputs.sequences_scores
+        return Scored(outputs.sequences, outputs.sequences_scores, means)
     length_penalty = 1.0 if length_penalty is None else length_penalty
-    return outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config)
+    return Scored(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
 
 
 def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:

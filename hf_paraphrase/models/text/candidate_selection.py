@@ -8,7 +8,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["jaccard_similarity", "select_by_jaccard", "select_by_mbr", "select_by_score", "token_set", "tokens"]
+__all__ = [
+    "jaccard_similarity",
+    "mean_bleu",
+    "select_by_jaccard",
+    "select_by_mbr",
+    "select_by_score",
+    "token_set",
+    "tokens",
+]
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LONGEST_NGRAM = 4
@@ -50,7 +58,7 @@ def select_by_mbr(candidates: Sequence[Sequence[str]]) -> list[int]:
 
     Source: minimum Bayes risk decoding, Kumar and Byrne 2004, with the smoothed BLEU of Lin and Och 2004.
     """
-    return [_place_of_best(_mean_bleu(texts)) for texts in candidates]
+    return [_place_of_best(mean_bleu(texts)) for texts in candidates]
 
 
 def select_by_score(scores: Sequence[Sequence[float]]) -> list[int]:
@@ -62,8 +70,8 @@ def _place_of_best(values: list[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
 
 
-def _mean_bleu(texts: Sequence[str]) -> list[float]:
-    """Of each text against all of them, itself among them."""
+def mean_bleu(texts: Sequence[str]) -> list[float]:
+    """The mean smoothed BLEU of each text against all of them, itself among them."""
     found = [tuple(tokens(text)) for text in texts]
     counts = Counter(found)
     ngrams = {words: [_count_ngrams(words, order) for order in range(1, LONGEST_NGRAM + 1)] for words in counts}

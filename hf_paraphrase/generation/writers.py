@@ -1,0 +1,280 @@
+"""The candidates of every text: one writer each for `generate()`, CTranslate2 and noise on sentence vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.search.argument_types import check_arguments
+from ..models.search.embedding_paraphraser import embeds_sentences
+from ..models.search.generation_request import GenerationRequest
+from ..models.search.retrieved_pairs import find_pairs
+from ..models.text.control_tokens import find_control
+from ..models.text.surface import restore_surface
+from ..models.text.unknown_words import can_replace_unknown
+from .ctranslate2_engine import CTranslate2Engine, load_engine
+from .engine import generate_outputs, inference, mean_log_probs
+from .seeded_sampling import sample_seeded, seed_of
+
+if TYPE_CHECKING:
+    from ..retrieval import ParaphraseRetriever
+
+__all__ = ["DECODINGS", "Ask", "Candidate", "ModelWriter", "ignores_case", "load_writer", "write"]
+
+DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
+# Where the model's generation config does not say otherwise, as in the pipeline.
+DEFAULTS = {"max_new_tokens": 256}
+# Arguments of `generate()` and of the pipeline that would contradict the writer's own.
+OWN = {"num_return_sequences": "num_candidates", "do_sample": "decoding='sample'"}
+NOISE_OPTIONS = ("temperature", "noise", "max_new_tokens")
+
+
+class Candidate(NamedTuple):
+    """A text that may be a paraphrase.
+
+    Args:
+        text: The text.
+        pair: The sentence pair that it was edited by; None where the model edits by none.
+        fluency: How probable the search found it, from 0 to 1, as `OwnFluency` computes it; None where unknown.
+    """
+
+    text: str
+    pair: tuple[str, str] | None = None
+    fluency: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What is asked of a writer, for each text.
+
+    Args:
+        decoding: One of `DECODINGS`; "noise" is for a model that embeds sentences.
+        num_candidates: Candidates of each text, by all its pairs together.
+        num_neighbors: Pairs for each text; None for 5, or where the model edits by none.
+        seed: Of "sample" and "noise".
+        batch_size: Texts at once.
+        max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
+        strength: How far candidates are to differ from the text, for a model with control tokens.
+        generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
+            of `EmbeddingParaphraser.paraphrase`.
+    """
+
+    decoding: str
+    num_candidates: int
+    num_neighbors: int | None = None
+    seed: int = 0
+    batch_size: int = 16
+    max_source_length: int | None = None
+    strength: float | None = None
+    generate_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write(writer: ModelWriter, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
+    """Write the candidates of texts with words, the likeliest first where a search has found them.
+
+    Those of a text do not depend on the texts beside it. Texts of like length share a batch.
+    """
+    if ask.decoding == "noise":
+        return writer.write_from_noise(texts, ask)
+    if writer.retriever is None:
+        return writer.write(texts, None, ask)
+    pairs = find_pairs(writer.retriever, texts, ask.num_neighbors or 5)
+    items = [(text, pair) for text, group in zip(texts, pairs, strict=True) for pair in group]
+    written = iter(writer.write(*map(list, zip(*items, strict=True)), ask) if items else ())
+    return [[candidate for _ in group for candidate in next(written)] for group in pairs]
+
+
+class ModelWriter:
+    """Writes by the model's own `generate()`.
+
+    Args:
+        model: Any sequence-to-sequence model.
+        tokenizer: Its tokenizer.
+        retriever: Finds the pairs of a model that edits by them; None for any other.
+        prefix: What the model reads before every text.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        retriever: ParaphraseRetriever | None = None,
+        prefix: str = "",
+    ):
+        self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
+        self.ignores_case = ignores_case(tokenizer)
+        self.replaces_unknown = can_replace_unknown(model, tokenizer)
+
+    def default_decoding(self, n: int) -> str:
+        """How candidates are found unless the caller says so.
+
+        The best of a beam is better than the best of a diverse one; the three best of a diverse one are less alike.
+        `hf-paraphrase compare --encoder` measures it.
+
+        Args:
+            n: How many paraphrases of each text are wanted.
+        """
+        if embeds_sentences(self.model):
+            return "noise"
+        return "beam" if n == 1 else "diverse_beam"
+
+    def check(self, ask: Ask) -> None:
+        """Refuse what this writer cannot do.
+
+        Raises:
+            InputError: With the argument's name.
+        """
+        check_arguments(ask.generate_kwargs)
+        name = type(self.model).__name__
+        if ask.decoding not in DECODINGS:
+            raise InputError(f"`decoding` must be one of {', '.join(DECODINGS)}, not {ask.decoding!r}")
+        if ask.decoding == "noise" and not embeds_sentences(self.model):
+            raise InputError(f"`decoding='noise'` is for a model that embeds sentences, which a {name} does not")
+        if ask.num_neighbors is not None and self.retriever is None:
+            raise InputError(f"`num_neighbors`: a {name} edits by no retrieved pair")
+        if ask.decoding == "noise" and (unknown := ask.generate_kwargs.keys() - NOISE_OPTIONS):
+            raise InputError(f"`{min(unknown)}`: `decoding='noise'` takes {', '.join(NOISE_OPTIONS)}")
+        if ask.decoding != "noise" and ask.generate_kwargs.get("noise") is not None:
+            raise InputError("`noise` is for `decoding='noise'` alone")
+        if ask.decoding != "noise" and isinstance(ask.generate_kwargs.get("temperature"), str):
+            raise InputError("`temperature` must be a number, but for `decoding='noise'`")
+        for argument, other in OWN.items():
+            if argument in ask.generate_kwargs:
+                raise InputError(f"`{argument}` is not asked of a pool of candidates: see `{other}`")
+        if ask.decoding != "noise":
+            self._request(ask)
+
+    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+        """Write candidates of texts, each by one pair, or none."""
+        options = {"batch_size": ask.batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
+        options["max_source_length"] = ask.max_source_length
+        groups = generate_outputs(self.model, self.tokenizer, texts, self._request(ask), **options)
+        return [
+            [
+                Candidate(self._finish(text, one.text), pair, None if one.log_prob is None else math.exp(one.log_prob))
+                for one in group
+            ]
+            for text, pair, group in zip(texts, pairs or [None] * len(texts), groups, strict=True)
+        ]
+
+    def write_from_noise(self, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
+        """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
+        options, found = {"batch_size": ask.batch_size, **ask.generate_kwargs}, []
+        with inference(self.model):
+            for text in texts:
+                options["seed"] = seed_of(ask.seed, text)
+                group = self.model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
+                found.append([Candidate(self._finish(text, one.text)) for one in group])
+        return found
+
+    def mean_log_probs(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int,
+        pairs: Sequence[tuple[str, str]] | None = None,
+    ) -> list[float]:
+        """How probable the model finds each target given its source, as the function of this name."""
+        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
+        sources = [self.prefix + source for source in sources]
+        return mean_log_probs(self.model, self.tokenizer, sources, targets, **options)
+
+    def _request(self, ask: Ask) -> GenerationRequest:
+        pairs = 1 if self.retriever is None else ask.num_neighbors or 5
+        options = {"do_sample": False, "decoding": ask.decoding, "replace_unknown": self.replaces_unknown}
+        options |= {"strength": ask.strength, **ask.generate_kwargs}
+        if ask.decoding == "sample":
+            options |= {"do_sample": True, "num_beams": 1, "decoding": sample_seeded, "seed": ask.seed}
+        return GenerationRequest.from_kwargs(
+            num_candidates=-(-ask.num_candidates // pairs), defaults=DEFAULTS, **options
+        )
+
+    def _finish(self, source: str, output: str) -> str:
+        """Clean up an output: single spaces, and the capitals that a model without case does not write."""
+        output = " ".join(output.split())
+        return restore_surface(output, source) if self.ignores_case else output
+
+
+class CTranslate2Writer(ModelWriter):
+    """Writes and scores by CTranslate2, which has beam search alone.
+
+    Args:
+        engine: The converted model.
+        arguments: Those of `ModelWriter`.
+    """
+
+    def __init__(self, engine: CTranslate2Engine, *arguments: Any):
+        super().__init__(*arguments)
+        self.engine, self.replaces_unknown = engine, False
+
+    def default_decoding(self, n: int) -> str:
+        """The one that there is."""
+        return "beam"
+
+    def check(self, ask: Ask) -> None:
+        """Refuse what this writer cannot do."""
+        super().check(ask)
+        if ask.decoding != "beam":
+            raise InputError(
+                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
+            )
+        if ask.generate_kwargs.get("replace_unknown"):
+            raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
+        self.engine.check(self._engine_kwargs(ask))
+
+    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+        """Write candidates of texts; none of the models that CTranslate2 runs edits by pairs."""
+        read = [self.prefix + text for text in texts]
+        control = find_control(self.model.config, self.tokenizer, ask.strength)
+        limits = ask.batch_size, ask.max_source_length, control
+        outputs = self.engine.generate(read, *limits, **self._engine_kwargs(ask))
+        return [
+            [Candidate(self._finish(text, output)) for output in group]
+            for text, group in zip(texts, outputs, strict=True)
+        ]
+
+    def mean_log_probs(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int,
+        pairs: Sequence[tuple[str, str]] | None = None,
+    ) -> list[float]:
+        """How probable the converted model finds each target given its source."""
+        return self.engine.mean_log_probs([self.prefix + source for source in sources], targets, batch_size)
+
+    def _engine_kwargs(self, ask: Ask) -> dict[str, Any]:
+        request = self._request(ask)
+        kwargs = request.generate_kwargs(self.model, self.tokenizer)
+        return {name: value for name, value in kwargs.items() if name != "custom_generate"}
+
+
+def load_writer(
+    backend: str | None,
+    compute_type: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    retriever: ParaphraseRetriever | None,
+    prefix: str,
+) -> ModelWriter:
+    """Make the writer for a backend; None for `generate()`.
+
+    Raises:
+        InputError: There is no such backend, or it cannot run the model.
+    """
+    arguments = (model, tokenizer, retriever, prefix)
+    engine = load_engine(backend, model, tokenizer, compute_type)
+    return ModelWriter(*arguments) if engine is None else CTranslate2Writer(engine, *arguments)
+
+
+def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Tell whether a tokenizer reads upper case as lower case, so that its model writes no capitals."""
+    if not tokenizer.is_fast:
+        return tokenizer("AB")["input_ids"] == tokenizer("ab")["input_ids"]
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return normalizer is not None and normalizer.normalize_str("Ab").strip("▁ ") == "ab"

@@ -1,0 +1,210 @@
+"""Writing a batch of texts, for the pipeline and for batches of a corpus alike: encode, generate, decode, restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+
+from ..layers.layer_weights import input_device
+from ..text.control_tokens import find_control
+from ..text.encoded_inputs import encode_inputs
+from ..text.outside_words import decode_with_words
+from ..text.surface import restore_surface
+from ..text.unknown_words import find_attended, put_words, read_words_of_source
+from .generation_request import GenerationRequest
+from .sequence_scores import generate_with_scores
+
+__all__ = ["Batch", "Output", "Sequences", "decode", "decode_with_unknown", "encode", "generate", "write"]
+
+
+class Output(NamedTuple):
+    """A text that a model wrote.
+
+    Args:
+        text: The text.
+        score: The logarithm of its probability over its length to the power of `length_penalty`, 1 by default; None
+            unless `output_scores` asks for it, and for a blank source.
+        log_prob: The mean log-probability of its tokens, end mark included, by the model alone. None where the search
+            does not know it, and where the text is not what the search wrote: cut off, or with a word replaced.
+    """
+
+    text: str
+    score: float | None = None
+    log_prob: float | None = None
+
+
+class Batch(NamedTuple):
+    """Texts as a model reads them.
+
+    Args:
+        inputs: What `generate()` takes.
+        source_words: The words that the tokens of each text are of, for `replace_unknown`; empty without it.
+        outside_words: The words of each text outside the vocabulary, by their ids.
+    """
+
+    inputs: BatchEncoding
+    source_words: list[list[str]]
+    outside_words: list[dict[int, str]]
+
+
+class Sequences(NamedTuple):
+    """What a model wrote for a batch, in tokens.
+
+    Args:
+        ids: `(texts, outputs, length)`.
+        attended: The number of the source token that replaces each unknown word, -1 elsewhere, as `ids`.
+        scores: Of `Output`, `(texts, outputs)`, nan where unknown.
+        log_probs: Of `Output`, `(texts, outputs)`, nan where unknown.
+    """
+
+    ids: torch.LongTensor
+    attended: torch.LongTensor
+    scores: torch.FloatTensor
+    log_probs: torch.FloatTensor
+
+
+def encode(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[tuple[str, str]] | None = None,
+    *,
+    replace_unknown: bool = False,
+    truncation: bool | str = False,
+    max_length: int | None = None,
+    strength: float | None = None,
+) -> Batch:
+    """Encode texts, prefix included, and for each the pair to edit it by.
+
+    Args:
+        model: What reads them.
+        tokenizer: Its tokenizer.
+        texts: The texts.
+        pairs: For each text a pair, where the model edits by one.
+        replace_unknown: Whether the words of the source are needed later.
+        truncation: As the tokenizer takes it.
+        max_length: Most tokens of a text that is cut.
+        strength: How far outputs are to differ from the text, for a model with control tokens.
+    """
+    control = find_control(model.config, tokenizer, strength)
+    inputs, outside_words = encode_inputs(tokenizer, texts, pairs, model, truncation, max_length, control)
+    source_words = read_words_of_source(inputs, texts) if replace_unknown else [[] for _ in texts]
+    return Batch(inputs, source_words, outside_words)
+
+
+def generate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    inputs: Mapping[str, torch.Tensor],
+    request: GenerationRequest,
+    *,
+    log_probs: bool = False,
+) -> Sequences:
+    """Let a model write what a request asks for.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        inputs: Of a `Batch`, where the model is.
+        request: What is asked.
+        log_probs: Whether those of the search are wanted.
+    """
+    found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
+    shape = (len(inputs["input_ids"]), -1)
+    ids = found.sequences.unflatten(0, shape)
+    attended = torch.full_like(ids, -1)
+    if request.replace_unknown:
+        attended = find_attended(model, inputs, ids, tokenizer)
+    unknown = torch.full(ids.shape[:2], torch.nan)
+    scores, means = (
+        unknown if part is None else part.float().cpu().view(shape) for part in (found.scores, found.mean_log_probs)
+    )
+    if found.mean_log_probs is not None:
+        ends = torch.as_tensor(model.generation_config.eos_token_id, device=ids.device)
+        is_whole = torch.isin(ids[..., 1:], ends).any(-1) & (attended < 0).all(-1)
+        means = means.masked_fill(~is_whole.cpu(), torch.nan)
+    return Sequences(ids, attended, scores, means)
+
+
+def decode(
+    tokenizer: PreTrainedTokenizerBase,
+    ids: Sequence[int],
+    attended: Sequence[int],
+    source_words: Sequence[str] = (),
+    outside_words: Mapping[int, str] | None = None,
+    *,
+    restore_from: str | None = None,
+    **options: Any,
+) -> str:
+    """Turn a sequence into text.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: Of `Sequences`, as a list; so too the next.
+        attended: The source tokens that replace unknown words.
+        source_words: Of the source, by `Batch`.
+        outside_words: Of the source, by `Batch`.
+        restore_from: The source whose case and spacing the text gets; None to leave the text as it is.
+        options: Of the tokenizer's `decode`.
+    """
+    words = put_words(ids, attended, source_words, outside_words or {})
+    text = decode_with_words(tokenizer, *words, skip_special_tokens=True, **options)
+    return text if restore_from is None else restore_surface(text, restore_from)
+
+
+def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    """Turn ids into text without the special tokens, but for the mark of unknown words.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: What it read, or a model wrote.
+    """
+    skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
+    # A tokenizer that knows every word may call another mark its unknown one.
+    skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    return tokenizer.decode([number for number in ids if number not in skipped]).strip()
+
+
+def write(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[tuple[str, str]] | None,
+    request: GenerationRequest,
+    *,
+    prefix: str = "",
+    max_length: int | None = None,
+    keep_unknown: bool = False,
+) -> list[list[Output]]:
+    """Write all outputs that a request asks for, for each text of a batch.
+
+    Args:
+        model: The model, in evaluation mode.
+        tokenizer: Its tokenizer.
+        texts: Texts with words.
+        pairs: For each text the pair to edit it by, for a model that does so.
+        request: What is asked.
+        prefix: What the model reads before every text.
+        max_length: Most tokens of a text and its prefix, which is cut there.
+        keep_unknown: Whether the outputs keep the mark of unknown words.
+    """
+    read = [prefix + text for text in texts]
+    options = {"truncation": True, "max_length": max_length, "replace_unknown": request.replace_unknown}
+    batch = encode(model, tokenizer, read, pairs, strength=request.strength, **options)
+    found = generate(model, tokenizer, batch.inputs.to(input_device(model)), request, log_probs=True)
+    written = []
+    columns = (part.tolist() for part in found)
+    for text, *known, ids, attended, scores, log_probs in zip(texts, *batch[1:], *columns, strict=True):
+        source = text if request.restore_surface else None
+        outputs = [
+            decode_with_unknown(tokenizer, row)
+            if keep_unknown
+            else decode(tokenizer, row, places, *known, restore_from=source).strip()
+            for row, places in zip(ids, attended, strict=True)
+        ]
+        numbers = ([None if number != number else number for number in group] for group in (scores, log_probs))
+        written.append(list(map(Output, outputs, *numbers)))
+    return written
