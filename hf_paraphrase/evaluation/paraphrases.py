@@ -163,9 +163,7 @@ def evaluate_paraphraser(
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
     if choose and architecture_of(model.config).reads_pairs:
-        raise InputError(
-            "`choose`: of a model that edits by retrieved pairs, `compare --encoder` scores what is chosen"
-        )
+        raise InputError("`choose`: of a model that edits by retrieved pairs, `compare --encoder` scores the choice")
     several = num_return_sequences > 1 and architecture_of(model.config).reads_pairs
     if several and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
         raise InputError(

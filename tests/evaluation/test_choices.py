@@ -31,7 +31,7 @@ SOURCES = [
 TARGETS = ["3 mat and Tom", "learn 12 faster", "make bread", "a dog sat", "cook"]
 WORDS = sorted({word for text in SOURCES for word in text.split()})
 ROWS = Dataset.from_dict({"source": SOURCES, "target": TARGETS})
-OPTIONS = {"max_new_tokens": 8, "num_beams": 10, "keep": ()}
+OPTIONS = {"max_new_tokens": 8, "num_beams": 10, "keep": (), "min_adequacy": 0.0, "min_novelty": 0.0}
 
 
 def encode(texts: list[str]) -> np.ndarray:

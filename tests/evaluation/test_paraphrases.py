@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase import ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
+from hf_paraphrase import Paraphraser, ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import paraphrases
 from hf_paraphrase.evaluation.paraphrases import (
@@ -373,3 +373,22 @@ def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.Monke
 def treatment(results: Results) -> tuple[bool, int]:
     entry = results.entries[0]
     return entry.decoding.allow_own_pair, entry.counts["rows_with_own_pair"]
+
+
+def test_what_a_paraphraser_chooses_is_scored() -> None:
+    """Rows that it leaves out keep their source, and are counted."""
+    model, tokenizer, rows = tiny_bart(), word_tokenizer(), Dataset.from_dict(ROWS)
+    options = {"max_new_tokens": 7, "metrics": ("bleu", "pinc"), "n_samples": 20}
+    results = evaluate_paraphraser(model, tokenizer, rows, choose=True, **options)
+    (entry,) = results.of("model")
+    found = Paraphraser(model, tokenizer)(ROWS["source"], 1, num_beams=10, max_new_tokens=7)
+    chosen = [group[0].text if group else text for text, group in zip(ROWS["source"], found, strict=True)]
+    assert entry.scores == score(chosen, ROWS["references"])
+    assert entry.counts["answered"] == sum(map(bool, found)) < len(found)
+    assert entry.decoding.rule == "paraphraser of 10" and f"answered: {entry.counts['answered']} of 4 rows" in (
+        format_results(results)
+    )
+    with pytest.raises(InputError, match="`choose` decides on one output itself"):
+        evaluate_paraphraser(model, tokenizer, rows, choose=True, num_return_sequences=2, **options)
+    with pytest.raises(InputError, match="`choose`: of a model that edits by retrieved pairs"):
+        evaluate_paraphraser(tiny_fset(), tokenizer, rows, choose=True, **options)

@@ -14,11 +14,18 @@ from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassificatio
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.adequacy import Judged, load_adequacy
 from hf_paraphrase.generation.fluency import OwnFluency, load_causal_fluency
-from hf_paraphrase.generation.writers import ModelWriter
+from hf_paraphrase.generation.writers import Ask, ModelWriter, write
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import WORDS, save, tiny_gpt2, tiny_matcher, word_tokenizer
 
-from .paraphrasers import PAIRS, PARAPHRASERS, character_tokenizer, make_paraphraser, tiny_hierarchical_lm
+from .paraphrasers import (
+    PAIRS,
+    PARAPHRASERS,
+    character_tokenizer,
+    make_paraphraser,
+    random_sentences,
+    tiny_hierarchical_lm,
+)
 
 PAIR = PAIRS[0]
 JUDGED = [
@@ -173,3 +180,32 @@ def test_a_function_of_the_caller() -> None:
     for wrong in (lambda *_: [0.5], lambda s, c: [1.5] * len(s), lambda s, c: [math.nan] * len(s)):
         with pytest.raises(InputError, match="`adequacy`: the function must return a number from 0 to 1 for each of"):
             paraphraser("the cat", adequacy=wrong)
+
+
+@pytest.mark.parametrize("decoding", ["beam", "diverse_beam"])
+def test_the_search_s_own_score_is_the_fluency(decoding: str) -> None:
+    """What the search says of whole outputs is what the model says when it reads them once more."""
+    writer = make_paraphraser("bart").writer
+    texts = random_sentences(6)
+    options = {"suppress_tokens": [0, 1, 3], "max_new_tokens": 60, "length_penalty": 0.0}
+    groups = write(writer, texts, Ask(decoding=decoding, num_candidates=4, generate_kwargs=options))
+    judged = [Judged(text, one.text, one.pair) for text, group in zip(texts, groups, strict=True) for one in group]
+    known = [one.fluency for group in groups for one in group]
+    assert any(value is not None for value in known)
+    read = OwnFluency(writer)(judged, 8)
+    for value, other in zip(known, read, strict=True):
+        assert value is None or value == pytest.approx(other, rel=1e-3)
+
+
+def test_one_text_is_tokenised_three_times_and_encoded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To be written from; its candidates, to be judged; and it again, as what they are judged by."""
+    paraphraser = make_paraphraser("bart")
+    model, calls = paraphraser.model, []
+    for owner, method in ((type(paraphraser.tokenizer), "__call__"), (type(model.get_encoder()), "forward")):
+        usual = getattr(owner, method)
+        monkeypatch.setattr(
+            owner, method, lambda *args, _usual=usual, _name=method, **kw: calls.append(_name) or _usual(*args, **kw)
+        )
+    options = {"suppress_tokens": [0, 1, 3], "max_new_tokens": 60, "length_penalty": 0.0}
+    assert paraphraser("the cat sat on the mat", 1, keep=(), replace_unknown=False, **options)
+    assert (calls.count("__call__"), calls.count("forward")) == (3, 2)

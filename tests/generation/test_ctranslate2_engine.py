@@ -93,12 +93,13 @@ def test_a_tokenizer_without_an_end_mark() -> None:
 def test_a_paraphraser_with_the_backend() -> None:
     """The same paraphrases with the same scores, but for rounding; in int8 it writes too."""
     known = make_paraphraser("bart")
-    options = {"decoding": "beam", "keep": [], "replace_unknown": False, "return_rejected": True, "batch_size": 4}
+    floors = {"keep": [], "min_adequacy": 0.0, "min_novelty": 0.0}
+    options = {"decoding": "beam", "replace_unknown": False, "return_rejected": True, "batch_size": 4, **floors}
     texts = random_sentences(12)
     theirs = known(texts, 2, early_stopping=True, **options)
     for compute_type in ("float32", "int8"):
         paraphraser = Paraphraser(known.model, known.tokenizer, backend="ctranslate2", compute_type=compute_type)
-        ours = paraphraser(texts, 2, keep=[])  # by beam search, as there is no other
+        ours = paraphraser(texts, 2, **floors)  # by beam search, as there is no other
         assert any(ours)
     ours = Paraphraser(known.model, known.tokenizer, backend="ctranslate2", compute_type="float32")(
         texts, 2, **options

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase import Paraphraser
 from hf_paraphrase.generation.keep import KEPT, find_change
 from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
 from hf_paraphrase.generation.set_selection import normal_form
@@ -89,3 +92,19 @@ def test_novelty_is_pinc_of_each() -> None:
         [(1 / 3 + 1 / 2 + 1) / 3, 0.0, 1.0]
     )
     assert score_novelty([], []) == []
+
+
+def test_the_floors_are_those_that_the_card_measures() -> None:
+    card = (Path(__file__).parents[2] / "model_cards" / "PARAPHRASER.md").read_text(encoding="utf-8")
+    assert f"--set min_adequacy={Choice().min_adequacy} --set min_novelty={Choice().min_novelty}" in card
+    defaults = inspect.signature(Paraphraser.__call__).parameters
+    for name in ("min_adequacy", "min_fluency", "min_novelty"):
+        assert defaults[name].default == getattr(Choice(), name)
+
+
+def test_what_is_known_to_be_too_low_is_not_scored_further() -> None:
+    texts = {"the cat sat on a mat": 0.9, "cats like to sit here": 0.9, "a dog is fun": 0.1}
+    choice = Choice(min_fluency=0.2, min_novelty=0.4)
+    sifted = choice.sift("the cat sat on the mat", list(texts), fluency=texts)
+    assert [one.reason and one.reason.split()[0] for one in sifted] == ["novelty", None, "fluency"]
+    assert all(one.adequacy is None and one.score is None for one in sifted)

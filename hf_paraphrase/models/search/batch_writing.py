@@ -28,7 +28,8 @@ class Output(NamedTuple):
         score: The logarithm of its probability over its length to the power of `length_penalty`, 1 by default; None
             unless `output_scores` asks for it, and for a blank source.
         log_prob: The mean log-probability of its tokens, end mark included, by the model alone. None where the search
-            does not know it, and where the text is not what the search wrote: cut off, or with a word replaced.
+            does not know it, and where the text is not what the search wrote: cut off, or with a mark dropped or
+            replaced.
     """
 
     text: str
@@ -124,7 +125,9 @@ def generate(
     )
     if found.mean_log_probs is not None:
         ends = torch.as_tensor(model.generation_config.eos_token_id, device=ids.device)
-        is_whole = torch.isin(ids[..., 1:], ends).any(-1) & (attended < 0).all(-1)
+        is_open = torch.isin(ids[..., 1:], ends).cumsum(-1) == 0
+        dropped = torch.isin(ids[..., 1:], torch.tensor(tokenizer.all_special_ids, device=ids.device)) & is_open
+        is_whole = ~is_open[..., -1] & ~dropped.any(-1) & (attended < 0).all(-1)
         means = means.masked_fill(~is_whole.cpu(), torch.nan)
     return Sequences(ids, attended, scores, means)
 
