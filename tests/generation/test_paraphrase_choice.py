@@ -104,7 +104,7 @@ def test_the_floors_are_those_that_the_card_measures() -> None:
 
 def test_what_is_known_to_be_too_low_is_not_scored_further() -> None:
     texts = {"the cat sat on a mat": 0.9, "cats like to sit here": 0.9, "a dog is fun": 0.1}
-    choice = Choice(min_fluency=0.2, min_novelty=0.4)
+    choice = Choice(min_fluency=0.2, min_novelty=0.5)
     sifted = choice.sift("the cat sat on the mat", list(texts), fluency=texts)
     assert [one.reason and one.reason.split()[0] for one in sifted] == ["novelty", None, "fluency"]
     assert all(one.adequacy is None and one.score is None for one in sifted)
