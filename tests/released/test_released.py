@@ -48,12 +48,13 @@ def test_every_door_of_python_opens_without_a_name(tiny_release: Path) -> None:
 
 def test_every_command_that_writes_uses_it(tiny_release: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     assert run("paraphrase", TEXT, "the cat sat", "--max-new-tokens", 3) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    out = capsys.readouterr().out
+    assert TEXT in out and "the cat sat" in out
     assert run("paraphrase", TEXT, "-n", 1, "--json", "--return-rejected", "--max-new-tokens", 3) == 0
     assert {json.loads(line)["source"] for line in capsys.readouterr().out.splitlines()} == {TEXT}
     monkeypatch.setattr("sys.stdin", io.StringIO("the cat sat\n"))
     assert run("paraphrase", "--max-new-tokens", 3) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert capsys.readouterr().out.startswith("the cat sat\n")
     document = tmp_path / "in.md"
     document.write_text("# The cat\n", encoding="utf-8")
     for words in ([document], [document, "--model", RELEASED]):
