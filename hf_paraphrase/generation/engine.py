@@ -20,7 +20,7 @@ from transformers import (
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
-from ..models.search.batch_writing import Output, write
+from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.surface import drop_invisible
@@ -156,7 +156,7 @@ def generate_outputs(
     options["keep_unknown"] = keep_unknown
 
     def generate(rows: list[int]) -> list[list[Output]]:
-        return write(model, tokenizer, *_pick(rows, sources, pairs), request, **options)
+        return write_batch(model, tokenizer, *_pick(rows, sources, pairs), request, **options)
 
     with inference(model):
         rows_with_text = [row for row, text in enumerate(sources) if text.strip()]

@@ -250,7 +250,7 @@ def test_a_model_that_knows_no_case_may_ignore_it(lowercase: bool, monkeypatch: 
     assert ignores_case(tokenizer) is lowercase
     written = [[Candidate("we live in oslo")]]
     monkeypatch.setattr(ModelWriter, "write", lambda *args: written)
-    (one,) = Paraphraser(tiny_bart(), tokenizer)("we are in Oslo", return_rejected=True)
+    (one,) = Paraphraser(tiny_bart(), tokenizer)("we are in Oslo", return_rejected=True, min_adequacy=0)
     assert one.reason == (None if lowercase else "loses 'Oslo' (names)")
 
 
@@ -281,7 +281,8 @@ def test_a_saved_checkpoint_brings_all_along(tmp_path: Path) -> None:
         Paraphraser.from_pretrained(tmp_path, device="cpu")
     ParaphraseRetriever.from_pairs(PAIRS, encoder="jaccard").save_pretrained(tmp_path / "retriever")
     loaded = hf_paraphrase.Paraphraser.from_pretrained(tmp_path, device="cpu")
-    assert_same(loaded(TEXTS, keep=()), fset(TEXTS, keep=()))
+    options = {"keep": (), "min_adequacy": 0, "min_novelty": 0}
+    assert_same(loaded(TEXTS, **options), fset(TEXTS, **options))
     pairs = {tuple(pair) for pair in PAIRS}
     assert len(loaded.retriever) == len(pairs)
 
@@ -315,7 +316,7 @@ def test_the_prefix_of_a_checkpoint_is_read_before_every_text() -> None:
     given = Paraphraser(model, word_tokenizer(), prefix="how do ")
     model.config.task_specific_params = {"text2text-generation": {"prefix": "how do "}}
     configured = Paraphraser(model, word_tokenizer())
-    options = {"keep": (), "max_new_tokens": 6}
+    options = {"keep": (), "max_new_tokens": 6, "min_adequacy": 0, "min_novelty": 0}
     assert configured("the cat sat", **options) == given("the cat sat", **options) != plain("the cat sat", **options)
     # The prefix is no part of the text: neither of what is new, nor of what is written back.
     options["return_rejected"] = True

@@ -17,7 +17,7 @@ from ..text.unknown_words import find_attended, put_words, read_words_of_source
 from .generation_request import GenerationRequest
 from .sequence_scores import generate_with_scores
 
-__all__ = ["Batch", "Output", "Sequences", "decode", "decode_with_unknown", "encode", "generate", "write"]
+__all__ = ["Batch", "Output", "Sequences", "decode", "decode_with_unknown", "encode", "generate", "write_batch"]
 
 
 class Output(NamedTuple):
@@ -171,7 +171,7 @@ def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) 
     return tokenizer.decode([number for number in ids if number not in skipped]).strip()
 
 
-def write(
+def write_batch(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[str],

@@ -14,7 +14,7 @@ from .decodings import DECODINGS
 __all__ = ["generate_with_scores"]
 
 
-class Scored(NamedTuple):
+class ScoredOutputs(NamedTuple):
     """Sequences, `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None."""
 
     sequences: torch.LongTensor
@@ -27,7 +27,7 @@ def generate_with_scores(
     inputs: Mapping[str, torch.Tensor],
     generate_kwargs: Mapping[str, Any],
     log_probs: bool = False,
-) -> Scored:
+) -> ScoredOutputs:
     """Let a model write, and score it if `output_scores` asks for that.
 
     Args:
@@ -49,14 +49,14 @@ def generate_with_scores(
         generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = model.generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):
-        return Scored(outputs)
+        return ScoredOutputs(outputs)
     means = outputs.get("mean_log_probs") if log_probs else None
     if not output_scores:
-        return Scored(outputs.sequences, None, means)
+        return ScoredOutputs(outputs.sequences, None, means)
     if outputs.get("sequences_scores") is not None:
-        return Scored(outputs.sequences, outputs.sequences_scores, means)
+        return ScoredOutputs(outputs.sequences, outputs.sequences_scores, means)
     length_penalty = 1.0 if length_penalty is None else length_penalty
-    return Scored(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
+    return ScoredOutputs(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
 
 
 def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
