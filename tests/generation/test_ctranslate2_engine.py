@@ -184,6 +184,8 @@ def test_the_control_token_stands_before_each_text() -> None:
         written.append(str(ours))
     assert len({*written}) == 3
     paraphraser = Paraphraser(model, tokenizer, backend="ctranslate2", compute_type="float32")
-    paraphraser.engine.generate = lambda read, *limits, **kwargs: written.append(limits) or [["cat"]] * len(read)
+    paraphraser.writer.engine.generate = lambda read, *limits, **kwargs: (
+        written.append(limits) or [["cat"]] * len(read)
+    )
     paraphraser("the dog", 1, strength=1)
     assert written[-1][-1] == control

@@ -45,7 +45,7 @@ def find_control(
     ids = control_ids(config, tokenizer)
     if strength is not None and not ids:
         raise ValueError(
-            f"`strength`: this {config.model_type} has no control tokens; `Paraphraser` (-n) moves thresholds instead"
+            f"`strength`: this {config.model_type} has no control tokens; `Paraphraser` moves thresholds instead"
         )
     strength = getattr(config, "default_strength", None) if strength is None else strength
     check_strength(strength)
