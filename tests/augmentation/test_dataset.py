@@ -10,9 +10,9 @@ import pytest
 import hf_paraphrase
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
-from tests.generation.paraphrasers import make_paraphraser, random_sentences
+from tests.generation.paraphrasers import NO_FLOORS, make_paraphraser, random_sentences
 
-OPTIONS = {"decoding": "sample", "num_candidates": 4, "keep": [], "batch_size": 4}
+OPTIONS = {"decoding": "sample", "num_candidates": 4, "keep": [], "batch_size": 4, **NO_FLOORS}
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_a_batch_that_fails_is_tried_row_by_row(dataset: datasets.Dataset, monke
     whole = hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS)
     call, bad, error = Paraphraser.__call__, dataset["question"][3], MemoryError("too long")
 
-    def stumble(self, texts, **options):
+    def stumble(self, texts, n, **options):
         if bad in texts:
             raise error
-        return call(self, texts, **options)
+        return call(self, texts, n, **options)
 
     monkeypatch.setattr(Paraphraser, "__call__", stumble)
     found = hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS)
@@ -77,9 +77,9 @@ def test_a_batch_that_fails_is_tried_row_by_row(dataset: datasets.Dataset, monke
 def test_texts_of_like_length_share_a_batch(dataset: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     batches, call = [], Paraphraser.__call__
 
-    def watch(self, texts, **options):
+    def watch(self, texts, n, **options):
         batches.append([len(text) for text in texts])
-        return call(self, texts, **options)
+        return call(self, texts, n, **options)
 
     monkeypatch.setattr(Paraphraser, "__call__", watch)
     hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS)

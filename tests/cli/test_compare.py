@@ -83,11 +83,11 @@ def test_choices_are_compared_by_one_command(tmp_path, capsys):
     out, model = tmp_path / "out", save(tiny_bart(), tmp_path / "bart")
     encoder = save(tiny_bart(), tmp_path / "judge")
     options = ["--dataset", "synthetic_questions", "--max-samples", "3", "--n-samples", "20", "--encoder", encoder]
-    options += ["--set", "max_new_tokens=5", "--set", "min_novelty=0.1", "--output-dir", str(out)]
+    options += ["--set", "max_new_tokens=5", "--set", "min_adequacy=0", "--output-dir", str(out)]
     assert run("compare", f"tiny={model}", *options) == 0
     table = (out / "choices.md").read_text()
     assert capsys.readouterr().out == table and "| tiny: Paraphraser |" in table
-    assert "--set max_new_tokens=5 --set min_novelty=0.1" in table and f"judge ({encoder})" in table
+    assert "--set max_new_tokens=5 --set min_adequacy=0" in table and f"judge ({encoder})" in table
     results = Results.load(out / "choices.json")
     assert results.kind == "choices" and results.data.rows == 3 == len(
         (out / "choices.jsonl").read_text().splitlines()

@@ -24,8 +24,10 @@ from hf_paraphrase import (
 from tests.models.test_pipeline_pairs import tiny_copy_editor, tiny_fset
 from tests.models.tiny import TEXT, tiny_bart, tiny_model, tiny_t5, word_tokenizer
 
-__all__ = ["PARAPHRASERS", "make_paraphraser", "random_sentences"]
+__all__ = ["NO_FLOORS", "PARAPHRASERS", "make_paraphraser", "random_sentences"]
 
+# What random weights write would not pass the default floors.
+NO_FLOORS = {"min_adequacy": 0.0, "min_novelty": 0.0}
 PAIRS = [
     ("the cat sat", "a cat sat"),
     ("the dog sat", "the dog on the mat"),
@@ -85,10 +87,10 @@ PARAPHRASERS = list(MAKERS)
 
 
 class OpenParaphraser(Paraphraser):
-    """Without floors unless they are asked for: what random weights write would not pass."""
+    """Without floors unless a call asks for them."""
 
     def __call__(self, texts: Any, n: int = 3, **options: Any) -> Any:
-        return super().__call__(texts, n, **{"min_adequacy": 0.0, "min_novelty": 0.0, **options})
+        return super().__call__(texts, n, **{**NO_FLOORS, **options})
 
 
 @cache

@@ -20,7 +20,7 @@ from hf_paraphrase.pretrained import choose_device
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from tests.models.tiny import save, tiny_matcher
 
-from .paraphrasers import PAIRS, PARAPHRASERS, make_paraphraser
+from .paraphrasers import NO_FLOORS, PAIRS, PARAPHRASERS, make_paraphraser
 
 TEXTS = ["how do i learn faster ?", "the cat sat"]
 
@@ -82,7 +82,7 @@ def test_a_model_stays_on_the_disk(name: str, tmp_path: Path) -> None:
     path = save(kept.model, tmp_path / "model", kept.tokenizer)
     offloaded = Paraphraser.from_pretrained(path, device_map={"": "disk"}, offload_folder=tmp_path / "disk")
     assert all(parameter.is_meta for parameter in offloaded.model.parameters())
-    assert offloaded(TEXTS, keep=()) == kept(TEXTS, keep=())
+    assert offloaded(TEXTS, keep=(), **NO_FLOORS) == kept(TEXTS, keep=())
     with pytest.raises(InputError, match="`device` and `device_map`"):
         Paraphraser.from_pretrained(path, device="cpu", device_map={"": "cpu"})
 
@@ -102,7 +102,7 @@ def hub(tmp_path: Path) -> Path:
 def test_a_revision_is_read_from_a_cache_without_a_network(hub: Path) -> None:
     options = {"cache_dir": hub, "local_files_only": True, "token": "not asked for", "device": "cpu"}
     loaded = Paraphraser.from_pretrained("you/fset", revision="v1", **options)
-    assert loaded(TEXTS, keep=()) == make_paraphraser("fset")(TEXTS, keep=())
+    assert loaded(TEXTS, keep=(), **NO_FLOORS) == make_paraphraser("fset")(TEXTS, keep=())
     assert len(loaded.retriever) == len(PAIRS)
     with pytest.raises(FileNotFoundError, match="you/fset at revision 'v2'"):
         Paraphraser.from_pretrained("you/fset", revision="v2", **options)

@@ -12,7 +12,7 @@ from hf_paraphrase.generation.paraphrase_choice import Choice
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 
-from .paraphrasers import PARAPHRASERS, make_paraphraser
+from .paraphrasers import NO_FLOORS, PARAPHRASERS, make_paraphraser
 
 DIVERSITIES = (0.0, 0.1, 0.3, 1.0)
 WORDS = {False: ["cat", "dog", "mat", "sat", "a"], True: ["a", "t", "at", "ta"]}
@@ -48,7 +48,7 @@ def test_pinc_and_variety_rise_with_diversity(name: str) -> None:
     novelty, variety = [], []
     for diversity in DIVERSITIES:
         # Novelty apart, which the score rewards without any `diversity`.
-        choice = Choice(n=3, keep=(), diversity=diversity, weights=(1, 1, 0))
+        choice = Choice(n=3, keep=(), diversity=diversity, weights=(1, 1, 0), **NO_FLOORS)
         sets = [(text, [one.text for one in choice.choose(text, pool)]) for text, pool in rows]
         novelty.append(np.array([pinc(chosen, [text] * 3, lowercase=True)["score"] for text, chosen in sets]))
         variety.append(np.array([100 - self_bleu([chosen], lowercase=True)["self_bleu_2"] for _, chosen in sets]))
