@@ -1,4 +1,4 @@
-r"""Train a model as a recipe says, on one process or many:
+r"""Train a model from a recipe, on one process or many:
 
     accelerate launch scripts/train.py --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco
 

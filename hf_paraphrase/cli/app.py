@@ -47,18 +47,18 @@ UsageError = typer.BadParameter.__base__
 
 # The commands in the order in which people learn them.
 SECTIONS = {
-    "Use a model": ("paraphrase", "paraphrase-document", "augment", "serve", "demo"),
+    "Use a model": ("paraphrase", "paraphrase-document", "augment", "demo", "serve"),
     "Prepare data": ("datasets", "mine"),
     "Train": ("recipes", "train", "retriever"),
     "Judge": ("evaluate", "score", "compare", "explain", "rating", "reproduce"),
     "Share": ("info", "push", "space", "env"),
 }
 GROUPS = {
-    "datasets": "List, describe and preview the corpora.",
-    "retriever": "Train what finds the pairs that some models edit by.",
-    "explain": "Draw what models learn and see.",
-    "explain match": "What excites the units of a coupled LSTM.",
-    "rating": "Have people rate and compare systems.",
+    "datasets": "List, describe and preview the built-in corpora.",
+    "retriever": "Train the retriever of models that edit pairs.",
+    "explain": "Draw edits, attention, learning curves and embeddings.",
+    "explain match": "Show what activates the units of a coupled LSTM.",
+    "rating": "Make rating forms for people, and read their answers.",
 }
 
 
@@ -73,13 +73,14 @@ def _app(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Train, evaluate and use paraphrase models.
+    """Paraphrase English text with scores; train, judge and share models.
 
     \b
+    hf-paraphrase paraphrase "The meeting was moved to Thursday because the room was taken." -n 3
+    hf-paraphrase paraphrase-document notes.md --output notes.new.md
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
-    hf-paraphrase paraphrase runs/first "How do I learn to cook?" -n 3
-    hf-paraphrase score --predictions ours.txt --references refs.txt --against theirs.txt
+    hf-paraphrase push runs/first --repo-id you/first
     """
 
 

@@ -24,7 +24,7 @@ OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length"
 
 @verb("augment")
 class Augment(WriterOptions):
-    """Paraphrase a corpus, on one machine or many.
+    """Paraphrase a corpus on one machine or many; resumable.
 
     \b
     hf-paraphrase augment questions.csv --column question -n 3 --output augmented

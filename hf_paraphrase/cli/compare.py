@@ -52,7 +52,7 @@ class RecipeOptions(Verb):
 
 @verb("compare")
 class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
-    """Compare models on one split in one table.
+    """Compare models on one split, with significance tests.
 
     \b
     hf-paraphrase compare FSET=runs/fset-quora-small "residual LSTM=runs/residual-lstm-quora-small" \\

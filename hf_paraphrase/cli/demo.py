@@ -16,7 +16,7 @@ __all__ = ["MakeSpace", "OpenDemo", "check_gradio"]
 
 @verb("demo")
 class OpenDemo(WriterOptions):
-    """Try a model out in the browser.
+    """Try a model in the browser.
 
     \b
     hf-paraphrase demo
@@ -40,7 +40,7 @@ class OpenDemo(WriterOptions):
 
 @verb("space")
 class MakeSpace(Verb):
-    """Put the demo of a model on the Hub, as a Space.
+    """Publish the demo of a model as a Space on the Hub.
 
     \b
     hf-paraphrase space you/your-model --push you/your-space

@@ -13,7 +13,7 @@ __all__ = ["ParaphraseDocument"]
 
 @verb("paraphrase-document")
 class ParaphraseDocument(ReadingOptions, WriterOptions):
-    """Paraphrase a document, but not its markup.
+    """Paraphrase a document and leave its markup alone.
 
     \b
     hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl

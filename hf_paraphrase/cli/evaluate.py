@@ -80,7 +80,7 @@ class LanguageModelOptions(Verb):
 
 @verb("evaluate")
 class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, IntervalOptions, SplitOptions, ModelOptions):
-    """Score a model, beside baselines and the paper.
+    """Score a model next to baselines and the paper.
 
     \b
     hf-paraphrase evaluate runs/first --output-dir runs/first/evaluation
@@ -172,7 +172,7 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
 
 @verb("score")
 class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
-    """Score files of outputs, and compare two systems.
+    """Score files of outputs; compare two systems.
 
     \b
     hf-paraphrase score --predictions runs/first/evaluation/predictions-test-beam5.jsonl --metrics bleu,ter,rouge

@@ -17,7 +17,7 @@ __all__ = ["DescribeCheckpoint", "DescribeMachine", "Push", "push_trained"]
 
 @verb("push")
 class Push(Verb):
-    """Share a model, a decoding or a metric on the Hub.
+    """Push a model, a decoding or a metric to the Hub.
 
     \b
     hf-paraphrase push runs/first --repo-id you/first
@@ -103,7 +103,7 @@ def push_trained(folder: Path, repo_id: str, private: bool) -> None:
 
 @verb("info")
 class DescribeCheckpoint(Verb):
-    """Describe a checkpoint: sizes, training, results.
+    """Describe a checkpoint: size, training, results.
 
     \b
     hf-paraphrase info runs/first

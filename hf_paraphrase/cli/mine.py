@@ -15,7 +15,7 @@ __all__ = ["Mine"]
 
 @verb("mine")
 class Mine(Verb):
-    """Mine paraphrase pairs from the texts of a file.
+    """Find paraphrase pairs among the sentences of a file.
 
     \b
     hf-paraphrase mine questions.txt --output mined --min-score 0.85

@@ -148,7 +148,7 @@ def paraphrase(
     errors: Errors = "strict",
     trust_remote_code: TrustRemoteCode = False,
 ) -> None:
-    """Paraphrase texts, with scores.
+    """Paraphrase sentences, a table or standard input.
 
     \b
     hf-paraphrase paraphrase "The meeting was moved to Thursday because the room was taken." -n 3

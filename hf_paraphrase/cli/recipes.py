@@ -16,7 +16,7 @@ COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, a
 
 @verb("recipes")
 class ListRecipes(Verb):
-    """List recipes, or show where a field comes from.
+    """List the recipes, or explain the fields of one.
 
     \b
     hf-paraphrase recipes

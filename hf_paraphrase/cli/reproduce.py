@@ -25,7 +25,7 @@ def _parse_seeds(label: str, seeds: str) -> list[int]:
 
 @verb("reproduce")
 class Reproduce(Verb):
-    """Train and evaluate what a paper's table compares.
+    """Reproduce a table of a paper and test its claims.
 
     \b
     hf-paraphrase reproduce prakash-mscoco --data-dir data/mscoco --output-dir runs/prakash-mscoco --jobs 2

@@ -88,7 +88,7 @@ def _parse_overrides(label: str, args: list[str]) -> dict[str, str]:
 
 @verb("train")
 class Train(CorpusOptions):
-    """Train a model as a recipe says.
+    """Train a model from a recipe.
 
     \b
     hf-paraphrase train --recipe residual-lstm-mscoco --data-dir data/mscoco --output-dir runs/mscoco

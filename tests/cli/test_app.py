@@ -213,12 +213,15 @@ def test_without_a_command_there_is_help(args: list[str], capsys: pytest.Capture
     assert ("Commands:" if args else "Use a model:") in capsys.readouterr().err
 
 
-def test_help_lists_twenty_commands_each_in_one_whole_line(capsys: pytest.CaptureFixture) -> None:
+def test_help_groups_the_commands_each_in_one_whole_line(capsys: pytest.CaptureFixture) -> None:
     assert run("--help") == 0
-    _, _, lines = capsys.readouterr().out.partition("Use a model:")
+    usage, _, lines = capsys.readouterr().out.partition("Use a model:")
     listed = dict(re.findall(r"^  (\S+)  +(\S.*)$", lines, re.MULTILINE))
     assert listed.keys() == {words.split()[0] for words in COMMANDS} and len(listed) == 20
     assert all(line.endswith(".") and len(line) <= 57 for line in listed.values())
+    examples = re.findall(r"^  hf-paraphrase (\S+)", usage, re.MULTILINE)
+    known = list(listed)  # in the order of the help
+    assert examples == sorted(examples, key=known.index) and examples[0] == known[0] == "paraphrase"
 
 
 def test_a_reader_that_has_enough_ends_it_quietly() -> None:
