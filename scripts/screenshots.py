@@ -1,4 +1,4 @@
-"""Takes the README's pictures of the demo, light and dark, by Chromium:
+"""Takes the documentation's pictures of the demo, light and dark, by Chromium:
 
 python scripts/screenshots.py runs/fset-synthetic "How can I learn Spanish quickly?" model_cards/pictures
 """

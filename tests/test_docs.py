@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -34,18 +35,21 @@ def files(hook) -> dict:
     return {file.src_uri: file for file in hook.on_files(get_files(config), config)}
 
 
-def test_pages_are_the_files_themselves(hook, files) -> None:
+def test_pages_are_the_files_themselves(files) -> None:
     copied = {name: file for name, file in files.items() if not name.startswith("reference/")}
     cards = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("model_cards/*/README.md")}
     assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "model_cards/PAPERS.md", *cards} <= copied.keys()
     assert "model_cards/model_card_template.md" not in copied
+    assert copied["scripts/docs/install.md"].url == "install/"
     for name, file in copied.items():
         assert Path(file.abs_src_path) == ROOT / name
 
 
 def test_every_page_of_the_menu_is_there(hook, files) -> None:
-    shown = set(re.findall(r"'([\w/.-]+\.md)'", repr(hook.on_config(SimpleNamespace()).nav)))
-    assert shown <= files.keys() and {f"reference/{room}.md" for room in hook.find_rooms()} <= shown
+    shown = re.findall(r"'([\w/.-]+\.md)'", repr(hook.on_config(SimpleNamespace()).nav))
+    assert set(shown) <= files.keys() and {f"reference/{room}.md" for room in hook.find_rooms()} <= set(shown)
+    assert {name for name in files if name.startswith("scripts/docs/") and name.endswith(".md")} <= set(shown)
+    assert [Path(name).stem for name in shown[:3]] == ["README", "install", "quickstart"]
 
 
 def test_the_reference_asks_for_every_module(hook, files) -> None:
@@ -55,6 +59,12 @@ def test_the_reference_asks_for_every_module(hook, files) -> None:
     modules = [path.relative_to(ROOT).with_suffix("") for path in (ROOT / "hf_paraphrase").glob("*/**/*.py")]
     inner = {".".join(module.parts) for module in modules if module.name != "__init__"}
     assert sorted(asked) == sorted(inner | {f"hf_paraphrase.{room}" for room in hook.find_rooms()})
+
+
+def test_the_reference_begins_with_the_paraphraser(files) -> None:
+    asked = re.findall(r"^::: (\S+)$", files["reference/public.md"].content_string, re.MULTILINE)
+    assert asked[0] == "hf_paraphrase.generation.paraphraser.Paraphraser"
+    assert {"augment", "load_dataset", "load_metric", "train_tokenizer"} <= {name.rpartition(".")[2] for name in asked}
 
 
 def build(folder: Path, config: Path) -> subprocess.CompletedProcess:
@@ -73,3 +83,6 @@ def test_the_site_is_built_and_asks_nobody_else(tmp_path: Path) -> None:
         assert not re.findall(r'<(?:script|img|source)[^>]+src(?:set)?="https?:|rel="stylesheet" href="https?:', text)
     reference = (tmp_path / "site" / "reference" / "generation" / "index.html").read_text(encoding="utf-8")
     assert "Writes paraphrases of texts with any sequence-to-sequence model" in reference
+    found = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    titled = [doc for doc in found if "install" in doc["title"].lower()]
+    assert max(titled, key=lambda doc: doc.get("boost", 1))["location"] == "install/"

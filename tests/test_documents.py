@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from transformers.pipelines.base import Pipeline
 
 from hf_paraphrase import (
@@ -17,7 +19,9 @@ from hf_paraphrase import (
     ResidualLstmForConditionalGeneration,
 )
 from hf_paraphrase.released import RELEASED
-from tests.cli.runner import find_commands
+from hf_paraphrase.serving.app import make_app
+from hf_paraphrase.serving.served_model import load_served_model
+from tests.cli.runner import find_commands, run
 from tests.datasets.corpora import write_corpus
 from tests.generation.paraphrasers import (
     character_tokenizer,
@@ -35,10 +39,10 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     *(f"model_cards/{name}.md" for name in ("PAPERS", "DECODING", "PARAPHRASER")),
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("scripts/docs/*.md"))),
     *CARDS,
 ]
-# Of the documents' Python blocks, those of the README need these.
-NAMES = {"texts": ["how do i learn ?", "a cat sat"], "markdown": "# Notes\n\nHow do I learn?\n"}
+TEXTS = {"texts": ["how do i learn ?", "a cat sat"], "markdown": "# Notes\n\nHow do I learn?\n"}
 
 
 def find_blocks(language: str) -> list[tuple[str, str]]:
@@ -80,14 +84,61 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("document", "code"), find_blocks("python"), ids=lambda value: value.partition("\n")[0][:40])
-def test_python_runs(document: str, code: str, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With stand-ins for the models; nothing is pushed."""
-    pushed = []
+@pytest.mark.parametrize("document", sorted({name for name, _ in find_blocks("python")}))
+def test_python_runs(document: str, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a document, one after the other, with stand-ins for the models; nothing is pushed."""
+    pushed, names = [], dict(TEXTS)
     monkeypatch.setattr(Pipeline, "push_to_hub", lambda self, repo_id: pushed.append(repo_id))
     monkeypatch.chdir(models)
-    exec(compile(code, document, "exec"), dict(NAMES))
-    assert len(pushed) == code.count("push_to_hub(")
+    blocks = [code for name, code in find_blocks("python") if name == document]
+    for code in blocks:
+        exec(compile(code, document, "exec"), names)
+    assert len(pushed) == "".join(blocks).count("push_to_hub(")
+
+
+def assert_same_output(printed: str, shown: str) -> None:
+    """Word for word; numbers may differ as processors round."""
+    for line, expected in zip(printed.strip().splitlines(), shown.splitlines(), strict=True):
+        for word, wanted in zip(line.split(), expected.split(), strict=True):
+            assert float(word) == pytest.approx(float(wanted), abs=0.02) if wanted[:2] == "0." else word == wanted
+
+
+def test_readme_shows_what_it_prints(capsys: pytest.CaptureFixture) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.encode()) <= 12_000
+    code, shown = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()
+    exec(compile(code, "README.md", "exec"), {})
+    assert_same_output(capsys.readouterr().out, shown)
+    picture = re.sub("<[^>]+>", " ", (ROOT / "model_cards/pictures/overview.svg").read_text(encoding="utf-8"))
+    for line in shown.splitlines():
+        score, sentence = line.split(maxsplit=1)
+        assert score in picture and sentence in " ".join(picture.split())
+    command = next(line for line in text.splitlines() if line.startswith("hf-paraphrase paraphrase "))
+    (shown,) = re.findall(r"The first of these prints.*?```\n(.*?)```", text, re.DOTALL)
+    assert run(*shlex.split(command)[1:]) == 0
+    assert_same_output(capsys.readouterr().out, shown)
+
+
+def test_serve_shows_what_it_answers() -> None:
+    text = (ROOT / "scripts/docs/serve.md").read_text(encoding="utf-8")
+    question, shown = re.search(r"-d '(.*?)'\n(.*?)```", text, re.DOTALL).groups()
+    shown = json.loads(shown.replace("\n", " "))
+    with TestClient(make_app(load_served_model(RELEASED))) as client:
+        answer = client.post("/paraphrase", json=json.loads(question)).json()
+    (paraphrase,), (expected,) = (one["results"][0].pop("paraphrases") for one in (answer, shown))
+    assert answer == shown and paraphrase.pop("text") == expected.pop("text")
+    assert paraphrase == pytest.approx(expected, abs=0.02)
+
+
+def test_results_count_the_claims_of_every_reproduced_table() -> None:
+    text = (ROOT / "scripts/docs/results.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\]\(\.\./\.\./(model_cards/\S+)\) \| (\d+) \| (\d+) \| (\d+) \|", text)
+    pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in CARDS}
+    verdicts = {name: re.findall(r"^- claimed: .*\*\*(.*)\*\*$", page, re.MULTILINE) for name, page in pages.items()}
+    counts = {
+        name: tuple(map(found.count, ("holds", "does not hold", "open"))) for name, found in verdicts.items() if found
+    }
+    assert {name: tuple(map(int, shown)) for name, *shown in rows} == counts
 
 
 def find_lines() -> list[tuple[str, str]]:

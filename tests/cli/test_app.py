@@ -67,8 +67,9 @@ def test_every_command_has_help_and_an_example(name: str, capsys: pytest.Capture
 def find_examples() -> list[list[str]]:
     """The words of every command that help and the living documentation show, but for the program's name."""
     texts = [command.help.replace("\b\n", "") for command in COMMANDS.values()]
-    for name in ("README.md", "CONTRIBUTING.md", "model_cards/DECODING.md", "model_cards/PAPERS.md"):
-        texts += re.findall(r"```bash\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    pages = (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "model_cards/PAPERS.md"))
+    for page in (*pages, *sorted(ROOT.glob("scripts/docs/*.md"))):
+        texts += re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     texts += [path.read_text(encoding="utf-8") for path in (ROOT / "scripts").glob("*.py")]
     lines = "\n".join(texts).replace("\\\n", " ").splitlines()
     parts = (part.strip() for line in lines for part in line.split("  #")[0].split(" | "))
