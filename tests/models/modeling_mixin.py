@@ -119,6 +119,29 @@ class Seq2SeqMixin(OptOuts, GenerationChecks):
             expected = sum(losses) / sum(map(len, TARGETS))
             torch.testing.assert_close(together.loss, expected, rtol=0, atol=1e-5)
 
+    def test_padding_changes_no_gradient(self, variant):
+        """In double precision, to which what attends to padding with the smallest weight is not equal."""
+        model = self.small_model(variant).double()
+
+        def differentiate(loss: torch.Tensor) -> dict[str, torch.Tensor]:
+            model.zero_grad()
+            loss.backward()
+            return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+        words = sum(map(len, TARGETS))
+        losses = [
+            model(**self.alone(row), labels=torch.tensor([target])).loss * len(target) / words
+            for row, target in enumerate(TARGETS)
+        ]
+        expected = differentiate(sum(losses))
+        for side in ("right", "left", "between"):
+            loss = model(**self.batch(side)).loss
+            torch.testing.assert_close(loss, sum(losses), rtol=0, atol=1e-9)
+            gradients = differentiate(loss)
+            assert gradients.keys() == expected.keys()
+            for name, gradient in gradients.items():
+                torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-9, msg=f"{name}, {side}")
+
     @pytest.mark.parametrize("rows", [[1], [0, 1, 2]])
     def test_rows_without_a_word_are_like_any_others(self, variant, rows):
         model, batch = self.small_model(variant), self.batch()

@@ -80,11 +80,10 @@ class TestDnpg(Seq2SeqMixin):
             with reading(model, rows):
                 expected, aggregated = naive_dnpg.dnpg(model, ids, expected_levels, inputs)
         assert outputs.source_levels[0].tolist() == expected_levels
-        torch.testing.assert_close(outputs.source_level_logits[0], torch.stack(scores), rtol=0, atol=1e-4)
-        # The sines of positions are computed in single precision.
-        torch.testing.assert_close(outputs.target_level_logits[0], aggregated, rtol=0, atol=1e-4)
+        torch.testing.assert_close(outputs.source_level_logits[0], torch.stack(scores), rtol=0, atol=1e-9)
+        torch.testing.assert_close(outputs.target_level_logits[0], aggregated, rtol=0, atol=1e-9)
         assert outputs.target_levels[0].tolist() == aggregated.argmax(-1).tolist()
-        torch.testing.assert_close(outputs.logits[0].exp(), expected.exp(), rtol=0, atol=1e-4)
+        torch.testing.assert_close(outputs.logits[0].exp(), expected.exp(), rtol=0, atol=1e-9)
         torch.testing.assert_close(outputs.logits.exp().sum(-1), torch.ones(1, len(inputs)).double())
 
     def test_levels_only_on_request(self):
@@ -116,6 +115,25 @@ class TestDnpg(Seq2SeqMixin):
         model.eval()
         first, second = (model(**batch, output_levels=True).source_levels for _ in range(2))
         assert torch.equal(first, second)
+
+    @pytest.mark.parametrize("level", [0, 1])
+    def test_padding_teaches_the_separator_nothing(self, variant, level):
+        """Of a row with words of one level alone, and no end mark; the noise of its words comes first."""
+        model = self.small_model(variant, dropout=0.0).double().train()
+        score = model.model.encoder.separator.score
+        torch.nn.init.constant_(score.bias, 0.0)
+        score.bias.data[level] = 4.0
+        ids, labels, gradients = torch.tensor([[5, 6, 7, 8]]), torch.tensor([TARGETS[0]]), []
+        for padding in (0, 3):
+            inputs, mask = (torch.nn.functional.pad(x, (0, padding)) for x in (ids, torch.ones_like(ids)))
+            torch.manual_seed(0)
+            model.zero_grad()
+            outputs = model(inputs, attention_mask=mask, labels=labels, output_levels=True)
+            assert outputs.source_levels[0, :4].tolist() == [level] * 4
+            outputs.loss.backward()
+            gradients.append(score.weight.grad)
+        assert gradients[0].abs().max() > 1e-6
+        torch.testing.assert_close(gradients[1], gradients[0], rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("num_beams", [1, 3])
     def test_a_kept_template_is_written_word_for_word(self, variant, num_beams):

@@ -65,7 +65,7 @@ class TestEditLstm(Seq2SeqMixin):
             retrieved_target_ids=torch.tensor([pair[1]]),
             decoder_input_ids=torch.tensor([inputs]),
         )
-        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=2e-6)
+        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-9)
         if not model.config.copy:
             torch.testing.assert_close(outputs.edit_vector[0], naive_edit_lstm.edit_vector(model, *pair))
 
@@ -138,11 +138,11 @@ def test_words_outside_the_vocabulary_are_copied(side):
         pair = OUTSIDE_SOURCES[row], OUTSIDE_TARGETS[row]
         expected = naive_edit_lstm.edit_lstm(model, SOURCES[row], *pair, [1, *labels[:-1]])
         got = outputs.logits[row, : len(labels)]
-        torch.testing.assert_close(got[:, : expected.shape[1]], expected, rtol=0, atol=2e-6)
+        torch.testing.assert_close(got[:, : expected.shape[1]], expected, rtol=0, atol=1e-9)
         assert not got[:, expected.shape[1] :].exp().any()
         torch.testing.assert_close(got.exp().sum(-1), torch.ones(len(labels)).double())
         likelihood -= expected[range(len(labels)), labels].sum()
-    torch.testing.assert_close(outputs.loss.double(), likelihood / sum(map(len, OUTSIDE_LABELS)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(outputs.loss, likelihood / sum(map(len, OUTSIDE_LABELS)), rtol=0, atol=1e-9)
 
 
 def test_gradients_of_the_mixture_are_those_of_the_equations():

@@ -65,10 +65,9 @@ class TestFset(Seq2SeqMixin):
             decoder_input_ids=torch.tensor([inputs]),
             output_attentions=True,
         )
-        # The sines of positions are computed in single precision.
-        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-9)
         maps = outputs.retrieved_attentions if model.config.use_micro_edits else outputs.cross_attentions
-        torch.testing.assert_close(maps[-1][0], weights, rtol=0, atol=1e-4)
+        torch.testing.assert_close(maps[-1][0], weights, rtol=0, atol=1e-9)
 
     def test_edits_equal_the_paper_s_equations(self, variant):
         model = self.small_model(variant).double()
@@ -77,9 +76,9 @@ class TestFset(Seq2SeqMixin):
         for row, (p, q) in enumerate(zip(RETRIEVED_SOURCES, RETRIEVED_TARGETS, strict=True)):
             vector, micro, _ = naive_fset.edits(model, p, q)
             got = outputs.micro_edit_vectors[row, batch["retrieved_source_mask"][row].bool()]
-            torch.testing.assert_close(got, torch.stack(micro), rtol=0, atol=1e-5)
+            torch.testing.assert_close(got, torch.stack(micro), rtol=0, atol=1e-9)
             if model.config.use_edit_vector:
-                torch.testing.assert_close(outputs.edit_vector[row], vector, rtol=0, atol=1e-5)
+                torch.testing.assert_close(outputs.edit_vector[row], vector, rtol=0, atol=1e-9)
         assert (outputs.edit_vector is not None) == model.config.use_edit_vector
 
     def test_nothing_but_z_is_computed_from_q_to_p(self):

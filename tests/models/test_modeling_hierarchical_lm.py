@@ -107,8 +107,7 @@ class TestHierarchicalLm(Seq2SeqMixin):
                 scores = naive.next_symbol(model, sentences, vectors, spelled[:count])
                 losses.append(-scores.log_softmax(-1)[label])
         outputs = model(input_ids=torch.tensor([source]), labels=torch.tensor([target]))
-        # The loss itself is made in float32.
-        torch.testing.assert_close(outputs.loss.double(), sum(losses) / len(losses), rtol=0, atol=1e-6)
+        torch.testing.assert_close(outputs.loss, sum(losses) / len(losses), rtol=0, atol=1e-9)
         plain = model.eval()(input_ids=torch.tensor([source]), labels=torch.tensor([target]))
         torch.testing.assert_close(outputs.logits, plain.logits)
 

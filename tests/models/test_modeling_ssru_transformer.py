@@ -39,8 +39,7 @@ class TestSsruTransformer(Seq2SeqMixin):
         model, inputs = self.small_model(variant).double(), [1, *TARGETS[row][:-1]]
         expected = naive_ssru_transformer.ssru_transformer(model, SOURCES[row], inputs)
         outputs = model(torch.tensor([SOURCES[row]]), decoder_input_ids=torch.tensor([inputs]))
-        # The sines of positions are computed in single precision.
-        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(outputs.logits[0], expected, rtol=0, atol=1e-9)
 
     def test_the_first_token_decides_what_is_written(self):
         """It can tell the model how far to go: `generate()` takes it as a number, and all beams begin with it."""

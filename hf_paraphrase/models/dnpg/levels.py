@@ -22,6 +22,7 @@ __all__ = [
     "KeptPhrases",
     "KeptTemplate",
     "Separator",
+    "attended_words",
     "count_template_positions",
     "draw_levels",
     "read_levels",
@@ -110,6 +111,18 @@ def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> tor
     words = is_phrase.gather(1, order)
     goes_on = words & nn.functional.pad(words[:, :-1], (1, 0))
     return ((~goes_on).long().cumsum(1) - 1).gather(1, back)
+
+
+def attended_words(of_level: torch.BoolTensor, mask: torch.Tensor) -> torch.BoolTensor:
+    """Mark what is attended to: the words of a level, or all words of a row that has none of that level.
+
+    With nothing allowed the softmax would be uniform over padding too.
+
+    Args:
+        of_level: `(batch, length)`, True for the words of the level.
+        mask: `(batch, length)`, 1 for words, 0 for padding.
+    """
+    return of_level | (mask.bool() & ~of_level.any(1, keepdim=True))
 
 
 def _words_first(mask: torch.Tensor) -> tuple[torch.LongTensor, torch.LongTensor]:

@@ -41,6 +41,7 @@ from .levels import (
     KeptPhrases,
     KeptTemplate,
     Separator,
+    attended_words,
     count_template_positions,
     draw_levels,
     read_levels,
@@ -157,9 +158,10 @@ class DnpgEncoder(DnpgPreTrainedModel):
         is_phrase, is_template = (levels[..., level] > 0 for level in (PHRASE, SENTENCE))
         positions = count_template_positions(mask.bool(), is_phrase)
         states = words * levels[..., SENTENCE : SENTENCE + 1]
-        states = self.dropout(states + sinusoids(positions, words.shape[-1]).to(words.dtype))
+        states = self.dropout(states + sinusoids(positions, words.shape[-1], words.dtype))
+        attended = additive_mask(attended_words(is_template, mask), words.dtype)
         for layer in self.sentence_layers:
-            states = layer(states, additive_mask(is_template, words.dtype))
+            states = layer(states, attended)
         return states
 
 
@@ -235,12 +237,12 @@ class DnpgDecoder(DnpgPreTrainedModel):
 
     def _make_memories(self, encoder: DnpgEncoderOutput, attention_mask: torch.Tensor | None) -> tuple[Memory, Memory]:
         """The words of each level; all of the source, whose states are zero there, where it has none of a level."""
+        if attention_mask is None:
+            attention_mask = torch.ones_like(encoder.source_ids)
         memories = []
         for level, states in ((SENTENCE, encoder.sentence_states), (PHRASE, encoder.last_hidden_state)):
-            is_there = encoder.levels[..., level] > 0
-            others = torch.ones_like(is_there) if attention_mask is None else attention_mask.bool()
-            is_there = is_there | (others & ~is_there.any(1, keepdim=True))
-            memories.append(Memory(states, states, additive_mask(is_there, states.dtype)))
+            attended = attended_words(encoder.levels[..., level] > 0, attention_mask)
+            memories.append(Memory(states, states, additive_mask(attended, states.dtype)))
         return tuple(memories)
 
     def _copy(self, states: torch.Tensor, encoder: DnpgEncoderOutput) -> Copying:

@@ -258,11 +258,12 @@ def position_states(attention_mask: torch.Tensor | None, states: torch.Tensor, p
         positions = torch.arange(past, past + length, device=states.device)[None]
     else:
         positions = (attention_mask.long().cumsum(dim=1) - 1).clamp(min=0)[:, past:]
-    return sinusoids(positions, size).to(states.dtype)
+    return sinusoids(positions, size, states.dtype)
 
 
-def sinusoids(positions: torch.Tensor, size: int) -> torch.Tensor:
-    """Sines and cosines of positions `(…)`, by turns: `(…, size)` in single precision."""
-    rates = torch.exp(torch.arange(0, size, 2, device=positions.device) * (-math.log(10000.0) / size))
+def sinusoids(positions: torch.Tensor, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Sines and cosines of positions `(…)`, by turns: `(…, size)`, computed in single precision at least."""
+    exact = torch.promote_types(dtype, torch.float32)
+    rates = torch.exp(torch.arange(0, size, 2, dtype=exact, device=positions.device) * (-math.log(10000.0) / size))
     angles = positions.unsqueeze(-1) * rates
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(dtype)
