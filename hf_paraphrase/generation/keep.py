@@ -8,12 +8,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 
-from ..datasets.sentences import split_by_rules
+from ..datasets.sentences import STARTERS, split_by_rules
 from ..errors import InputError
+from ..models.text.surface import FUNCTION_WORDS
 
 __all__ = ["DEFAULT_KEEP", "KEPT", "check_keep", "find_change", "find_kept", "parse_keep", "split_into_words"]
 
 WORD = re.compile(r"[^\W_]+")
+OPENING_WORDS = """
+    above across against along among anyone anything around ask behind below between beyond bring buy call check
+    choose come compare consider dear despite don either everybody everyone everything finally find first follow
+    former furthermore get give go hello help hence hey hi hopefully indeed inside instead join keep later learn
+    leave let life look maybe meanwhile meet moreover near neither nevertheless next nobody none nor nothing off ok
+    okay otherwise outside people per perhaps please read recently remember say second see send sometimes somebody
+    someone something sorry speak still take teach tell than thank thanks therefore third though thus today
+    tomorrow tonight try unless unlike use via visit wait watch well whereas within world would write yes yesterday
+    yet
+"""
+# What begins a sentence and is no part of the name that follows.
+OPENERS = FUNCTION_WORDS | STARTERS | set(OPENING_WORDS.split())
+# Names too, but where they ask: "Will Ann come?"
+ASKING = {"may", "will"}
+# What joins the first word to the rest of a name, or to another name: Ann Lee, J. Lee, Al-Jazeera, Ann and Bo.
+JOINT = re.compile(r"(?:\.? |[ .]?[-‐/&'’.] ?)(?:and |or )?|, (?:and |or )?")
 # Digits of any script, superscripts, fractions, Roman and circled numbers.
 DIGIT = r"[\d²³¹¼-¾⁰-⁹₀-₉⅐-↉①-⒛⓪-⓿]"
 SIGN = r"(?:(?<![\w)\]])[-−])?"
@@ -107,15 +124,31 @@ def _find_quotes(text: str) -> Iterable[str]:
 
 
 def _find_names(text: str) -> Iterable[str]:
-    words = [split_into_words(sentence) for sentence in split_by_rules(text)]
-    cased = [word for sentence in words for word in sentence if word.lower() != word.upper()]
+    cased = [word for word in split_into_words(text) if word.lower() != word.upper()]
     if len(cased) > 1 and not any(word.islower() for word in cased):
         return  # in a headline, or in a text all in capitals, they tell nothing
-    for sentence in words:
-        for place, word in enumerate(sentence):
+    for sentence in split_by_rules(text):
+        for place, found in enumerate(WORD.finditer(sentence)):
+            word = found[0]
             shown = word[1:] if place == 0 else word
             if shown != shown.lower() and word != "I":
                 yield word
+            elif place == 0 and word[0].isupper() and _begins_name(word, sentence[found.end() :]):
+                yield FirstWord(word)
+
+
+def _begins_name(word: str, rest: str) -> bool:
+    """Whether the first word of a sentence is a name: its initial, or before a possessive s or another name."""
+    lower, is_initial = word.lower(), len(word) == 1 and rest.startswith(".")
+    if lower in OPENERS and not is_initial or lower in ASKING and rest.rstrip().endswith("?"):
+        return False
+    if rest[:2] in ("'s", "’s") and not rest[2:3].isalnum():
+        return True
+    joint = JOINT.match(rest)
+    if joint is None or (lower.endswith("ly") and rest.startswith(",")):  # Luckily, Ann came
+        return False
+    following = WORD.match(rest, joint.end())
+    return following is not None and following[0][0].isupper() and following[0] != "I"
 
 
 def split_into_words(text: str) -> list[str]:
@@ -140,6 +173,10 @@ KEPT: Mapping[str, Callable[[str], Iterable[str]]] = {
 DEFAULT_KEEP = ("names", "numbers", "urls", "addresses", "placeholders", "mentions", "terms")
 # Of these, and of words of the caller's own, how many there are counts too.
 COUNTED = ("numbers", "placeholders", "mentions", "words")
+
+
+class FirstWord(str):
+    """A name at the beginning of a sentence, which may well be a word in lower case elsewhere."""
 
 
 class Word(str):
@@ -178,8 +215,9 @@ def parse_keep(text: str) -> list[str]:
 def find_kept(text: str, kind: str) -> list[str]:
     """What of one kind stands in a text, each once, in order.
 
-    Names are words with a capital letter, but for one that only begins a sentence, and but for I; where no word of
-    several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun. Numbers are
+    Names are words with a capital letter, but for I; the first word of a sentence only before a possessive s or
+    another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). Where no word
+    of several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun. Numbers are
     written in digits of any script, and equal with and without separators of thousands (but for full stops and
     spaces): three is none. What is joined, such as a date, is one number. Addresses are those of e-mail. Placeholders
     are those of templates and formats, mentions begin with @ or #, and terms are names with signs, such as C++. Code
@@ -206,10 +244,11 @@ def _find_word(text: str, word: str) -> list[str]:
 def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case: bool = False) -> str | None:
     """Say what a candidate loses or invents, the first such thing; None where it does neither.
 
-    A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source:
-    at the beginning of a sentence too, where nobody can tell that it is one. That a name now stands for something else
-    is not seen; nor, in text without capitals, is one that is invented. Numbers must come as often and in the same
-    order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may change its case.
+    A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source.
+    At the beginning of a sentence it may change its case, and one that stands there alone is no name. That a name now
+    stands for something else is not seen; nor, in text without capitals, is one that is invented. Numbers must come as
+    often and in the same order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may
+    change its case.
 
     Args:
         source: The text.
@@ -223,7 +262,11 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
         before, after = (_find_all(text, kind) for text in (source, candidate))
         there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
         if rule == "names":
-            there_before, there_after = (Counter(map(fold, split_into_words(text))) for text in (source, candidate))
+            # Folded too, for first words.
+            there_before, there_after = (
+                Counter(form for word in split_into_words(text) for form in {fold(word), word.casefold()})
+                for text in (source, candidate)
+            )
         is_counted = rule in COUNTED
         lost = _find_missing(before, fold, there_after, is_counted)
         invented = _find_missing(after, fold, there_before, is_counted)
@@ -242,7 +285,7 @@ def _find_missing(
     """The first of some parts that is not there, or not as often."""
     met: Counter[str] = Counter()
     for part in parts:
-        key = fold(part)
+        key = part.casefold() if isinstance(part, FirstWord) else fold(part)
         met[key] += 1
         if there[key] < (met[key] if is_counted else 1):
             return part

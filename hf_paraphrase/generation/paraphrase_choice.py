@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..checks import is_number, whole_number
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc_statistics
+from .faults import find_fault
 from .keep import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
 
@@ -112,7 +113,7 @@ class Choice:
         fluency: Mapping[str, float | None] = NOTHING,
         ignore_case: bool = False,
     ) -> list[Paraphrase]:
-        """Reject what no model need read: no words, the source, a text met before, what `keep` forbids, low scores.
+        """Reject what no model need read: no words, the source, doubles, faults, what `keep` forbids, low scores.
 
         Args:
             source: The text.
@@ -134,7 +135,7 @@ class Choice:
                 reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
             else:
                 forms[form] = text
-                reason = find_change(source, text, self.keep, ignore_case=ignore_case)
+                reason = find_fault(source, text) or find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
         left = [one for one in sifted if one.reason is None]
         novelty = iter(score_novelty([source] * len(left), [one.text for one in left]))

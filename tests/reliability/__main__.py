@@ -35,7 +35,7 @@ COUNTS = {
     "kills": "Trainings that are killed and resumed.",
     "pair-kills": "The same of trainings in two processes.",
     "stages": "Commands that are killed at a stage by name: paraphrase, augment, evaluate, train, push.",
-    "pushes": "Pushes through a server that fails 30% of the requests.",
+    "pushes": "Pushes through a server that fails 30%% of the requests.",
     "disks": "Writes to a disk that is full (needs the right to mount one).",
     "checkpoints": "Checkpoints that would run code or reach what is not in them.",
     "damages": "Checkpoints that are damaged, or ask for too much.",

@@ -1,0 +1,37 @@
+"""What shows, without a model, that a candidate is no whole sentence, or more than its source."""
+
+from __future__ import annotations
+
+from ..datasets.sentences import split_by_rules
+
+__all__ = ["find_fault"]
+
+# Quotation marks are counted together, for a paraphrase may write “yes” for "yes"; backticks enclose code.
+QUOTATION_MARKS = '"“”„‟«»「」『』'
+BRACKETS = ("()", "[]", "{}", "（）")
+
+
+def find_fault(source: str, candidate: str) -> str | None:
+    """Say what is wrong with the form of a candidate; None if nothing is.
+
+    A model that does not stop in time goes on after the paraphrase: it opens a quotation, or adds a sentence. A
+    sentence that is merely divided in two, and gets no longer by it, passes.
+
+    Args:
+        source: The text; of marks that it leaves open itself, nothing is asked.
+        candidate: Its paraphrase.
+    """
+    open_before = _find_open(source)
+    for mark in _find_open(candidate):
+        if mark not in open_before:
+            return f"leaves {mark!r} unpaired"
+    before, after = (len(split_by_rules(text)) for text in (source, candidate))
+    if after > before and len(candidate.split()) > len(source.split()):
+        return "adds a sentence"
+    return None
+
+
+def _find_open(text: str) -> list[str]:
+    """The marks that come in pairs, each by its first, which a text has too many or too few of."""
+    odd = [marks[0] for marks in (QUOTATION_MARKS, "`") if sum(map(text.count, marks)) % 2]
+    return odd + [pair[0] for pair in BRACKETS if text.count(pair[0]) != text.count(pair[1])]
