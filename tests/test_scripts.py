@@ -247,5 +247,5 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "screenshots.py",
         ),
         *("benchmark.py", "benchmarks"),
-        *("quickstart.sh", "test.sh", "docs.sh", "environment.sh", "constraints.txt"),
+        *("quickstart.sh", "test.sh", "docs", "docs.sh", "environment.sh", "constraints.txt"),
     }
