@@ -72,7 +72,7 @@ STORY: list[tuple[str, list[str], str | None]] = [
     ("push", ["pinc", "--repo-id", "you/pinc"], "hf-paraphrase[demo]"),
     ("explain match pairs", ["run", "--dataset", "synthetic_questions"], "cannot label or score pairs"),
     ("explain documents", ["run", "notes.md"], "hierarchical_autoencoder"),
-    ("rank", ["run", "notes.md"], "cannot embed words and sentences"),
+    ("paraphrase", ["run", "a text", "--decoding", "noise"], "a model that embeds sentences"),
     ("retriever train", ["--data-dir", "none", "--output-dir", "out"], "none"),
     ("reproduce", ["none", "--output-dir", "out"], "none"),
 ]

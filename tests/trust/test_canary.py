@@ -27,7 +27,6 @@ COMMANDS = {
     "compare": ["a={evil}", "{corpus}", "--output-dir", "{out}", "--metrics", "bleu"],
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "paraphrase": ["{evil}"],
-    "rank": ["{evil}", "{texts}"],
     "paraphrase-document": ["--model", "{evil}", "{texts}", "--output", "{out}"],
     "mine": ["{texts}", "--output", "{out}", "--encoder", "{evil}"],
     "explain edit": ["{evil}", "a text", "--output", "{out}"],
@@ -39,19 +38,10 @@ COMMANDS = {
     "demo": ["{evil}"],
 }
 OPTIONS = {
-    "paraphrase, matcher": [
-        "paraphrase",
-        "{good}",
-        "--num-candidates",
-        "2",
-        "--select",
-        "matcher",
-        "--matcher",
-        "{evil}",
-    ],
-    "paraphrase -n, matcher": ["paraphrase", "{good}", "-n", "1", "--adequacy", "matcher", "--matcher", "{evil}"],
-    "paraphrase -n, encoder": ["paraphrase", "{good}", "-n", "1", "--adequacy", "embedding", "--encoder", "{evil}"],
-    "paraphrase -n, fluency": ["paraphrase", "{good}", "-n", "1", "--fluency", "{evil}"],
+    "paraphrase, select": ["paraphrase", "{good}", "--select", "matcher", "--matcher", "{evil}"],
+    "paraphrase, matcher": ["paraphrase", "{good}", "--adequacy", "matcher", "--matcher", "{evil}"],
+    "paraphrase, encoder": ["paraphrase", "{good}", "--adequacy", "embedding", "--encoder", "{evil}"],
+    "paraphrase, fluency": ["paraphrase", "{good}", "--fluency", "{evil}"],
     "evaluate, matcher": ["evaluate", "{good}", "{corpus}", "--num-candidates", "2", "--select", "matcher"]
     + ["--matcher", "{evil}"],
     "compare, recipe": ["compare", "{recipe}", "{corpus}", "--output-dir", "{out}"],
@@ -131,7 +121,7 @@ def test_all_commands_are_tried():
         ("paraphrase", "tokenizer"),
         ("evaluate", "unknown"),
         ("paraphrase, matcher", "unknown"),
-        ("paraphrase -n, fluency", "unknown"),
+        ("paraphrase, fluency", "unknown"),
         ("augment", "unknown"),
         ("train", "tokenizer"),
         ("mine", "unknown"),
@@ -173,7 +163,6 @@ def test_the_encoder_of_a_retriever(place, kind, canary, tmp_path, capsys):
             (evil / "modules.json").write_text(f"[{module}]".replace("'", '"'))
     for command in (
         ["paraphrase", folder],
-        ["paraphrase", folder, "-n", "1"],
         ["explain", "edit", folder, "a", "--output", tmp_path / "out.html"],
     ):
         assert run(*command) == 2

@@ -71,7 +71,6 @@ def test_other_commands_refuse_it_too(name, tmp_path, capsys):
     (tmp_path / "texts.txt").write_text("the cat\na dog\n")
     good = save(tiny_bart(), tmp_path / "good")
     for command in (
-        ["rank", copy, tmp_path / "texts.txt"],
         ["mine", tmp_path / "texts.txt", "--output", tmp_path / "out", "--encoder", copy],
         ["paraphrase", good, "the cat", "-n", "1", "--adequacy", "matcher", "--matcher", copy],
     ):
