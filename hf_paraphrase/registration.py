@@ -22,12 +22,12 @@ from .trust import close_question
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "register", "register_with_transformers"]
+__all__ = ["ARCHITECTURES", "Architecture", "register", "register_with_transformers"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """An architecture: its classes, and what it can do.
+    """An architecture: its classes. What its models can do stands in its configuration.
 
     They stand in `configuration_X.py`, `modeling_X.py` and, where it has a tokenizer of its own, `tokenization_X.py`
     of the folder `models/X`, where X is its `model_type`.
@@ -37,45 +37,12 @@ class Architecture:
         config: Its configuration class.
         models: The model class that each of transformers' Auto classes loads.
         tokenizer: Its tokenizer class; None where any tokenizer will do.
-        reads_pairs: Whether it edits its input by a retrieved pair.
-        copy_field: The field of its configuration that makes it copy words of that pair, or where it reads none of
-            its source, those outside its vocabulary too; None where it never does.
-        has_levels: Whether it tells words of phrases from those of the template, and can keep either.
-        embeds_sentences: Whether it has vectors of words and sentences, and paraphrases by them.
-        rewrites_documents: Whether it writes a document again from the document's vector.
     """
 
     model_type: str
     config: str
     models: Mapping[str, str] = field(default_factory=dict)
     tokenizer: str | None = None
-    reads_pairs: bool = False
-    copy_field: str | None = None
-    has_levels: bool = False
-    embeds_sentences: bool = False
-    rewrites_documents: bool = False
-
-    @property
-    def labels_pairs(self) -> bool:
-        """Whether it labels or scores pairs of sentences."""
-        return "AutoModelForSequenceClassification" in self.models
-
-    @property
-    def kind(self) -> str:
-        """What it is, which decides how it is evaluated: "matcher", "language model", "autoencoder", "paraphraser"."""
-        if self.labels_pairs:
-            return "matcher"
-        if self.embeds_sentences:
-            return "language model"
-        return "autoencoder" if self.rewrites_documents else "paraphraser"
-
-    def copies_words(self, config: PreTrainedConfig) -> bool:
-        """Tell whether a model of this architecture copies words of the retrieved pair, or of its source.
-
-        Args:
-            config: The model's.
-        """
-        return self.copy_field is not None and bool(getattr(config, self.copy_field))
 
     @property
     def modules(self) -> dict[str, str]:
@@ -125,21 +92,16 @@ ARCHITECTURES = (
         model_type="fset",
         config="FsetConfig",
         models={"AutoModel": "FsetModel", "AutoModelForSeq2SeqLM": "FsetForConditionalGeneration"},
-        reads_pairs=True,
     ),
     Architecture(
         model_type="dnpg",
         config="DnpgConfig",
         models={"AutoModel": "DnpgModel", "AutoModelForSeq2SeqLM": "DnpgForConditionalGeneration"},
-        copy_field="copy",
-        has_levels=True,
     ),
     Architecture(
         model_type="edit_lstm",
         config="EditLstmConfig",
         models={"AutoModel": "EditLstmModel", "AutoModelForSeq2SeqLM": "EditLstmForConditionalGeneration"},
-        reads_pairs=True,
-        copy_field="copy",
     ),
     Architecture(
         model_type="hierarchical_autoencoder",
@@ -148,14 +110,12 @@ ARCHITECTURES = (
             "AutoModel": "HierarchicalAutoencoderModel",
             "AutoModelForSeq2SeqLM": "HierarchicalAutoencoderForConditionalGeneration",
         },
-        rewrites_documents=True,
     ),
     Architecture(
         model_type="hierarchical_lm",
         config="HierarchicalLmConfig",
         models={"AutoModel": "HierarchicalLmModel", "AutoModelForSeq2SeqLM": "HierarchicalLmForConditionalGeneration"},
         tokenizer="HierarchicalLmTokenizer",
-        embeds_sentences=True,
     ),
     Architecture(
         model_type="ssru_transformer",
@@ -166,20 +126,6 @@ ARCHITECTURES = (
         },
     ),
 )
-
-
-def architecture_of(config: PreTrainedConfig) -> Architecture:
-    """Look up what a model is and can do; one of another library may label pairs, and can do nothing else asked here.
-
-    Args:
-        config: The model's configuration.
-    """
-    for row in ARCHITECTURES:
-        if row.model_type == config.model_type:
-            return row
-    heads = [name for name in config.architectures or [] if name.endswith("ForSequenceClassification")]
-    models = dict.fromkeys(["AutoModelForSequenceClassification"], heads[0]) if heads else {}
-    return Architecture(model_type=config.model_type, config=type(config).__name__, models=models)
 
 
 def register_with_transformers() -> None:

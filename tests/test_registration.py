@@ -12,11 +12,10 @@ from transformers import AutoConfig, BartConfig
 from transformers.pipelines import PIPELINE_REGISTRY
 
 import hf_paraphrase
+from hf_paraphrase.models.layers.portable import PortableConfig, can
 from hf_paraphrase.models.layers.sentence_pair import SentencePairPreTrainedModel
-from hf_paraphrase.models.search.embedding_paraphraser import embeds_sentences
-from hf_paraphrase.models.search.retrieved_pairs import reads_pairs
-from hf_paraphrase.models.text.outside_words import copies_words
-from hf_paraphrase.registration import ARCHITECTURES, Architecture, architecture_of, register, register_pipeline
+from hf_paraphrase.models.search.embedding_paraphraser import EmbeddingParaphraser
+from hf_paraphrase.registration import ARCHITECTURES, register, register_pipeline
 from tests.models.tiny import tiny_model
 
 TASK = "text2text-generation"
@@ -79,26 +78,29 @@ def test_auto_classes_know_every_architecture(row):
 
 
 @every_architecture
-def test_every_row_tells_what_its_models_do(row):
-    """The pipeline, which travels without the rows, sees the same in the model itself."""
+def test_a_configuration_tells_what_its_models_do(row):
     head = list(row.model_classes.values())[-1]
     model = tiny_model(row.config_class, head)
-    assert architecture_of(model.config) is row
-    assert reads_pairs(model) == row.reads_pairs
-    assert embeds_sentences(model) == row.embeds_sentences
-    assert isinstance(model, SentencePairPreTrainedModel) == row.labels_pairs
-    assert ("source_levels" in inspect.signature(model.forward).parameters) == row.has_levels
-    assert ("copy" in model.config.to_dict()) == (row.copy_field is not None)
-    for copies in (False, True):
-        if row.copy_field is not None:
-            setattr(model.config, row.copy_field, copies)
-        assert row.copies_words(model.config) == copies_words(model) == (copies and row.copy_field is not None)
+    assert issubclass(row.config_class, PortableConfig)
+    arguments, fields = inspect.signature(model.forward).parameters, model.config.to_dict()
+    assert can(model.config, "reads_pairs") == ("retrieved_source_ids" in arguments)
+    assert can(model.config, "has_levels") == ("source_levels" in arguments)
+    assert can(model.config, "embeds_sentences") == isinstance(model, EmbeddingParaphraser)
+    assert can(model.config, "labels_pairs") == isinstance(model, SentencePairPreTrainedModel)
+    assert "abilities" not in fields
+    for copies in (False, True) if "copy" in fields else ():
+        model.config.copy = copies
+        assert can(model.config, "copies_words") == copies
+    assert ("copies_words" in row.config_class.abilities) == ("copy" in fields)
 
 
 def test_other_models_do_none_of_it():
-    row = architecture_of(BartConfig())
-    assert row == Architecture(model_type="bart", config="BartConfig")
-    assert not any([row.reads_pairs, row.embeds_sentences, row.labels_pairs, row.copies_words(BartConfig())])
+    """Whatever stands in `config.json`."""
+    config = BartConfig(copy=True, abilities=["reads_pairs"])
+    abilities = frozenset().union(*(row.config_class.abilities for row in ARCHITECTURES))
+    assert len(abilities) == 6 and not any(can(config, ability) for ability in abilities)
+    config.architectures = ["BartForSequenceClassification"]
+    assert [ability for ability in abilities if can(config, ability)] == ["labels_pairs"]
 
 
 def test_no_family_is_without_its_row():

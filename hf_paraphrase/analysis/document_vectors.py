@@ -13,6 +13,7 @@ from ..generation.engine import load_paraphraser
 from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,
 )
+from ..models.layers.portable import can
 
 __all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "nearest_documents"]
 
@@ -31,7 +32,7 @@ def load_autoencoder(
         FileNotFoundError: There is no such checkpoint.
     """
     model, tokenizer = load_paraphraser(path, trust_remote_code=trust_remote_code)
-    if not isinstance(model, HierarchicalAutoencoderForConditionalGeneration):
+    if not can(model.config, "rewrites_documents"):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a hierarchical_autoencoder has vectors of documents"
         )

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..registration import architecture_of
+from ..models.layers.portable import can
 from .heat_map import format_heat_map
 
 __all__ = ["EditExplanation", "explain_edit", "format_html", "format_maps"]
@@ -63,7 +63,7 @@ def explain_edit(
     Raises:
         InputError: The model reads no pairs or has no attention, or a text has no words.
     """
-    if not architecture_of(model.config).reads_pairs:
+    if not can(model.config, "reads_pairs"):
         raise InputError(f"a {type(model).__name__} edits by no retrieved pair: there is nothing to explain")
     texts = {"input_ids": source, "retrieved_source_ids": pair[0], "retrieved_target_ids": pair[1]}
     for name, text in texts.items():

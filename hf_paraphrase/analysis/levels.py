@@ -10,9 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..models.dnpg.levels import LEVELS, read_levels
+from ..models.layers.portable import can
 from ..models.text.encoded_inputs import encode_inputs
 from ..models.text.outside_words import decode_with_words
-from ..registration import architecture_of
 
 __all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 
@@ -47,7 +47,7 @@ def explain_levels(
     Raises:
         InputError: The model knows no levels, or the text has no words.
     """
-    if not architecture_of(model.config).has_levels:
+    if not can(model.config, "has_levels"):
         raise InputError(f"a {type(model).__name__} knows no levels: there is nothing to explain")
     if not text.strip():
         raise InputError("the text is blank")

@@ -45,15 +45,15 @@ class ExplainEdit(ModelOptions):
         from ..analysis import edits, levels
         from ..files import write_text
         from ..generation.engine import load_paraphraser
+        from ..models.layers.portable import can
         from ..models.search.retrieved_pairs import load_retriever
-        from ..registration import architecture_of
 
         try:
             check_ability(self.model, "has_levels", self.trust_remote_code)
         except InputError:  # then it has to be one of the others, and is told of them
             check_ability(self.model, "reads_pairs", self.trust_remote_code)
         editor, tokenizer = load_paraphraser(self.model, trust_remote_code=self.trust_remote_code)
-        if architecture_of(editor.config).has_levels:
+        if can(editor.config, "has_levels"):
             if self.retrieved is not None:
                 raise InputError(f"--retrieved: {self.model} edits by no retrieved pair")
             levelled = levels.explain_levels(editor.eval(), tokenizer, self.text)

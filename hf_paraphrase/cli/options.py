@@ -50,7 +50,7 @@ __all__ = [
     "strength_option",
 ]
 
-# What the fields of an architecture's row in `registration` mean.
+# What the abilities of a model mean.
 ABILITIES = {
     "embeds_sentences": "embed words and sentences",
     "has_levels": "tell phrases from the template",
@@ -245,24 +245,25 @@ def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> 
 
     Args:
         model: Checkpoint folder or Hub repository.
-        ability: Field of the row of its architecture, out of `ABILITIES`.
+        ability: Out of `ABILITIES`.
         trust_remote_code: Let the model's own code run.
 
     Raises:
         InputError: Its architecture lacks the ability.
     """
+    from ..models.layers.portable import can
     from ..pretrained import load_config
-    from ..registration import ARCHITECTURES, architecture_of
+    from ..registration import ARCHITECTURES
 
     try:
-        row = architecture_of(load_config(model, trust_remote_code))
+        config = load_config(model, trust_remote_code)
     except InputError:
         raise
     except (OSError, ValueError):
         return
-    if not getattr(row, ability):
-        able = ", ".join(other.model_type for other in ARCHITECTURES if getattr(other, ability))
-        raise InputError(f"{model} is a {row.model_type}, which cannot {ABILITIES[ability]}; {able} can")
+    if not can(config, ability):
+        able = ", ".join(row.model_type for row in ARCHITECTURES if ability in row.config_class.abilities)
+        raise InputError(f"{model} is a {config.model_type}, which cannot {ABILITIES[ability]}; {able} can")
 
 
 def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ..models.layers.portable import can
 from ..pretrained import load_config
-from ..registration import architecture_of
 from ..training.arguments import TrainingConfig
 from .documents import evaluate_autoencoder, format_document_results
 from .language_models import evaluate_language_model, format_language_model_results
@@ -16,7 +16,7 @@ from .results import Results
 
 __all__ = ["EVALUATORS", "FORMATS", "find_kind"]
 
-# What evaluates a model, by the `kind` of its architecture.
+# What evaluates a model, by its kind.
 EVALUATORS: dict[str, Callable[..., Results]] = {
     "paraphraser": evaluate_paraphraser,
     "matcher": evaluate_matcher,
@@ -30,17 +30,20 @@ FORMATS: dict[str, Callable[[Results], str]] = {
     "documents": format_document_results,
     "language_model": format_language_model_results,
 }
+# By what a model can do; others are paraphrasers.
+KINDS = {"labels_pairs": "matcher", "embeds_sentences": "language model", "rewrites_documents": "autoencoder"}
 # Any sequence-to-sequence model may have learnt these.
 KINDS_OF_TASKS = {"match": "matcher", "autoencode": "autoencoder", "language_model": "language model"}
 
 
 def find_kind(model: str | os.PathLike, trained_by: TrainingConfig | None, trust_remote_code: bool = False) -> str:
-    """What a model is: by its architecture's row, or by the task that it was trained for, where that is known.
+    """What a model is: by what it can do, or by the task that it was trained for, where that is known.
 
     Args:
         model: Checkpoint folder or Hub repository.
         trained_by: How it was trained, if known.
         trust_remote_code: Let the model's own code run.
     """
-    kind = architecture_of(load_config(model, trust_remote_code)).kind
+    config = load_config(model, trust_remote_code)
+    kind = next((kind for ability, kind in KINDS.items() if can(config, ability)), "paraphraser")
     return kind if trained_by is None else KINDS_OF_TASKS.get(trained_by.task, kind)

@@ -22,12 +22,12 @@ from ..generation.seeded_sampling import sample_seeded
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
+from ..models.layers.portable import can
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs, load_retriever
 from ..models.text.candidate_selection import tokens
 from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows
-from ..registration import architecture_of
 from ..retrieval import ParaphraseRetriever
 from ..training.environment import describe_environment
 from .results import (
@@ -162,9 +162,9 @@ def evaluate_paraphraser(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
-    if choose and architecture_of(model.config).reads_pairs:
+    if choose and can(model.config, "reads_pairs"):
         raise InputError("`choose`: of a model that edits by retrieved pairs, `compare --encoder` scores the choice")
-    several = num_return_sequences > 1 and architecture_of(model.config).reads_pairs
+    several = num_return_sequences > 1 and can(model.config, "reads_pairs")
     if several and (len(num_neighbors) > 1 or num_neighbors[0] > num_return_sequences):
         raise InputError(
             f"`num_return_sequences`: {num_return_sequences} outputs cannot be shared out among {list(num_neighbors)} "
@@ -389,7 +389,7 @@ def _find_pairs(
     trust_remote_code: bool,
 ) -> tuple[list[list[tuple[str, str]]] | None, dict[str, int]]:
     """The `k` nearest pairs of each row, for a model that edits by them, and how many rows have one of their own."""
-    if not architecture_of(model.config).reads_pairs:
+    if not can(model.config, "reads_pairs"):
         return None, {}
     try:
         retriever = retriever or load_retriever(model, trust_remote_code)

@@ -13,10 +13,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassific
 
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
-from ..models.search.embedding_paraphraser import embeds_sentences
+from ..models.layers.portable import can
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
-from ..registration import architecture_of
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
 from .engine import load_paraphraser
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
@@ -85,7 +84,7 @@ def load_adequacy(
     if adequacy == "matcher":
         return MatcherAdequacy(load_matching_pipeline(matcher, trust_remote_code))
     model = writer.model
-    if encoder is None and embeds_sentences(model):
+    if encoder is None and can(model.config, "embeds_sentences"):
         return EmbeddingAdequacy(_encoder_of(model, writer.tokenizer))
     if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder, trust_remote_code):
         return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, input_device(model), trust_remote_code)))
@@ -104,7 +103,7 @@ def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:
 
 def _names_sentence_model(name: str | os.PathLike, trust_remote_code: bool) -> bool:
     try:
-        return architecture_of(load_config(name, trust_remote_code)).embeds_sentences
+        return can(load_config(name, trust_remote_code), "embeds_sentences")
     except (OSError, ValueError):  # which loading it says better
         return False
 

@@ -16,8 +16,9 @@ from ..checks import whole_number
 from ..errors import InputError
 from ..files import check_unicode
 from ..models.layers.layer_weights import input_device
+from ..models.layers.portable import can
 from ..models.search.pipeline_checks import check_model, read_array
-from ..models.search.retrieved_pairs import load_retriever, reads_pairs
+from ..models.search.retrieved_pairs import load_retriever
 from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
@@ -106,7 +107,8 @@ class Paraphraser:
         check_model(model)
         self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
         self.prefix = read_prefix(model.config) if prefix is None else prefix
-        self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs(model) else None
+        reads_pairs = can(model.config, "reads_pairs")
+        self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs else None
         self.writer = load_writer(backend, compute_type, model, tokenizer, self.retriever, self.prefix)
         strength = getattr(model.config, "default_strength", None) if strength is None else strength
         self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
@@ -160,7 +162,7 @@ class Paraphraser:
         model, tokenizer = load_paraphraser(
             path, device, trust_remote_code, dtype, device_map=device_map, hub=hub, **model_kwargs
         )
-        if retriever is None and reads_pairs(model):
+        if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
         options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
         options["strength"] = strength

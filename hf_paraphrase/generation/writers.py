@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.layers.portable import can
 from ..models.search.argument_types import check_arguments
-from ..models.search.embedding_paraphraser import embeds_sentences
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
 from ..models.text.control_tokens import find_control
@@ -119,7 +119,7 @@ class ModelWriter:
         Args:
             n: How many paraphrases of each text are wanted.
         """
-        if embeds_sentences(self.model):
+        if can(self.model.config, "embeds_sentences"):
             return "noise"
         return "beam" if n == 1 else "diverse_beam"
 
@@ -133,7 +133,7 @@ class ModelWriter:
         name = type(self.model).__name__
         if ask.decoding not in DECODINGS:
             raise InputError(f"`decoding` must be one of {', '.join(DECODINGS)}, not {ask.decoding!r}")
-        if ask.decoding == "noise" and not embeds_sentences(self.model):
+        if ask.decoding == "noise" and not can(self.model.config, "embeds_sentences"):
             raise InputError(f"`decoding='noise'` is for a model that embeds sentences, which a {name} does not")
         if ask.num_neighbors is not None and self.retriever is None:
             raise InputError(f"`num_neighbors`: a {name} edits by no retrieved pair")

@@ -13,10 +13,7 @@ from ..analysis.document_vectors import embed_documents
 from ..generation.engine import load_pair_model
 from ..generation.paraphrase_choice import Paraphrase
 from ..generation.paraphraser import Paraphraser
-from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
-    HierarchicalAutoencoderForConditionalGeneration,
-)
-from ..models.search.embedding_paraphraser import embeds_sentences
+from ..models.layers.portable import can
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 
@@ -120,9 +117,9 @@ def _make_matcher(
 def _find_embedder(paraphraser: Paraphraser, max_batch: int) -> Callable[[Sequence[str], None], list] | None:
     """What embeds texts by a paraphraser's model; None where it has no vectors of texts."""
     model, tokenizer = paraphraser.model, paraphraser.tokenizer
-    if embeds_sentences(model):
+    if can(model.config, "embeds_sentences"):
         return _make_embedder(lambda texts: model.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
-    if isinstance(model, HierarchicalAutoencoderForConditionalGeneration):
+    if can(model.config, "rewrites_documents"):
         return _make_embedder(lambda texts: embed_documents(model, tokenizer, texts, max_batch), tokenizer)
     return None
 

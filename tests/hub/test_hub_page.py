@@ -40,16 +40,16 @@ def folders(tmp_path_factory) -> dict[str, str]:
     for name, row in TYPES.items():
         folder = tmp_path_factory.mktemp(name)
         tokenizer = train_word_tokenizer([TEXT], vocab_size=len(WORDS))
-        if row.labels_pairs:
+        if "labels_pairs" in row.config_class.abilities:
             tokenizer.model_input_names = [*tokenizer.model_input_names, "token_type_ids"]
         if row.tokenizer is not None:
             model, tokenizer = tiny_hierarchical_lm(), character_tokenizer()
         else:
             head = next(auto for auto in row.model_classes if auto.__name__ != "AutoModel")
             model = tiny_model(row.config_class, row.model_classes[head])
-        if not row.labels_pairs:
+        if "labels_pairs" not in row.config_class.abilities:
             model.generation_config.max_new_tokens = 5
-        if row.reads_pairs:
+        if "reads_pairs" in row.config_class.abilities:
             make_paraphraser("fset").retriever.save_pretrained(folder / "retriever")
         folders[name] = save(model, folder, tokenizer)
     return folders
@@ -65,7 +65,7 @@ def test_the_snippet_of_a_card_that_is_pushed_runs(name, folders):
     snippet = find_snippets(metadata_of(name, folders), folders[name])[0]
     assert "import hf_paraphrase" in snippet
     result = run_snippet(snippet)
-    if TYPES[name].labels_pairs:
+    if "labels_pairs" in TYPES[name].config_class.abilities:
         assert 0 <= result["score"] <= 1
     else:
         assert len(result) == 3 and all(isinstance(record["generated_text"], str) for record in result)
@@ -81,7 +81,9 @@ def test_the_snippet_of_every_card_here_runs(name, folders):
 def test_the_snippets_without_the_package_run_without_it(folders, tmp_path):
     snippets = {name: find_snippets(metadata_of(name, folders), folders[name]) for name in TYPES}
     alone = {name: found[1] for name, found in snippets.items() if len(found) > 1}
-    assert alone.keys() == {name for name, row in TYPES.items() if not row.labels_pairs and not row.reads_pairs}
+    assert alone.keys() == {
+        name for name, row in TYPES.items() if not row.config_class.abilities & {"labels_pairs", "reads_pairs"}
+    }
     result = subprocess.run(
         [sys.executable, "-P", "-c", ALONE, str(Path(__file__).parent), json.dumps(list(alone.values()))],
         cwd=tmp_path,
@@ -93,7 +95,9 @@ def test_the_snippets_without_the_package_run_without_it(folders, tmp_path):
     assert json.loads(result.stdout.splitlines()[-1]) == [run_snippet(snippets[name][0]) for name in alone]
 
 
-@pytest.mark.parametrize("name", [name for name, row in TYPES.items() if not row.labels_pairs])
+@pytest.mark.parametrize(
+    "name", [name for name, row in TYPES.items() if "labels_pairs" not in row.config_class.abilities]
+)
 def test_what_the_rules_give_for_transformers_would_not_run(name, folders):
     """Why the cards name a library of their own: by `transformers`, the page would show this call."""
     with pytest.raises(ValueError):

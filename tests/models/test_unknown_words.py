@@ -21,8 +21,8 @@ from hf_paraphrase import (
     ResidualLstmForConditionalGeneration,
 )
 from hf_paraphrase.generation.engine import generate_outputs
+from hf_paraphrase.models.layers.portable import can
 from hf_paraphrase.models.search.generation_request import GenerationRequest
-from hf_paraphrase.models.search.retrieved_pairs import reads_pairs
 from hf_paraphrase.models.text.encoded_inputs import encode_inputs
 from hf_paraphrase.models.text.unknown_words import check_replaceable, find_attended, put_words, read_words_of_source
 from hf_paraphrase.tokenization import train_tokenizer, train_word_tokenizer
@@ -94,7 +94,7 @@ def model(request):
 
 
 def encode(model, tokenizer, texts=TEXTS):
-    pairs = PAIRS[: len(texts)] if reads_pairs(model) else None
+    pairs = PAIRS[: len(texts)] if can(model.config, "reads_pairs") else None
     return encode_inputs(tokenizer, texts, pairs, model)
 
 
@@ -148,7 +148,7 @@ def request_all(**kwargs) -> GenerationRequest:
 def test_a_text_has_the_words_of_its_source_where_the_model_wrote_unknown_ones(model):
     """Engine, pipeline and a reading of their ids agree, in batches and one by one; the attention stays as it was."""
     tokenizer, before = word_tokenizer(), model.config._attn_implementation
-    pairs = PAIRS if reads_pairs(model) else None
+    pairs = PAIRS if can(model.config, "reads_pairs") else None
     request = request_all(replace_unknown=True)
     outputs = [
         [output.text for output in group] for group in generate_outputs(model, tokenizer, TEXTS, request, pairs=pairs)
@@ -178,7 +178,7 @@ def test_a_text_has_the_words_of_its_source_where_the_model_wrote_unknown_ones(m
 
 
 def test_without_being_asked_nothing_changes(model):
-    tokenizer, pairs = word_tokenizer(), PAIRS if reads_pairs(model) else None
+    tokenizer, pairs = word_tokenizer(), PAIRS if can(model.config, "reads_pairs") else None
     outputs = generate_outputs(model, tokenizer, TEXTS, request_all(), pairs=pairs)
     inputs, words = encode(model, tokenizer)
     known = {word for row in words for word in row.values()} | set(WORDS)

@@ -32,6 +32,7 @@ class DnpgConfig(WritingConfig):
     """
 
     model_type = "dnpg"
+    abilities = frozenset({"copies_words", "has_levels"})
     keys_to_ignore_at_inference = [
         "cache",
         "source_levels",

@@ -22,6 +22,7 @@ class EditLstmConfig(ResidualLstmConfig):
     """
 
     model_type = "edit_lstm"
+    abilities = frozenset({"copies_words", "reads_pairs"})
     keys_to_ignore_at_inference = ["cache", "edit_vector", "copy_weights"]
 
     vocab_size: int = 8000

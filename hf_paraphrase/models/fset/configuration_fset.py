@@ -34,6 +34,7 @@ class FsetConfig(WritingConfig):
     """
 
     model_type = "fset"
+    abilities = frozenset({"reads_pairs"})
     keys_to_ignore_at_inference = ["cache", "edit_vector", "micro_edit_vectors"]
     attribute_map = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_heads"}
 

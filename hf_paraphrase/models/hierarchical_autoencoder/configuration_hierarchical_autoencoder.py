@@ -38,6 +38,7 @@ class HierarchicalAutoencoderConfig(WritingConfig):
     """
 
     model_type = "hierarchical_autoencoder"
+    abilities = frozenset({"rewrites_documents"})
     keys_to_ignore_at_inference = ["cache"]
     attribute_map = {
         "num_hidden_layers": "num_layers",

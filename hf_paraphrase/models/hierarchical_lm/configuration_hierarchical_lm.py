@@ -45,6 +45,7 @@ class HierarchicalLmConfig(WritingConfig):
     """
 
     model_type = "hierarchical_lm"
+    abilities = frozenset({"embeds_sentences"})
     keys_to_ignore_at_inference = ["cache"]
     attribute_map = {"num_hidden_layers": "num_layers", "hidden_size": "value_size"}
 

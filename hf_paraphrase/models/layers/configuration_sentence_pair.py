@@ -21,6 +21,8 @@ class SentencePairConfig(PortableConfig):
             with one score and max-margin loss. By default the first, unless `num_labels` is 1.
     """
 
+    abilities = frozenset({"labels_pairs"})
+
     vocab_size: int = 30000
     embedding_size: int = 100
     hidden_size: int = 50

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig, PreTrainedModel
 
-__all__ = ["PortableCode", "PortableConfig", "PortableModel", "PortableTokenizer"]
+__all__ = ["PortableCode", "PortableConfig", "PortableModel", "PortableTokenizer", "can"]
 
 
 class PortableCode:
@@ -42,6 +42,15 @@ class PortableCode:
 
 class PortableConfig(PortableCode, PreTrainedConfig):
     """Base of the configurations of this package."""
+
+    # What models with this configuration can do:
+    # copies_words: copy words of the retrieved pair, or of the source, those outside the vocabulary too, with `copy`
+    # embeds_sentences: they are an `EmbeddingParaphraser`
+    # has_levels: tell words of phrases from those of the template, and keep either
+    # labels_pairs: label or score pairs of sentences
+    # reads_pairs: edit the input by a retrieved pair
+    # rewrites_documents: write a document again from the document's vector
+    abilities: ClassVar[frozenset[str]] = frozenset()
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
         """Save as `PreTrainedConfig.save_pretrained` does, with the code of the family."""
@@ -85,3 +94,17 @@ class PortableTokenizer(PortableCode):
             self.init_kwargs["auto_map"] = {"AutoTokenizer": [self.reference(), None]}
         self.save_code(save_directory)
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+def can(config: PreTrainedConfig, ability: str) -> bool:
+    """Tell whether a model can do something, by its configuration, which says so on the Hub too.
+
+    Args:
+        config: Of any model; those of other libraries can at most label pairs.
+        ability: One of `PortableConfig.abilities`.
+    """
+    abilities = getattr(type(config), "abilities", None)
+    if abilities is None:
+        heads = config.architectures or []
+        return ability == "labels_pairs" and any(name.endswith("ForSequenceClassification") for name in heads)
+    return ability in abilities and (ability != "copies_words" or config.copy)

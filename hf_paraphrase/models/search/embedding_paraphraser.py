@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
 
 from ..layers.layer_weights import input_device
 from ..layers.precision import at_least_single
 
-__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "embeds_sentences", "perturb"]
+__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "perturb"]
 
 
 class ParaphraseCandidate(NamedTuple):
@@ -192,12 +192,6 @@ class EmbeddingParaphraser:
             return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
 
         return in_batches(words, batch_size, embed)
-
-
-def embeds_sentences(model: PreTrainedModel) -> bool:
-    """Tell whether a model is an `EmbeddingParaphraser`, on the Hub too."""
-    # By name: transformers loads the code of a checkpoint's model and pipeline apart, each with its own classes.
-    return any(base.__name__ == EmbeddingParaphraser.__name__ for base in type(model).__mro__)
 
 
 class Draws:

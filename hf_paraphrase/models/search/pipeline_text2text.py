@@ -18,6 +18,7 @@ from transformers import (
 from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
+from ..layers.portable import can
 from ..text.control_tokens import find_control
 from ..text.encoded_inputs import has_words
 from ..text.surface import drop_invisible
@@ -25,7 +26,6 @@ from ..text.surface import restore_surface as restore
 from .argument_types import check_arguments, plain_number
 from .batch_writing import Sequences, decode, encode, generate
 from .decodings import find_decoding
-from .embedding_paraphraser import embeds_sentences
 from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
 from .pipeline_checks import (
     check_each_text,
@@ -36,7 +36,7 @@ from .pipeline_checks import (
     read_array,
     warn_of_length,
 )
-from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever, reads_pairs
+from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever
 
 __all__ = ["Text2TextGenerationPipeline"]
 
@@ -192,7 +192,11 @@ class Text2TextGenerationPipeline(Pipeline):
         check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
             return flatten(self._paraphrase(list(inputs), request, run))
-        if request.num_candidates is None and not request.asked_of_pairs() and not reads_pairs(self.model):
+        if (
+            request.num_candidates is None
+            and not request.asked_of_pairs()
+            and not can(self.model.config, "reads_pairs")
+        ):
             return iter(()) if isinstance(inputs, KeyDataset) and not len(inputs) else run(inputs)
         if isinstance(inputs, str):
             return self._paraphrase([inputs], request, run)[0]
@@ -226,7 +230,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return [[record for written in islice(records, len(group)) for record in written] for group in pairs]
 
     def _pairs(self, texts: list[str], request: GenerationRequest) -> list[list[tuple[str, str]]] | None:
-        if not reads_pairs(self.model):
+        if not can(self.model.config, "reads_pairs"):
             for name in request.asked_of_pairs():
                 raise ValueError(f"`{name}`: a {type(self.model).__name__} edits by no retrieved pair")
             return None
@@ -248,7 +252,7 @@ class Text2TextGenerationPipeline(Pipeline):
                 "`num_candidates` returns one text: leave `num_return_sequences` and `return_tensors` out"
             )
         texts = [item.text if isinstance(item, TextWithPair) else item for item in items]
-        if request.select == "embedding" and embeds_sentences(self.model):
+        if request.select == "embedding" and can(self.model.config, "embeds_sentences"):
             return self._nearest_paraphrases(texts, request.num_candidates, run.keywords)
         records = run(items)
         places = request.choose(texts, [[record["generated_text"] for record in group] for group in records])

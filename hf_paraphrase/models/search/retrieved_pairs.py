@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-__all__ = ["TextWithPair", "check_pairs", "find_pairs", "load_retriever", "reads_pairs"]
+__all__ = ["TextWithPair", "check_pairs", "find_pairs", "load_retriever"]
 
 Pair = tuple[str, str]
 
@@ -20,11 +19,6 @@ class TextWithPair(NamedTuple):
     text: str
     retrieved_source: str
     retrieved_target: str
-
-
-def reads_pairs(model: PreTrainedModel) -> bool:
-    """Tell whether a model edits its input by a retrieved pair."""
-    return "retrieved_source_ids" in inspect.signature(model.forward).parameters
 
 
 def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hub: Any) -> Any:

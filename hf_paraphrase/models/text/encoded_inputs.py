@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..layers.portable import can
 from .control_tokens import control_ids, prepend_control
-from .outside_words import OpenTokenizer, copies_words
+from .outside_words import OpenTokenizer
 
 __all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix", "source_limit"]
 
@@ -78,7 +79,7 @@ def encode_inputs(
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
     inputs.pop("token_type_ids", None)
-    copies = model is not None and copies_words(model)
+    copies = model is not None and can(model.config, "copies_words")
     words = number_words(tokenizer, texts, inputs, model) if copies and pairs is None else [{} for _ in texts]
     if control is not None:
         prepend_control(inputs, control)

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-__all__ = ["OpenTokenizer", "copies_words", "decode_with_words"]
-
-
-def copies_words(model: PreTrainedModel) -> bool:
-    """Tell whether a model copies words of the retrieved pair, or of its source, those outside its vocabulary too."""
-    return bool(model.config.to_dict().get("copy"))
+__all__ = ["OpenTokenizer", "decode_with_words"]
 
 
 class OpenTokenizer:

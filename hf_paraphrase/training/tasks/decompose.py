@@ -15,9 +15,9 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...errors import InputError
 from ...fields import option
 from ...models.dnpg.levels import PHRASE, SENTENCE
+from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single
 from ...models.text.outside_words import OpenTokenizer
-from ...registration import architecture_of
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
 from ..word_alignment import align_words
@@ -77,9 +77,9 @@ class DecomposeTask(ParaphraseTask):
     training: DecomposeConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
-        if not architecture_of(config).has_levels:
+        if not can(config, "has_levels"):
             raise InputError(f"`model_type: {config.model_type}` knows no levels; set `task: paraphrase`")
-        if self.training.copy_unknown_words and not config.copy:
+        if self.training.copy_unknown_words and not can(config, "copies_words"):
             raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
         return super().make_model(config, data)
 

@@ -16,8 +16,8 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ...errors import InputError
 from ...fields import option
+from ...models.layers.portable import can
 from ...models.text.outside_words import OpenTokenizer
-from ...registration import architecture_of
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows, share_batches
@@ -101,12 +101,11 @@ class EditTask(ParaphraseTask):
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model = super().make_model(config, data)
-        architecture = architecture_of(config)
-        if not architecture.reads_pairs:
+        if not can(config, "reads_pairs"):
             raise InputError(f"`model_type: {config.model_type}` reads no retrieved pairs; set `task: paraphrase`")
-        if self.training.copy_unknown_words and not architecture.copies_words(config):
+        if self.training.copy_unknown_words and not can(config, "copies_words"):
             raise InputError("`copy_unknown_words` is for a model that copies: set `copy` in its configuration")
-        if self.training.label_smoothing_factor and architecture.copies_words(config):
+        if self.training.label_smoothing_factor and can(config, "copies_words"):
             raise InputError(
                 "`label_smoothing_factor` must be 0 for a model that copies: it leaves most words at nearly 0"
             )
