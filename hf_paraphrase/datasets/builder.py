@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_type_hints
@@ -12,8 +14,8 @@ from typing import Any, ClassVar, get_args, get_type_hints
 import datasets
 import pyarrow as pa
 
-from .. import arrow_tables, text_tables
 from ..errors import InputError
+from . import addresses
 from .addresses import DOWNLOADS, RELEASES, Release
 from .downloads import download_release
 from .reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
@@ -193,13 +195,11 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     @classmethod
     def state_of(cls, data_dir: Path | None) -> str:
-        """A digest of this package's readers and of what the corpus's files hold, for the name of its cache."""
-        paths = sorted(Path(__file__).parent.glob("*.py"))
-        paths += [Path(module.__file__) for module in (text_tables, arrow_tables)]
-        if data_dir is not None:
-            paths += cls.paths(data_dir)
-        digest = hashlib.sha256(os.environ.get(DOWNLOADS, "").encode() if data_dir is None else b"")
-        for path in paths:
+        """A digest of the builder's code with all that it imports, and of the corpus's files, to name its cache."""
+        code = _find_code(*(Path(inspect.getfile(base)) for base in cls.__mro__ if _is_of_package(base)))
+        published = f"{os.environ.get(DOWNLOADS, '')}\0{RELEASES.get(cls.corpus_name)}"
+        digest = hashlib.sha256(published.encode() if data_dir is None else b"")
+        for path in (*sorted(code), *(() if data_dir is None else cls.paths(data_dir))):
             digest.update(f"{path.name}\0{state_of_file(path)}\0".encode())
         return digest.hexdigest()[:32]
 
@@ -253,3 +253,29 @@ def state_of_file(path: Path) -> str:
         return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_of_package(kind: type) -> bool:
+    return kind.__module__.startswith(f"{__name__.partition('.')[0]}.")
+
+
+def _find_code(*modules: Path) -> set[Path]:
+    """Modules of this package and those that they import, but for the addresses, where each corpus has its own."""
+    found, left = {Path(addresses.__file__)}, list(modules)
+    while left:
+        module = left.pop()
+        if module not in found:
+            found.add(module)
+            left += _find_imports(module)
+    return found - {Path(addresses.__file__)}
+
+
+@cache
+def _find_imports(module: Path) -> tuple[Path, ...]:
+    """The modules of this package that a module imports, anywhere in it."""
+    places = []
+    for node in ast.walk(ast.parse(module.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = module.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            places += [place, *(place / alias.name for alias in node.names)]
+    return tuple(file for place in places if (file := place.with_suffix(".py")).is_file())

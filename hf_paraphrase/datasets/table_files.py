@@ -113,7 +113,7 @@ def read_table_files(
     """
     splits = {}
     for split, paths in files.items():
-        digest = hashlib.sha256(CorpusBuilder.state_of(None).encode())
+        digest = hashlib.sha256(TableFilesBuilder.state_of(None).encode())
         for path in paths:
             digest.update(f"{path}\0{state_of_file(path)}\0".encode())
         builder = TableFilesBuilder(

@@ -10,7 +10,8 @@ import pytest
 
 import hf_paraphrase
 from hf_paraphrase import datasets as corpora
-from hf_paraphrase.datasets import list_datasets, load_dataset, loading
+from hf_paraphrase.datasets import builder, list_datasets, load_dataset, loading
+from hf_paraphrase.datasets.addresses import RELEASES
 from hf_paraphrase.datasets.loading import find_builder
 from hf_paraphrase.errors import InputError
 
@@ -92,6 +93,24 @@ def test_cache_serves_the_second_call(cache):
     load_dataset("synthetic_questions", **SMALL)
     assert len(files) == 3
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.arrow")} == files
+
+
+def test_cache_depends_on_what_the_builder_is_made_of(monkeypatch):
+    """Another corpus, be it new, leaves it alone."""
+    read, snli = [], find_builder("snli")
+    monkeypatch.setattr(builder, "state_of_file", lambda path: read.append(path.name) or path.name)
+    before = snli.state_of(None)
+    assert {"snli.py", "builder.py", "reader.py", "sampling.py", "text_tables.py", "files.py"} <= set(read)
+    assert not {"quora.py", "sentence_pairs.py", "addresses.py", "loading.py", "card.py"} & set(read)
+    released = RELEASES["snli"]
+    monkeypatch.setitem(RELEASES, "new", RELEASES["quora"])
+    assert snli.state_of(None) == before
+    monkeypatch.setitem(RELEASES, "snli", RELEASES["quora"])
+    assert snli.state_of(None) != before
+    monkeypatch.setitem(RELEASES, "snli", released)
+    assert snli.state_of(None) == before
+    monkeypatch.setattr(builder, "state_of_file", lambda path: path.name + "changed" * (path.name == "sampling.py"))
+    assert snli.state_of(None) != before
 
 
 def test_cache_is_keyed_by_every_argument():

@@ -192,11 +192,8 @@ class Text2TextGenerationPipeline(Pipeline):
         check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
             return flatten(self._paraphrase(list(inputs), request, run))
-        if (
-            request.num_candidates is None
-            and not request.asked_of_pairs()
-            and not can(self.model.config, "reads_pairs")
-        ):
+        asked_of_pairs = request.asked_of_pairs() or can(self.model.config, "reads_pairs")
+        if request.num_candidates is None and not asked_of_pairs:
             return iter(()) if isinstance(inputs, KeyDataset) and not len(inputs) else run(inputs)
         if isinstance(inputs, str):
             return self._paraphrase([inputs], request, run)[0]
