@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,26 +13,38 @@ import pyarrow.parquet as pq
 from .errors import InputError
 from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
-__all__ = ["find_schema", "read_tables", "unify_schemas"]
+__all__ = ["find_schema", "read_tables"]
 
 # How pyarrow says that values have no type in common, or one that it does not hold.
 UNFIT = (pa.ArrowException, OverflowError)
 
 
 def find_schema(
-    table: TextTable, texts: Collection[str] = (), lists: Collection[str] = (), required: bool = False
+    tables: Sequence[TextTable], texts: Collection[str] = (), lists: Collection[str] = (), required: bool = False
 ) -> pa.Schema:
-    """The columns of a file and their types. Cells of csv and tsv are text; of JSON all lines decide.
+    """The columns of files and types that hold all values. Cells of csv and tsv are text; of JSON all lines decide.
 
     Args:
-        table: The file.
+        tables: The files.
         texts: The columns that must hold text; those that are not there are left out.
         lists: Those of them that may hold lists of texts instead.
-        required: Every row of JSON must name all of `texts`, be it with null.
+        required: Every row of JSON must name all of `texts`, be it with null, and all files have the same columns.
 
     Raises:
-        InputError: A cell has another type than the others of its column, or than it must have.
+        InputError: A cell has another type than the others of its column, or than it must have; or files differ in
+            their columns, but for JSON.
     """
+    schemas = [_find_schema(table, texts, lists, required) for table in tables]
+    schema = schemas[0]
+    for table, other in zip(tables[1:], schemas[1:], strict=True):
+        differing = sorted(set(other.names) ^ set(schemas[0].names))
+        if differing and (required or table.columns() is not None):
+            raise InputError(f"{table.path} and {tables[0].path} differ in their columns: {', '.join(differing)}")
+        schema = _unify(schema, other, str(table.path))
+    return schema
+
+
+def _find_schema(table: TextTable, texts: Collection[str], lists: Collection[str], required: bool) -> pa.Schema:
     names = table.columns()
     if names is None:
         return _infer_all(table, texts, lists, required)
@@ -73,12 +85,7 @@ def read_tables(table: TextTable, schema: pa.Schema) -> Iterator[tuple[list[int]
             raise InputError(f"{_lines(table, some)}: {error}") from error
 
 
-def unify_schemas(schema: pa.Schema, other: pa.Schema, where: str) -> pa.Schema:
-    """The columns of both, each with a type that holds the values of both.
-
-    Raises:
-        InputError: There is none.
-    """
+def _unify(schema: pa.Schema, other: pa.Schema, where: str) -> pa.Schema:
     try:
         return pa.unify_schemas([schema, other], promote_options="permissive").with_metadata(schema.metadata)
     except pa.ArrowTypeError as error:
@@ -99,7 +106,7 @@ def _infer_all(table: TextTable, texts: Collection[str], lists: Collection[str],
                     table.text(row, name)
         names = dict.fromkeys(name for row in some for name in row.values)
         found = [(name, pa.string() if name in texts else _infer(table, some, name)) for name in names]
-        schema = unify_schemas(schema, pa.schema(found), _lines(table, some))
+        schema = _unify(schema, pa.schema(found), _lines(table, some))
     for name in listed:
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.list_(pa.string())))
     return schema

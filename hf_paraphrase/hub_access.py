@@ -1,25 +1,45 @@
-"""Whether the Hub can be reached: where it cannot, its client would retry every file for half a minute."""
+"""Whether the Hub can be reached, where its client would ask for half a minute; asking again where it would not."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from huggingface_hub import constants, get_session
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP library that huggingface_hub uses
 from huggingface_hub.utils import validate_repo_id
 
-__all__ = ["TransportError", "describe_absence", "reach_hub", "use_cache_without_network"]
+from .errors import InputError
+
+__all__ = [
+    "PushError",
+    "TransportError",
+    "describe_absence",
+    "failing_for_good",
+    "reach_hub",
+    "retry",
+    "use_cache_without_network",
+]
 
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_PROBES = 60.0
+WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds, where the Hub asks for no others
+LONGEST_WAIT = 60.0
+Result = TypeVar("Result")
 
 _problem = ""  # that made this module turn offline mode on
 _next_probe = 0.0
+
+
+class PushError(OSError):
+    """The Hub cannot be reached, or does not allow it."""
 
 
 def reach_hub() -> None:
@@ -80,3 +100,54 @@ def _may_be_repository(path: str | os.PathLike) -> bool:
     except HFValidationError:
         return False
     return not Path(path).is_dir()
+
+
+def retry(attempt: Callable[[], Result]) -> Result:
+    """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
+    with failing_for_good():
+        for usual in WAITS:
+            try:
+                return attempt()
+            except TransportError as error:
+                wait = _wait_after(error, usual)
+                if wait is None:
+                    raise
+                logger.warning("%s; trying again in %.0f s", _describe(error), wait)
+                time.sleep(wait)
+        return attempt()
+
+
+@contextmanager
+def failing_for_good() -> Iterator[None]:
+    """Say in one line why the Hub's client has failed."""
+    try:
+        yield
+    except (TransportError, LocalEntryNotFoundError, RuntimeError) as error:
+        # Where a file's upload fails, the client wraps the reason.
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
+        raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
+    except ValueError as error:  # metadata of the card that the Hub refuses
+        raise InputError(f"not pushed: {error}") from error
+
+
+def _wait_after(error: TransportError, usual: float) -> float | None:
+    """Seconds to wait before another attempt; None where it would fail the same way."""
+    if not isinstance(error, HfHubHTTPError):
+        return usual
+    status, asked = error.response.status_code, error.response.headers.get("Retry-After", "")
+    if status < 500 and status not in (408, 412, 429):  # 412: somebody else's commit came between
+        return None
+    return min(float(asked), LONGEST_WAIT) if asked.isdigit() else usual
+
+
+def _describe(error: BaseException) -> str:
+    """A message without the address that was asked for, which may carry a signature."""
+    if not isinstance(error, HfHubHTTPError):
+        return f"the Hub could not be reached ({type(error).__name__})"
+    status, reason = error.response.status_code, error.response.reason_phrase
+    hints = {
+        401: "the token is not valid: run `hf auth login`, or set HF_TOKEN",
+        403: "the token does not allow to write there: it needs the role `write`, and you the right",
+        404: "there is no such repository, or the token does not show it",
+    }
+    return "; ".join(filter(None, (f"the Hub answered {status} {reason}", error.server_message, hints.get(status))))

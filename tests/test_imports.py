@@ -24,6 +24,7 @@ GROUND = (
     "checks",
     "files",
     "hub_access",
+    "environment",
     "released",
     "fields",
     "text_tables",

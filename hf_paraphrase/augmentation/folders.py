@@ -11,7 +11,7 @@ from uuid import uuid4
 from datatrove.io import DataFolder
 
 from ..files import publish
-from ..hub.push import retry
+from ..hub_access import retry
 
 __all__ = ["clean_up", "whole_in_folder", "write_in_folder"]
 

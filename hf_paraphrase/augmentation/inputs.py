@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from xxhash import xxh3_64
 
-from ..arrow_tables import find_schema, read_tables, unify_schemas
+from ..arrow_tables import find_schema, read_tables
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
 from ..datasets.hub_or_files import is_hub_or_files, read_splits
@@ -104,13 +104,7 @@ def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | No
     tables = [TextTable(file) for file in files]
     for table in tables:
         table.check_columns([column])
-    schemas = [find_schema(table, [column], required=True) for table in tables]
-    schema = schemas[0]
-    for file, other in zip(files[1:], schemas[1:], strict=True):
-        if set(other.names) != set(schemas[0].names):
-            differing = sorted(set(other.names) ^ set(schemas[0].names))
-            raise InputError(f"{file} and {files[0]} differ in their columns: {', '.join(differing)}")
-        schema = unify_schemas(schema, other, str(file))
+    schema = find_schema(tables, [column], required=True)
     kept = check_columns(column, keep_columns, schema.names, str(files[0]))
     schema = pa.schema([schema.field(name) for name in kept], schema.metadata)
     with_ids = _with_source_id(schema)

@@ -90,7 +90,8 @@ def push_trained(folder: Path, repo_id: str, private: bool) -> None:
     """Push what a training wrote, once; a failure is said and does no harm."""
     from accelerate import PartialState
 
-    from ..hub.push import PushError, push_to_hub
+    from ..hub.push import push_to_hub
+    from ..hub_access import PushError
 
     if not PartialState().is_main_process:
         return
@@ -133,6 +134,6 @@ class DescribeMachine(Verb):
 
     def run(self) -> str:
         """A line each."""
-        from ..training.environment import report_environment
+        from ..environment import report_environment
 
         return "\n".join(f"- {name}: {value}" for name, value in report_environment().items())

@@ -15,7 +15,7 @@ import datasets
 import pyarrow as pa
 from datasets.data_files import DataFilesDict, DataFilesList
 
-from ..arrow_tables import find_schema, read_tables, unify_schemas
+from ..arrow_tables import find_schema, read_tables
 from ..errors import InputError
 from ..text_tables import TextTable, expand_globs, find_tables, table_kind
 from .builder import CorpusBuilder, CorpusConfig, state_of_file
@@ -71,13 +71,7 @@ class TableFilesBuilder(CorpusBuilder):
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         tables = self.tables()
-        schemas = [find_schema(table, self.config.texts, self.config.lists) for table in tables]
-        schema = schemas[0]
-        for table, other in zip(tables[1:], schemas[1:], strict=True):
-            if table.columns() is not None and set(other.names) != set(schemas[0].names):
-                differing = ", ".join(sorted(set(other.names) ^ set(schemas[0].names)))
-                raise InputError(f"{table.path} and {tables[0].path} differ in their columns: {differing}")
-            schema = unify_schemas(schema, other, str(table.path))
+        schema = find_schema(tables, self.config.texts, self.config.lists)
         self.info.features = datasets.Features.from_arrow_schema(schema)
         (split,) = self.config.data_files
         # A list: each file is a shard of a stream, which `set_epoch` puts into another order.

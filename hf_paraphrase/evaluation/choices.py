@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..files import write_lines
 from ..generation.engine import generate_several, load_paraphraser
@@ -26,7 +27,6 @@ from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.search.retrieved_pairs import find_pairs
 from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
-from ..training.environment import describe_environment
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_data, describe_model

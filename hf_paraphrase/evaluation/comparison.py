@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from datasets import Dataset
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..fields import parse_scalar
 from ..files import write_text
 from ..metrics.distinct_n.scoring import distinct_n
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..papers import find_compared_rows
-from ..training.environment import describe_environment
 from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers
 from .scoring import IGNORING_CASE, Scoring, score_without_interval

@@ -13,6 +13,7 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..files import read_lines, write_lines
 from ..generation.engine import generate_paraphrases
@@ -25,7 +26,6 @@ from ..models.search.batch_writing import decode_with_unknown
 from ..papers import find_paper_rows
 from ..pictures import add_legend, in_style, new_figure, save_figure
 from ..tokenization import join_sentences
-from ..training.environment import describe_environment
 from .results import (
     Decoding,
     Entry,

@@ -13,6 +13,7 @@ from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..files import read_lines, write_lines
 from ..generation.loading import load_paraphraser
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
@@ -21,7 +22,6 @@ from ..models.layers.precision import at_least_single
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
 from ..training.curves import evaluations_of
-from ..training.environment import describe_environment
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
 from .scoring import Scoring, load_given

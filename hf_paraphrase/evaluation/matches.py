@@ -14,6 +14,7 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..files import read_lines, write_lines
 from ..generation.engine import load_pair_model, match_pairs
@@ -22,7 +23,6 @@ from ..metrics.ranking.scoring import ranking_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.text.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
-from ..training.environment import describe_environment
 from .results import Entry, Results, Speed, describe_data, describe_model, describe_papers, format_scores
 from .scoring import Scoring, load_given
 

@@ -14,6 +14,7 @@ import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..files import write_lines
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
@@ -29,7 +30,6 @@ from ..models.text.candidate_selection import tokens
 from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..retrieval import ParaphraseRetriever
-from ..training.environment import describe_environment
 from .results import (
     Decoding,
     Entry,

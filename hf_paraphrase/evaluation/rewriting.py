@@ -14,10 +14,10 @@ import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..environment import describe_environment
 from ..files import read_lines, write_lines
 from ..metrics.pinc.scoring import pinc_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..training.environment import describe_environment
 from ..training.tasks.language_model import encode_documents
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import Scoring

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import (
-    HfHubHTTPError,
     HFValidationError,
-    LocalEntryNotFoundError,
     RevisionNotFoundError,
 )
 from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
-from ..hub_access import TransportError, reach_hub
+from ..hub_access import failing_for_good, reach_hub, retry
 from ..metrics import load_metric
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
@@ -34,7 +29,6 @@ from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 __all__ = [
-    "PushError",
     "check_access",
     "create_dataset",
     "push_decoding",
@@ -42,20 +36,12 @@ __all__ = [
     "push_metric",
     "push_space",
     "push_to_hub",
-    "retry",
 ]
 
 logger = logging.getLogger(__name__)
 
 CARD_FILE = "README.md"
-WAITS = (1.0, 2.0, 4.0, 8.0)  # seconds, where the Hub asks for no others
-LONGEST_WAIT = 60.0
 PULL_REQUEST = re.compile(r"refs/pr/\d+")
-Result = TypeVar("Result")
-
-
-class PushError(OSError):
-    """The Hub cannot be reached, or does not allow it."""
 
 
 def check_access(repo_id: str) -> None:
@@ -294,7 +280,7 @@ def _commit(
     # Operations remember what was done with them: each attempt needs new ones.
     additions = [CommitOperationAdd(path, content) for path, content in sorted(files.items())]
     is_new_review = create_pr and review is None
-    with _failing_for_good():  # the client has retried by itself
+    with failing_for_good():  # the client has retried by itself
         api.preupload_lfs_files(repo_id, additions, revision=revision, create_pr=is_new_review)
     with warnings.catch_warnings():
         # A retriever's pairs are meant to be in a model's repository.
@@ -322,54 +308,3 @@ def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
     # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
     path = api.hf_hub_download(repo_id, CARD_FILE, revision=commit)
     return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))
-
-
-def retry(attempt: Callable[[], Result]) -> Result:
-    """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
-    with _failing_for_good():
-        for usual in WAITS:
-            try:
-                return attempt()
-            except TransportError as error:
-                wait = _wait_after(error, usual)
-                if wait is None:
-                    raise
-                logger.warning("%s; trying again in %.0f s", _describe(error), wait)
-                time.sleep(wait)
-        return attempt()
-
-
-@contextmanager
-def _failing_for_good() -> Iterator[None]:
-    """Say in one line why the Hub's client has failed."""
-    try:
-        yield
-    except (TransportError, LocalEntryNotFoundError, RuntimeError) as error:
-        # Where a file's upload fails, the client wraps the reason.
-        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ else error
-        raise PushError(f"{_describe(cause)}; the same push again finishes it") from error
-    except ValueError as error:  # metadata of the card that the Hub refuses
-        raise InputError(f"not pushed: {error}") from error
-
-
-def _wait_after(error: TransportError, usual: float) -> float | None:
-    """Seconds to wait before another attempt; None where it would fail the same way."""
-    if not isinstance(error, HfHubHTTPError):
-        return usual
-    status, asked = error.response.status_code, error.response.headers.get("Retry-After", "")
-    if status < 500 and status not in (408, 412, 429):  # 412: somebody else's commit came between
-        return None
-    return min(float(asked), LONGEST_WAIT) if asked.isdigit() else usual
-
-
-def _describe(error: BaseException) -> str:
-    """A message without the address that was asked for, which may carry a signature."""
-    if not isinstance(error, HfHubHTTPError):
-        return f"the Hub could not be reached ({type(error).__name__})"
-    status, reason = error.response.status_code, error.response.reason_phrase
-    hints = {
-        401: "the token is not valid: run `hf auth login`, or set HF_TOKEN",
-        403: "the token does not allow to write there: it needs the role `write`, and you the right",
-        404: "there is no such repository, or the token does not show it",
-    }
-    return "; ".join(filter(None, (f"the Hub answered {status} {reason}", error.server_message, hints.get(status))))

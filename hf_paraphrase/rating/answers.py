@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections import defaultdict
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import open_text, read_json_object, write_text
+from ..files import read_json_object, write_text
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
+from ..text_tables import TextTable
 
 __all__ = ["CRITERIA", "FIELDS", "AnswerKey", "format_rating_results", "read_answers", "summarise_answers"]
 
@@ -84,29 +84,27 @@ def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str
     answers: dict[str, list[dict[str, str]]] = {experiment: [] for experiment in FIELDS}
     seen: dict[tuple[str, str, str], str] = {}
     for path in paths:
-        with open_text(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            experiment = next((name for name, fields in FIELDS.items() if fields == reader.fieldnames), None)
-            if experiment is None:
-                raise InputError(f"{path}, line 1: the columns are {reader.fieldnames}, not those of a form's answers")
-            for row in reader:
-                place = f"{path}, line {reader.line_num}"
-                if experiments.get(row["form"]) != experiment:
-                    raise InputError(f"{place}: this answers the form {row['form']!r}, which this key is not for")
-                check_answer(row, experiment, getattr(key, experiment), place)
-                first = seen.setdefault((experiment, row["rater"], row["item"]), place)
-                if first != place:
-                    raise InputError(f"{place}: {row['rater']} has answered question {row['item']} before: {first}")
-                answers[experiment].append(row)
+        table = TextTable(Path(path), "csv")
+        columns = table.columns()
+        experiment = next((name for name, fields in FIELDS.items() if fields == columns), None)
+        if experiment is None:
+            raise InputError(f"{path}: the columns are {', '.join(columns)}, not those of a form's answers")
+        for line, row in table.rows():
+            place = table.place(line)
+            if experiments.get(row["form"]) != experiment:
+                raise InputError(f"{place}: this answers the form {row['form']!r}, which this key is not for")
+            check_answer(row, experiment, getattr(key, experiment), place)
+            first = seen.setdefault((experiment, row["rater"], row["item"]), place)
+            if first != place:
+                raise InputError(f"{place}: {row['rater']} has answered question {row['item']} before: {first}")
+            answers[experiment].append(row)
     return answers
 
 
-def check_answer(row: Mapping[str, str | None], experiment: str, questions: Mapping[str, Any], place: str) -> None:
+def check_answer(row: Mapping[str, str], experiment: str, questions: Mapping[str, Any], place: str) -> None:
     """Raise InputError unless a row answers a question as it can be answered."""
     columns = dict.fromkeys(CRITERIA, POINTS) if experiment == "ratings" else {"choice": SIDES}
-    if None in row:
-        raise InputError(f"{place}: there are more fields than columns")
-    if not (row["rater"] or "").strip():
+    if not row["rater"].strip():
         raise InputError(f"{place}: rater must not be empty")
     for name, values in {"item": questions, **columns}.items():
         if row[name] not in values:

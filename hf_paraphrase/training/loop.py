@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ..environment import describe_environment
 from ..errors import InputError
 from ..files import locked, write_directory, write_text
 from ..models.layers.precision import runs_lstm
@@ -26,7 +27,6 @@ from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
 from .checkpoints import Checkpoints, align_memory, load_checkpoint
 from .curves import plot_learning_curves
-from .environment import describe_environment
 from .output import check_output, clear_output
 from .recipe import Recipe
 from .reporting import check_trackers

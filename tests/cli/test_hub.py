@@ -9,7 +9,7 @@ import hf_paraphrase
 import hf_paraphrase.hub.push
 import hf_paraphrase.training.loop
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.hub.push import PushError
+from hf_paraphrase.hub_access import PushError
 from tests.hub.runs import write_run
 
 from .runner import run

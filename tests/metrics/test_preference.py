@@ -83,16 +83,17 @@ def test_three_raters_are_compared_in_pairs() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("item,choice\n1,win\n", "line 1: no column rater"),
-        ("", "line 1: no column item, rater, choice"),
-        ("item,rater,choice\n1,ann,win\n2,ann,won\n", "line 3: choice must be one of win, tie, loss, got 'won'"),
-        ("item,rater,choice\n1,,win\n", "line 2: rater must be not empty"),
-        ("item,rater,choice\n1,ann\n", "line 2: choice must be one of"),
+        ("item,choice\n1,win\n", ": no column rater"),
+        ("a;b\n", ": no column item, rater, choice"),
+        ("", " is empty: its first line must name the columns"),
+        ("item,rater,choice\n1,ann,win\n2,ann,won\n", ", line 3: choice must be one of win, tie, loss, got 'won'"),
+        ("item,rater,choice\n1,,win\n", ", line 2: rater must be not empty"),
+        ("item,rater,choice\n1,ann\n", ", line 2: 2 cells for 3 columns"),
     ],
 )
 def test_bad_line_is_named(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "judgements.csv").write_text(text)
-    with pytest.raises(InputError, match=f"judgements.csv, {message}"):
+    with pytest.raises(InputError, match=f"judgements.csv{message}"):
         read_judgements(tmp_path / "judgements.csv")
 
 

@@ -194,11 +194,12 @@ def test_systems_that_cannot_be_compared(systems: dict, num_sources: int, messag
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{form},ann,1,5", "line 2: coherency must be one of 1, 2, 3, 4, 5, got None"),
+        ("{form},ann,1,5", "line 2: 4 cells for 5 columns"),
+        ("{form},ann,1,5,", "line 2: coherency must be one of 1, 2, 3, 4, 5, got ''"),
         ("{form},ann,1,5,6", "line 2: coherency must be one of 1, 2, 3, 4, 5, got '6'"),
         ("{form},ann,99,5,5", "line 2: item must be the number of a question, got '99'"),
         ("{form}, ,1,5,5", "line 2: rater must not be empty"),
-        ("{form},ann,1,5,5,5", "line 2: there are more fields than columns"),
+        ("{form},ann,1,5,5,5", "line 2: 6 cells for 5 columns"),
         ("ratings-0,ann,1,5,5", "line 2: this answers the form 'ratings-0', which this key is not for"),
         ("{form},ann,1,5,5\n{form},ann,1,4,5", "line 3: ann has answered question 1 before: .*line 2"),
     ],
@@ -213,7 +214,7 @@ def test_bad_answers_are_named(row: str, message: str, paths: dict[str, Path], t
 
 def test_files_that_are_none_of_ours(paths: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match=r"wrong.csv, line 1: the columns are \['a', 'b'\]"):
+    with pytest.raises(InputError, match="wrong.csv: the columns are a, b, not those"):
         read_answers([tmp_path / "wrong.csv"], AnswerKey.load(paths["key"]))
     with pytest.raises(InputError, match="wrong.csv is no key.json"):
         AnswerKey.load(tmp_path / "wrong.csv")

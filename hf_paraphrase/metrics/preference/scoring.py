@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...text_tables import TextTable
 from ..inputs import check_lengths, check_text_list
 from .agreement import fleiss_kappa, mean_cohen_kappa
 
@@ -65,18 +65,16 @@ def read_judgements(path: str | os.PathLike) -> dict[str, list[str]]:
         FileNotFoundError: There is no such file.
     """
     columns = {"item": [], "rater": [], "choice": []}
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in columns if name not in (reader.fieldnames or [])]
-        if missing:
-            raise InputError(f"{path}, line 1: no column {', '.join(missing)}; needed are item, rater and choice")
-        for row in reader:
-            for name, values in columns.items():
-                value = (row[name] or "").strip()
-                if not value or (name == "choice" and value not in CHOICES):
-                    wanted = "one of " + ", ".join(CHOICES) if name == "choice" else "not empty"
-                    raise InputError(f"{path}, line {reader.line_num}: {name} must be {wanted}, got {value!r}")
-                values.append(value)
+    table = TextTable(Path(path), "csv")
+    if missing := [name for name in columns if name not in table.columns()]:
+        raise InputError(f"{path}: no column {', '.join(missing)}; needed are item, rater and choice")
+    for line, row in table.rows():
+        for name, values in columns.items():
+            value = row[name].strip()
+            if not value or (name == "choice" and value not in CHOICES):
+                wanted = "one of " + ", ".join(CHOICES) if name == "choice" else "not empty"
+                raise InputError(f"{table.place(line)}: {name} must be {wanted}, got {value!r}")
+            values.append(value)
     return {f"{name}s": values for name, values in columns.items()}
 
 
