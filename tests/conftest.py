@@ -44,3 +44,9 @@ def cpu_without_bfloat16(monkeypatch):
 def seeded():
     """Start every test from the same random state."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def installed_from_an_index(monkeypatch):
+    """Wherever the package that is tested came from."""
+    monkeypatch.setattr("hf_paraphrase.installation._read_origin", dict)

@@ -19,6 +19,7 @@ GROUND = (
     "lazy",
     "docstrings",
     "errors",
+    "installation",
     "bounds",
     "spreadsheet_cells",
     "checks",

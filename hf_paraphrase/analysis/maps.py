@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import script_json, write_text
+from ..installation import require
 from ..pictures import in_style, label_points, new_figure, save_figure, wrap
 
 if TYPE_CHECKING:
@@ -38,10 +39,9 @@ def project(vectors: np.ndarray, perplexity: float = 30.0, seed: int = 0) -> np.
     Raises:
         InputError: If there are fewer than four points, or scikit-learn is not installed.
     """
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise InputError("maps need scikit-learn; install it with: pip install 'hf-paraphrase[maps]'") from error
+    require("sklearn", "maps", "a map", package="scikit-learn")
+    from sklearn.manifold import TSNE
+
     if len(vectors) < 4:
         raise InputError(f"a map needs at least four points, not {len(vectors)}")
     # Starting from principal components keeps the rough order of the whole, which t-SNE alone would not.

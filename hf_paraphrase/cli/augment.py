@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from ..fields import option
+from ..installation import require
 from .options import DEFAULT_MODEL, WriterOptions, parse_pairs, read_keep, split_names, strength_option
 from .terminal import echo
 from .verbs import verb
@@ -104,8 +104,7 @@ class Augment(WriterOptions):
 
     def run(self) -> Counter[str] | None:
         """Do what is missing, and return what became of the rows; None where jobs were submitted."""
-        if find_spec("datatrove") is None:
-            raise InputError("augment needs datatrove; install it with: pip install 'hf-paraphrase[augmentation]'")
+        require("datatrove", "augmentation", "augment")
         if self.push_to_hub:
             check_push(self.output, self.hub_dataset_id)
         from ..augmentation.run import Augmentation, run_augmentation

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import InputError
 from ..fields import option
+from ..installation import require
 from .options import DEFAULT_MODEL, WriterOptions
 from .verbs import Verb, verb
 
@@ -53,7 +53,9 @@ class MakeSpace(Verb):
     output: Path | None = option("Folder to write the Space to.", None)
     push: str | None = option("Space on the Hub, made if need be: you/your-space.", None, metavar="REPO_ID")
     private: bool = option("Make a new Space private.", False)
-    package: str | None = option("What pip installs there, such as a wheel's address.  [default: this version]", None)
+    package: str | None = option(
+        "What pip installs there, such as a wheel's address.  [default: what is installed here]", None
+    )
 
     def run(self) -> str:
         """Write or push it, and say where it is."""
@@ -79,5 +81,4 @@ def check_gradio(command: str) -> None:
     Raises:
         InputError: gradio is not installed.
     """
-    if find_spec("gradio") is None:
-        raise InputError(f"{command} needs gradio; install it with: pip install 'hf-paraphrase[demo]'")
+    require("gradio", "demo", command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import typer
 
 from ..errors import InputError
 from ..fields import option, parse_scalar
+from ..installation import require
 from ..metrics.scored import scored_metrics
 from ..released import RELEASED
 from .text_tables import read_texts
@@ -301,8 +301,7 @@ def check_matplotlib(picture: str) -> None:
     Raises:
         InputError: matplotlib is not installed.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InputError(f"{picture} needs matplotlib; install it with: pip install 'hf-paraphrase[plots]'")
+    require("matplotlib", "plots", picture)
 
 
 def read_lines(path: Path) -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-from ..errors import InputError
 from ..fields import option
+from ..installation import require
 from .options import WriterOptions
 from .terminal import echo
 from .verbs import verb
@@ -47,8 +45,8 @@ class Serve(WriterOptions):
 
     def run(self) -> None:
         """Serve until told to stop."""
-        if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-            raise InputError(f"serving needs {missing[0]}; install it with: pip install 'hf-paraphrase[serve]'")
+        for name in NEEDED:
+            require(name, "serve", "serving")
         from ..serving.app import Limits, make_app
         from ..serving.served_model import load_served_model
         from ..serving.server import listen, read_api_key, run_server

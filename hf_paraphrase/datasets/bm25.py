@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError
+from ..installation import require
 
 if TYPE_CHECKING:
     import bm25s
@@ -18,8 +17,7 @@ __all__ = ["index_texts", "require_bm25", "search"]
 
 def require_bm25(corpus: str) -> None:
     """Raise InputError, which says what to install, where a corpus cannot be searched."""
-    if importlib.util.find_spec("bm25s") is None:
-        raise InputError(f"{corpus} needs bm25s; install it with: pip install 'hf-paraphrase[ranking]'")
+    require("bm25s", "ranking", corpus)
 
 
 def index_texts(texts: list[str]) -> bm25s.BM25:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..errors import InputError
+from ..installation import require
 
 __all__ = ["SPLITTERS", "check_splitter", "is_abbreviated", "sentence_splitter", "split_by_rules"]
 
@@ -144,12 +145,9 @@ def is_abbreviated(word: str, next_word: str) -> bool:
 
 def _load_punkt() -> Callable[[str], list[str]]:
     otherwise = 'or pass splitter="rules", which needs neither NLTK nor its data'
-    try:
-        from nltk.tokenize.punkt import PunktTokenizer
-    except ImportError as error:
-        raise InputError(
-            f"`splitter` is punkt, which needs NLTK: pip install hf-paraphrase[punkt]; {otherwise}"
-        ) from error
+    require("nltk", "punkt", "splitter='punkt'", otherwise, "NLTK")
+    from nltk.tokenize.punkt import PunktTokenizer
+
     try:
         tokenizer = PunktTokenizer("english")
     except LookupError as error:

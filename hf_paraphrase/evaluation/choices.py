@@ -20,7 +20,7 @@ from ..generation.paraphrase_choice import Choice
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.selection import score_by_embedding
 from ..generation.writers import ignores_case
-from ..metrics.extras import require
+from ..installation import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
@@ -127,7 +127,7 @@ def compare_choices(
     Raises:
         InputError: Rows that cannot be scored, a model that cannot be loaded, or no row that all answer.
     """
-    require("nltk", "nltk", "the distance of Parrot's rules")
+    require("nltk", "metrics", "the distance of Parrot's rules")
     named = "references" if "references" in dataset.column_names else "target"
     sources, references = check_texts(dataset["source"], dataset[named])
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from xxhash import xxh3_64
 
 from ..errors import InputError
 from ..files import write_directory
+from ..installation import require
 from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import source_limit
 
@@ -68,10 +68,7 @@ class CTranslate2Engine:
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"):
-        if find_spec("ctranslate2") is None:
-            raise InputError(
-                "`backend='ctranslate2'` needs CTranslate2; install it with: pip install 'hf-paraphrase[ctranslate2]'"
-            )
+        require("ctranslate2", "ctranslate2", "`backend='ctranslate2'`", package="CTranslate2")
         if model.config.model_type not in MODEL_TYPES:
             raise InputError(
                 f"`backend='ctranslate2'` runs {', '.join(MODEL_TYPES)}, and no {type(model).__name__}; leave it out"

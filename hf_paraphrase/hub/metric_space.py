@@ -6,9 +6,9 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..docstrings import read_docstring
 from ..errors import InputError
+from ..installation import find_public_requirement
 from .spaces import make_front_matter
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CARD = """{front}
 
 ## How to use
 
-Install it with `pip install 'hf-paraphrase[metrics]'`.
+Install it with `pip install '{requirement}'`.
 
 ```python
 >>> import evaluate
@@ -84,7 +84,7 @@ def make_metric_space(metric: CheckedMetric, repo_id: str) -> dict[str, str]:
         f"{repo_id.rpartition('/')[2]}.py": Path(inspect.getfile(type(metric))).read_text(encoding="utf-8"),
         "README.md": make_metric_card(metric, repo_id),
         "app.py": APP.format(name=metric.function.__name__),
-        "requirements.txt": f"hf-paraphrase[demo,metrics]=={__version__}\n",
+        "requirements.txt": f"{find_public_requirement('demo,metrics')}\n",
     }
 
 
@@ -100,6 +100,7 @@ def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
             title, "📏", description=summary, tags=["evaluate", "metric", "paraphrase"], license="apache-2.0"
         ),
         title=title,
+        requirement=find_public_requirement("metrics"),
         description=f"{summary}\n\n{card.details}".strip(),
         example=card.sections["Examples"].replace(f'load_metric("{name}")', f'evaluate.load("{repo_id}")'),
         module=metric.function.__module__,

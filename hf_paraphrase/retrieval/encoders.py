@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from transformers.utils import cached_file
 
 from ..errors import InputError
 from ..hub_access import describe_absence, use_cache_without_network
+from ..installation import describe_installation, require
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..trust import check_checkpoint, check_files, trusting
@@ -125,11 +125,8 @@ class SentenceTransformerEncoder:
         trust_remote_code: bool = False,
         **kwargs: Any,
     ):
-        if find_spec("sentence_transformers") is None:
-            raise InputError(
-                f"the encoder {name} needs sentence-transformers: pip install 'hf-paraphrase[retrieval]'; "
-                "encoder='jaccard' needs nothing"
-            )
+        otherwise, package = "encoder='jaccard' needs nothing", "sentence-transformers"
+        require("sentence_transformers", "retrieval", f"the encoder {name}", otherwise, package)
         if not trust_remote_code:
             if Path(name).is_dir():
                 _check_folder(Path(name))
@@ -210,7 +207,7 @@ def _check_folder(folder: Path) -> None:
     if int(version("sentence-transformers").partition(".")[0]) < LEAST_SAFE:
         raise InputError(
             f"{folder}: sentence-transformers below {LEAST_SAFE} runs the code of every folder that it loads; "
-            "pip install 'hf-paraphrase[retrieval]' brings a newer one"
+            f"{describe_installation('retrieval')} brings a newer one"
         )
     check_checkpoint(folder)
     for part in {file.parent for file in folder.rglob("*config.json")}:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from tqdm.auto import tqdm
 
 from ..checks import whole_number
 from ..errors import InputError
+from ..installation import require
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 
@@ -89,11 +89,8 @@ def mine_paraphrases(
 def _find_by_vectors(
     texts: list[str], encoder: Any, top_k: int, max_pairs: int, disable_tqdm: bool | None, kwargs: dict[str, Any]
 ) -> Iterator[MinedPair]:
-    if find_spec("sentence_transformers") is None:
-        raise InputError(
-            "mining needs sentence-transformers: pip install 'hf-paraphrase[retrieval]'; "
-            "the encoder jaccard needs nothing"
-        )
+    otherwise, package = "the encoder jaccard needs nothing", "sentence-transformers"
+    require("sentence_transformers", "retrieval", "mining", otherwise, package)
     from sentence_transformers.util import paraphrase_mining_embeddings
 
     encode = load_encoder(encoder, **kwargs)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,8 +8,8 @@ import torch
 from datasets import Dataset
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from ..errors import InputError
 from ..files import write_directory
+from ..installation import require
 from ..tokenization import train_word_tokenizer
 from .encoders import AutoModelEncoder
 
@@ -56,8 +55,7 @@ def train_encoder(
     Raises:
         InputError: sentence-transformers is not installed.
     """
-    if find_spec("sentence_transformers") is None:
-        raise InputError("training an encoder needs sentence-transformers: pip install 'hf-paraphrase[retrieval]'")
+    require("sentence_transformers", "retrieval", "training an encoder", package="sentence-transformers")
     from sentence_transformers import (
         SentenceTransformer,
         SentenceTransformerTrainer,

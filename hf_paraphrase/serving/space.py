@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .. import __version__
 from ..files import copy_file, write_text
 from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
 from ..hub.push import push_space
 from ..hub.spaces import make_front_matter
+from ..installation import find_public_requirement
 from ..released import RELEASED
 
 __all__ = ["push_space", "write_space"]
@@ -30,10 +30,10 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
         model: A Hub repository, which the Space loads when it starts, or a checkpoint folder, which it then holds; or
             the name of the released model, which comes with the package that the Space installs.
         folder: Where to write; files of the same names are replaced.
-        package: What pip installs in the Space; None for this version of the package, with what the demo needs.
+        package: What pip installs in the Space; None for this package from where it came, with what the demo needs.
 
     Raises:
-        InputError: The folder holds no whole checkpoint.
+        InputError: The folder holds no whole checkpoint, or pip cannot install this package elsewhere.
         FileNotFoundError: There is no such folder or repository.
     """
     checkpoint = read_checkpoint(model)
@@ -45,7 +45,7 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
         copy_file(source, target)
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "app.py", APP.format(model=FOLDER if is_here else str(model)))
-    write_text(folder / "requirements.txt", f"{package or f'hf-paraphrase[demo]=={__version__}'}\n")
+    write_text(folder / "requirements.txt", f"{package or find_public_requirement('demo')}\n")
     repo_id = None if is_here or str(model) == RELEASED else str(model)
     write_text(folder / "README.md", _make_card(checkpoint.name, repo_id))
 

@@ -10,7 +10,7 @@ from transformers import TextClassificationPipeline
 
 from ..errors import InputError
 from ..generation.selection import load_matching_pipeline, score_by_matcher
-from ..metrics.extras import require
+from ..installation import require
 
 __all__ = ["Reward", "load_reward", "reward_by_matcher", "reward_by_rouge"]
 
@@ -29,7 +29,7 @@ def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
         InputError: A library is missing, or there is no such classifier.
     """
     if name == "rouge":
-        require("rouge_score", "rouge-score", "`reward: rouge`")
+        require("rouge_score", "metrics", "`reward: rouge`", package="rouge-score")
         return reward_by_rouge
     matcher = load_matching_pipeline(name, trust_remote_code)
     if matcher.model.config.num_labels < 2:

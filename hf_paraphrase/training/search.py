@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 from ..errors import InputError
 from ..fields import parse_scalar
 from ..files import read_json_object, write_text
+from ..installation import require
 from . import loop
 from .recipe import Recipe
 
@@ -36,8 +36,7 @@ def search(
     Raises:
         InputError: A field or value that the recipe cannot have, or Optuna is not installed.
     """
-    if importlib.util.find_spec("optuna") is None:
-        raise InputError("--search needs Optuna; install it with: pip install 'hf-paraphrase[search]'")
+    require("optuna", "search", "--search", package="Optuna")
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

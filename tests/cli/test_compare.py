@@ -74,7 +74,7 @@ def test_options_of_another_kind_are_refused(checkpoint, tmp_path, capsys):
 
 
 def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     assert run("compare", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
     assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err
 

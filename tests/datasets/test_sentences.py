@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import builtins
 import time
 
 import pytest
@@ -92,15 +91,8 @@ def test_rules_are_a_splitter_and_other_names_are_refused():
 
 
 def test_punkt_without_nltk(monkeypatch):
-    original = builtins.__import__
-
-    def without_nltk(name, *args, **kwargs):
-        if name.startswith("nltk"):
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_nltk)
-    with pytest.raises(InputError, match=r"pip install hf-paraphrase\[punkt\].*splitter=\"rules\""):
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"needs NLTK; .*: pip install 'hf-paraphrase\[punkt\]'.*splitter=\"rules\""):
         sentence_splitter("punkt")
 
 

@@ -148,6 +148,6 @@ def test_a_question_without_end_is_refused(tmp_path):
 
 
 def test_bm25_is_optional(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[ranking\]'"):
         load_dataset("yahoo_answers", data_dir=write(tmp_path, yahoo_answers()))

@@ -152,7 +152,7 @@ def test_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
         Paraphraser(known.model, known.tokenizer, backend="onnx")
     with pytest.raises(InputError, match="cannot run this model in int3"):
         Paraphraser(known.model, known.tokenizer, backend="ctranslate2", compute_type="int3")
-    monkeypatch.setattr(ctranslate2_engine, "find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[ctranslate2\]'"):
         Paraphraser(known.model, known.tokenizer, backend="ctranslate2")
 

@@ -135,7 +135,7 @@ def test_java_or_the_jar_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(InputError, match="needs Java"):
         meteor(["a"], ["a"], variant="1.5")
     monkeypatch.setattr(java_variant.shutil, "which", lambda name: "/usr/bin/java")
-    monkeypatch.setattr(java_variant, "find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[meteor\]'"):
         meteor(["a"], ["a"], variant="1.5")
     with pytest.raises(FileNotFoundError, match="no METEOR jar at"):

@@ -90,8 +90,8 @@ def test_bad_weight() -> None:
 
 
 def test_rouge_score_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_paraphrase.metrics.extras.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="rouge needs rouge-score; install it with: pip install rouge-score"):
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"rouge needs rouge-score; .*: pip install 'hf-paraphrase\[metrics\]'"):
         rouge(["a"], ["a"])
 
 

@@ -257,6 +257,6 @@ def test_run_without_the_package_by_a_supplied_pair(checkpoint, tmp_path):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("generated_text") == 2
-    assert done.stdout.count("pip install hf-paraphrase") == 2
+    assert done.stdout.count("needs the package hf_paraphrase") == 2
     copied = done.stdout.splitlines()[2]
     assert any(word in copied for word in ("zug", "geneva", "basel", "zurich"))

@@ -124,9 +124,10 @@ def test_a_folder_is_refused_where_its_code_would_run(sentence_transformer, tmp_
 
 
 def test_sentence_transformers_missing(monkeypatch):
-    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(
-        InputError, match=r"all-MiniLM-L6-v2 needs sentence-transformers: pip install 'hf-paraphrase\["
+        InputError,
+        match=r"all-MiniLM-L6-v2 needs sentence-transformers; install it with: pip install 'hf-paraphrase\[",
     ):
         ParaphraseRetriever.from_pairs([("a", "b")])
 

@@ -50,7 +50,7 @@ def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch):
 
 def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name))
+    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None if name == "uvicorn" else find(name))
     assert run("serve", "none") == 2
     assert capsys.readouterr().err == (
         "error: serving needs uvicorn; install it with: pip install 'hf-paraphrase[serve]'\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import InputError
+from ...installation import require
 from ..sufficient_statistics import SufficientStatistics, divide
 
 __all__ = ["java_meteor"]
@@ -53,12 +54,8 @@ def _find_jar(jar: str | os.PathLike | None) -> Path:
     if shutil.which("java") is None:
         raise InputError("METEOR 1.5 needs Java; install a Java runtime, so that `java` is found")
     if jar is None:
+        require("pycocoevalcap", "meteor", "METEOR 1.5", package="meteor-1.5.jar")
         package = find_spec("pycocoevalcap")
-        if package is None:
-            raise InputError(
-                "METEOR 1.5 needs meteor-1.5.jar; install the package that carries it with: "
-                "pip install 'hf-paraphrase[meteor]'"
-            )
         jar = Path(package.submodule_search_locations[0]) / "meteor" / "meteor-1.5.jar"
     if not Path(jar).is_file():
         raise FileNotFoundError(f"there is no METEOR jar at {jar}")

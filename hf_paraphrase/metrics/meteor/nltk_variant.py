@@ -8,7 +8,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU
 
 from ...errors import InputError
-from ..extras import require
+from ...installation import require
 from ..sufficient_statistics import SufficientStatistics
 
 __all__ = ["STAGES", "check_stages", "nltk_meteor"]
@@ -59,7 +59,7 @@ def check_stages(stages: Sequence[str], argument: str = "stages") -> None:
     """
     if tuple(stages) not in {STAGES[:1], STAGES[:2], STAGES}:
         raise InputError(f"{argument} must be a beginning of {','.join(STAGES)}, got {','.join(stages)}")
-    require("nltk", "nltk", "meteor")
+    require("nltk", "metrics", "meteor")
     if "wordnet" not in stages:
         return
     from nltk.corpus import wordnet

@@ -11,7 +11,7 @@ import numpy as np
 import regex
 
 from ...errors import InputError
-from ..extras import require
+from ...installation import require
 from ..inputs import check_texts
 from ..sufficient_statistics import SufficientStatistics, divide
 from .weighted_lcs import Pair, weighted_lcs
@@ -141,7 +141,7 @@ def _fmeasure(score: Any) -> float:
 
 def _make_tokenizer(use_stemmer: bool, tokenize: str) -> Any:
     """A tokenizer of rouge-score that remembers texts and stems: a prediction meets several references, twice."""
-    require("rouge_score", "rouge-score", "rouge")
+    require("rouge_score", "metrics", "rouge", package="rouge-score")
     from rouge_score.tokenize import tokenize as tokenize_ascii
     from rouge_score.tokenizers import Tokenizer
 

@@ -175,8 +175,7 @@ class GenerationRequest:
             from hf_paraphrase.generation import select_candidates
         except ImportError as error:
             raise ValueError(
-                f"`select={self.select!r}` needs the package hf_paraphrase (`pip install hf-paraphrase`), unlike "
-                "'jaccard', 'mbr' and 'score'"
+                f"`select={self.select!r}` needs the package hf_paraphrase, unlike 'jaccard', 'mbr' and 'score'"
             ) from error
         return select_candidates(sources, candidates, by=self.select, matcher=self.matcher)
 
@@ -201,7 +200,7 @@ def _find_seeded_sampling() -> Callable:
     try:
         from hf_paraphrase.generation.seeded_sampling import sample_seeded
     except ImportError as error:
-        raise ValueError("`seed` needs the package hf_paraphrase (`pip install hf-paraphrase`)") from error
+        raise ValueError("`seed` needs the package hf_paraphrase") from error
     return sample_seeded
 
 

@@ -36,7 +36,7 @@ def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hu
         from hf_paraphrase.retrieval import ParaphraseRetriever
     except ImportError as error:
         raise ValueError(
-            "finding a pair to edit by needs the package hf_paraphrase (`pip install hf-paraphrase`); without it, "
+            "finding a pair to edit by needs the package hf_paraphrase; without it, "
             "give one: `retrieved=[(sentence, its paraphrase)]`"
         ) from error
     path, subfolder = Path(model.name_or_path), "retriever"
