@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.cli.runner import find_commands
 
 ROOT = Path(__file__).parents[1]
 
@@ -247,5 +251,25 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "screenshots.py",
         ),
         *("benchmark.py", "benchmarks"),
-        *("quickstart.sh", "test.sh", "docs", "docs.sh", "environment.sh", "constraints.txt"),
+        *("quickstart.sh", "test.sh", "docs", "docs.sh", "environment.sh", "constraints.txt", "Dockerfile"),
     }
+
+
+def test_the_image_serves_the_wheel_without_root() -> None:
+    lines = (ROOT / "scripts" / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    copied = [words.split() for step, words in steps if step == "COPY" and not words.startswith("--from")]
+    assert all((ROOT / source).exists() for *sources, _ in copied for source in sources)
+    # The first stage has all that the wheel is built from.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {project["project"]["readme"], *project["project"]["license-files"], "pyproject.toml"}
+    needed |= {*wheel["packages"], *wheel["force-include"]}
+    assert needed <= {source for *sources, _ in copied for source in sources}
+    assert any("*.whl" in words and "[serve]" in words for step, words in steps if step == "RUN")
+    (user,) = [number for number, (step, words) in enumerate(steps) if step == "USER" and words != "root"]
+    assert user > max(number for number, (step, _) in enumerate(steps) if step == "RUN")
+    program, name, *args = json.loads(steps[-1][1])
+    assert (steps[-1][0], program) == ("ENTRYPOINT", "hf-paraphrase")
+    context = find_commands()[name].make_context(name, args)
+    assert context.params["host"] == "0.0.0.0" and ["EXPOSE", str(context.params["port"])] in steps
