@@ -20,6 +20,7 @@ GROUND = (
     "docstrings",
     "errors",
     "installation",
+    "progress",
     "bounds",
     "spreadsheet_cells",
     "checks",

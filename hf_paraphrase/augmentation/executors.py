@@ -22,6 +22,7 @@ from datatrove.pipeline.base import PipelineStep
 from tqdm.auto import tqdm
 
 from ..errors import InputError
+from ..progress import is_watched
 
 __all__ = ["EXECUTORS", "AugmentationError", "ProcessExecutor", "make_executor"]
 
@@ -50,7 +51,9 @@ class ProcessExecutor(LocalPipelineExecutor):
         ranks = self.get_incomplete_ranks()
         failures: list[BaseException] = []
         done = self.world_size - len(ranks)
-        with tqdm(total=self.world_size, initial=done, desc="augmenting", unit="task", disable=None) as progress:
+        with tqdm(
+            total=self.world_size, initial=done, desc="augmenting", unit="task", disable=not is_watched()
+        ) as progress:
             if self.workers == 1:
                 for rank in ranks:
                     try:

@@ -24,6 +24,7 @@ from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.surface import drop_invisible
+from ..progress import is_watched
 from .limits import SourceCutter, halve_once
 from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
@@ -308,8 +309,7 @@ def _batches(texts: Sequence[str], rows: list[int], batch_size: int, description
     Characters are counted, which need no tokenizer.
     """
     rows = sorted(rows, key=lambda row: len(texts[row]), reverse=True)
-    # By default tqdm shows no bar where nobody watches.
-    is_off = True if description is None else None
+    is_off = description is None or not is_watched()
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]

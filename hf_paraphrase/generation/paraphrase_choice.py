@@ -60,6 +60,12 @@ class Paraphrase(NamedTuple):
     novelty: float | None = None
     reason: str | None = None
 
+    def __repr__(self) -> str:
+        scores = "".join(
+            f", {name}={getattr(self, name):.2f}" for name in ("score", *SCORES) if getattr(self, name) is not None
+        )
+        return f"Paraphrase({self.text!r}{scores}{'' if self.reason is None else f', reason={self.reason!r}'})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:

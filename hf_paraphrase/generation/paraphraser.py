@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,6 +23,7 @@ from ..models.search.retrieved_pairs import load_retriever
 from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
+from ..progress import is_watched
 from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .documents import SentenceChange, rewrite_document
@@ -30,11 +32,14 @@ from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, PRESETS, WEIGHTS, Choice, Paraphrase
+from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .set_selection import normal_form
 from .strength import read_strength, strengthen
 from .writers import Ask, load_writer, write
 
 if TYPE_CHECKING:
+    import pandas
+
     from ..retrieval import ParaphraseRetriever
 
 __all__ = ["Paraphrase", "Paraphraser"]
@@ -113,6 +118,11 @@ class Paraphraser:
         strength = getattr(model.config, "default_strength", None) if strength is None else strength
         self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
         self._judges: dict[tuple, Any] = {}
+
+    def __repr__(self) -> str:
+        name = str(self.model.name_or_path)
+        name = RELEASED if Path(name).name == RELEASED else name or type(self.model).__name__
+        return f"Paraphraser({name!r}, {self.model.num_parameters():,} parameters, {input_device(self.model)})"
 
     @classmethod
     def from_pretrained(
@@ -194,7 +204,7 @@ class Paraphraser:
         max_source_length: int | SourceCutter | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
-    ) -> list[Paraphrase] | list[list[Paraphrase]] | Iterator[list[Paraphrase]]:
+    ) -> Paraphrases | ParaphrasedTexts | pandas.Series | Iterator[Paraphrases]:
         """Paraphrase one text or several.
 
         The paraphrases of a text depend on it, the options and `seed` alone, not on the texts beside it nor on
@@ -245,8 +255,8 @@ class Paraphraser:
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
         Returns:
-            For a text its paraphrases, the best first; for a list such a list each; for anything else an iterator
-            over such lists.
+            For a text its paraphrases, the best first; for a list or an array a list of such lists; for a Series, or a
+            column of a DataFrame, a Series of them with the same index; for anything else an iterator over them.
 
         Raises:
             InputError: An argument that cannot be, or a model that cannot be loaded, said before any text is read; or
@@ -290,6 +300,7 @@ class Paraphraser:
         )
         self.writer.check(ask)
         call = _Call(choice, ask, cutter, self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency))
+        index = texts.index if hasattr(texts, "iloc") else None
         try:
             texts = read_array(texts, column)
         except ValueError as error:
@@ -306,7 +317,11 @@ class Paraphraser:
             check_each_is_text(texts, 0)
         total = len(texts) if is_list else None
         stream = self._stream(iter(texts), total, call)
-        return list(stream) if is_list else stream
+        if index is not None:
+            import pandas  # which the caller has
+
+            return pandas.Series(list(stream), index=index, dtype=object)
+        return ParaphrasedTexts(stream) if is_list else stream
 
     def document(
         self,
@@ -346,12 +361,15 @@ class Paraphraser:
 
         return rewrite_document(text, rewrite, format, return_changes, language)
 
-    def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[list[Paraphrase]]:
+    def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[Paraphrases]:
         """Paraphrase many texts at a time; of an endless generator no more is read than a batch."""
-        at_once = call.ask.batch_size * (1 if total is None else BATCHES_AT_ONCE)
+        batch_size, batches = call.ask.batch_size, 1 if total is None else BATCHES_AT_ONCE
         # Of one batch there is no progress to show, nor by whoever hands over one after the other.
-        is_off = None if total is None or total > call.ask.batch_size else True
-        with tqdm(total=total, desc="paraphrasing", unit="text", disable=is_off) as progress:
+        is_shown = is_watched() and (total is None or total > batch_size)
+        if is_shown and total is not None:  # the bar is to move, ten times at least
+            batches = min(batches, max(1, total // (10 * batch_size)))
+        at_once = batch_size * batches
+        with tqdm(total=total, desc="paraphrasing", unit="text", disable=not is_shown) as progress:
             done = 0
             while part := list(islice(texts, at_once)):
                 check_each_is_text(part, done)
@@ -360,7 +378,7 @@ class Paraphraser:
                 progress.update(len(part))
         _warn_of_cut(call.cutter)
 
-    def _paraphrase(self, texts: list[str], call: _Call) -> list[list[Paraphrase]]:
+    def _paraphrase(self, texts: list[str], call: _Call) -> list[Paraphrases]:
         """Write, sift, judge and choose, all texts at a time, so that batches are of like lengths."""
         choice, batch_size = call.choice, call.ask.batch_size
         texts = [drop_invisible(text) for text in texts]
@@ -378,7 +396,7 @@ class Paraphraser:
                 Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
             ]
         scores = zip(call.judge(judged, batch_size), call.reader(judged, batch_size), strict=True)
-        found: list[list[Paraphrase]] = [[] for _ in texts]
+        found = [Paraphrases(source=text) for text in texts]
         for place, group in zip(worded, groups, strict=True):
             scored = [
                 one
@@ -386,7 +404,7 @@ class Paraphraser:
                 else one._replace(**dict(zip(("adequacy", "fluency"), next(scores), strict=True)))
                 for one in group
             ]
-            found[place] = choice.choose(texts[place], scored)
+            found[place] += choice.choose(texts[place], scored)
         return found
 
     def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:

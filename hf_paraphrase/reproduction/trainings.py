@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from ..errors import InputError
 from ..files import read_json_object
 from ..papers.table import Settings
+from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.signals import LAUNCHED
 
@@ -107,7 +108,10 @@ def train_all(
     for run in runs:
         _check_begun(run, minutes)
     missing = [run for run in runs if run.summary is None]
-    with ThreadPoolExecutor(jobs) as pool, tqdm(total=len(missing), desc="training", unit="run", disable=None) as bar:
+    with (
+        ThreadPoolExecutor(jobs) as pool,
+        tqdm(total=len(missing), desc="training", unit="run", disable=not is_watched()) as bar,
+    ):
         while missing:
             later = [run for run in missing if run.start in {other.folder for other in missing}]
             wave = [run for run in missing if run not in later]

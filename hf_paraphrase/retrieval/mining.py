@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 from ..checks import whole_number
 from ..errors import InputError
 from ..installation import require
+from ..progress import is_watched
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 
@@ -59,7 +60,7 @@ def mine_paraphrases(
         max_score: More like ones are too, such as near copies.
         top_k: The most alike texts to look at for each.
         max_pairs: The best so many pairs.
-        disable_tqdm: Show no progress; None shows it on terminals.
+        disable_tqdm: Show no progress; None shows it on terminals and in notebooks.
         encoder_kwargs: `device` and `batch_size`, for an encoder that is loaded here.
 
     Returns:
@@ -76,6 +77,7 @@ def mine_paraphrases(
     places = list({text: place for place, text in reversed(list(enumerate(folded)))}.values())[::-1]
     kept = [texts[place] for place in places]
     find = _find_by_tokens if encoder == "jaccard" else _find_by_vectors
+    disable_tqdm = not is_watched() if disable_tqdm is None else disable_tqdm
     found = find(kept, encoder, top_k, max_pairs, disable_tqdm, encoder_kwargs) if len(kept) > 1 else []
     ordered = sorted(found, key=lambda pair: (-pair.score, pair.first, pair.second))[:max_pairs]
     return [

@@ -13,6 +13,7 @@ import xxhash
 from tqdm.auto import tqdm
 
 from ..errors import InputError
+from ..progress import is_watched
 from .encoders import SentenceEncoder
 
 __all__ = ["VectorIndex", "choose_index", "describe_compressed"]
@@ -163,7 +164,7 @@ class VectorIndex:
         # Outside of memory, which the index itself will fill.
         with (
             tempfile.TemporaryFile() as file,
-            tqdm(total=count, desc="encoding", unit="sentence", disable=None) as progress,
+            tqdm(total=count, desc="encoding", unit="sentence", disable=not is_watched()) as progress,
         ):
             checksum = self.checksum
             for texts in batches:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -339,24 +342,42 @@ def test_other_models_are_refused() -> None:
         Paraphraser(tiny_gpt2(), word_tokenizer())
 
 
-@pytest.mark.parametrize(("as_list", "total"), [(True, 6), (False, None)])
-def test_long_work_shows_how_far_it_is(as_list: bool, total: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["terminal", "notebook", "pipe"])
+@pytest.mark.parametrize(("as_list", "total"), [(True, 500), (False, None)])
+def test_long_work_shows_how_far_it_is(
+    as_list: bool, total: int | None, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: place == "terminal"))
+    if place == "notebook":
+        monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
     bars = []
 
     class Bar(paraphraser_module.tqdm):
         def __init__(self, **options):
             bars.append(self)
-            self.done = 0
+            self.steps, self.is_shown = [], not options["disable"]
             super().__init__(**options | {"disable": True})
             self.total = options["total"]
 
         def update(self, n: int) -> None:
-            self.done += n
+            self.steps.append(n)
 
     monkeypatch.setattr(paraphraser_module, "tqdm", Bar)
-    list(make_paraphraser("bart")(TEXTS if as_list else iter(TEXTS), batch_size=4))
+    monkeypatch.setattr(ModelWriter, "write", lambda self, texts, pairs, ask: [[] for _ in texts])
+    texts = ["the cat sat"] * 500
+    list(make_paraphraser("bart")(texts if as_list else iter(texts)))
     (bar,) = bars
-    assert (bar.done, bar.total) == (6, total)
+    assert (sum(bar.steps), bar.total, bar.is_shown) == (500, total, place != "pipe")
+    assert len(bar.steps) >= 10 or place == "pipe"
+
+
+def test_a_batch_shows_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paraphraser_module, "is_watched", lambda: True)
+    monkeypatch.setattr(ModelWriter, "write", lambda self, texts, pairs, ask: [[] for _ in texts])
+    error = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", error)
+    make_paraphraser("bart")(["the cat sat"] * 16)
+    assert not error.getvalue()
 
 
 def test_tables_of_pandas_and_numpy() -> None:
@@ -366,12 +387,16 @@ def test_tables_of_pandas_and_numpy() -> None:
     table = pandas.DataFrame({"number": [1, 2, 3], "text": [texts[0], None, texts[1]]})
     missing = [float("nan"), None, pandas.NA]
     for found in (
-        paraphraser(table["text"], 2, max_new_tokens=4),
-        paraphraser(table, 2, column="text", max_new_tokens=4),
+        paraphraser(table["text"], 2, max_new_tokens=4).tolist(),
+        paraphraser(table, 2, column="text", max_new_tokens=4).tolist(),
         paraphraser(np.array([texts[0], missing[0], texts[1]], dtype=object), 2, max_new_tokens=4),
     ):
         assert found == [expected[0], [], expected[1]]
-    assert paraphraser(pandas.Series(missing, dtype=object), 2) == [[], [], []]
+    assert paraphraser(pandas.Series(missing, dtype=object), 2).tolist() == [[], [], []]
+    # Rows that are asked for alone keep their place, whatever their number.
+    table.index = ["a", "b", "c"]
+    table["p"] = paraphraser(table["text"][["c", "a"]], 2, max_new_tokens=4)
+    assert table["p"]["a"] == expected[0] and table["p"].isna()["b"] and table["p"]["c"] == expected[1]
     with pytest.raises(InputError, match="say which column holds the texts: `column=`.*'number', 'text'"):
         paraphraser(table)
     with pytest.raises(InputError, match="there is no column 'words'"):

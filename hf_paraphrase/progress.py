@@ -1,0 +1,12 @@
+"""Whether anybody sees a progress bar."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["is_watched"]
+
+
+def is_watched() -> bool:
+    """Tell whether this runs on a terminal or in a notebook, whose standard error is no terminal."""
+    return "ipykernel" in sys.modules or sys.stderr.isatty()
