@@ -23,7 +23,7 @@ class ScaledLinear(nn.Linear):
         in_features: Width of the inputs.
         out_features: Width of the outputs.
         bias: Whether there is one.
-        mean_square: Of the inputs, as they are expected to be.
+        mean_square: Of the inputs in training, as expected; dropout p makes 1 / (1 - p) of 1.
         scale: What all initial parameters are multiplied by, for smaller outputs.
     """
 

@@ -14,9 +14,11 @@ from .scaled_linear import ScaledLinear
 
 __all__ = ["Gru", "SentenceAttention", "TransformerLayer", "condition", "make_layer", "split"]
 
-# What the mean of a sentence's words adds to the mean square of a sum in a new model: its own, of about 0.7, and twice
-# its product with the rest, since outputs of GELU have a mean of ½.
-MEAN = 1.3
+# The mean square of the mean of a sentence's words in a new model.
+OWN = 0.7
+# What such a mean adds to the mean square of a sum: its own, and twice its product with the rest, since outputs of
+# GELU have a mean of ½.
+MEAN = OWN + 0.6
 
 
 def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,6 +29,14 @@ def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor
 def key_scale(config: HierarchicalLmConfig) -> float:
     """What keys or queries are multiplied by at first: attention is not scaled, and would look at one word alone."""
     return (config.key_size // config.num_heads) ** -0.25
+
+
+def expected_square(config: HierarchicalLmConfig, means: int) -> float:
+    """The mean square, in training, of a word's vector with a sentence vector added if `means` is 1.
+
+    Dropout p makes 1 / (1 - p) of the word's 1, and noise of weight w adds w² of what is the sentence vector's own.
+    """
+    return 1 / (1 - config.dropout) + means * (MEAN + OWN * config.sentence_noise**2)
 
 
 def attend(
@@ -149,7 +159,7 @@ class SarahLayer(nn.Module):
         super().__init__()
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
         self.output_size = sum(self.sizes)
-        self.output = ValuesAndKeys(config, 1 + MEAN * (means + 1))
+        self.output = ValuesAndKeys(config, expected_square(config, means) + MEAN)  # of the words before
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
@@ -186,7 +196,7 @@ class TransformerLayer(nn.Module):
         self.output_size = sum(self.sizes)
         self.positions = nn.Embedding(config.max_words, input_size)
         self.position_bias = nn.Parameter(torch.zeros(input_size))
-        mean_square = 2 + MEAN * means  # of the word's vector, its position and sentence vectors
+        mean_square = expected_square(config, means) + 1  # of its position
         self.query = ScaledLinear(input_size, config.key_size, mean_square=mean_square, scale=key_scale(config))
         self.key = ScaledLinear(input_size, config.key_size, mean_square=mean_square)
         self.value = ScaledLinear(input_size, config.value_size, mean_square=mean_square)

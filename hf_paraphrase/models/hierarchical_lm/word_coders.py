@@ -20,13 +20,20 @@ CHARACTERS = 4
 
 
 class FeedForward(nn.Module):
-    """GELU layers, each followed by dropout; `mean_square` is expected of the first one's inputs."""
+    """GELU layers, each followed by dropout.
+
+    Args:
+        input_size: Width of the inputs.
+        sizes: Width of each layer's outputs.
+        dropout: Probability of dropping an output.
+        mean_square: Of the inputs before the dropout that all of them have been through, too.
+    """
 
     def __init__(self, input_size: int, sizes: Sequence[int], dropout: float, mean_square: float = 1.0):
         super().__init__()
         self.gradient_checkpointing = False
         widths = [input_size, *sizes]
-        squares = [mean_square] + [1.0] * len(sizes)
+        squares = [mean_square / (1 - dropout)] + [1 / (1 - dropout)] * len(sizes)
         layers = zip(widths, widths[1:], squares, strict=False)
         self.layers = nn.ModuleList(ScaledLinear(*pair, mean_square=square) for *pair, square in layers)
         self.dropout = nn.Dropout(dropout)
