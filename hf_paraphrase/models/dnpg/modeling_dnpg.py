@@ -265,17 +265,20 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     which are general; a separator, which labels the words of the source by stacked LSTMs, Transformer encoders and
     decoders of one level each, with positional encodings, and an aggregator.
 
-    What rests on summaries: the Gumbel-softmax of the separator; at the phrase level, attention within n = 3 words,
-    copying and the larger capacity, at the sentence level attention to its own words alone; the aggregator's LSTM over
-    both decoders' states, and `P(y_t) = Σ_z P(z_t) P_z(y_t)`; that levels can be set by hand; that separator and
-    aggregator also learn from weak labels at first.
+    What rests on slides that present it: both directions and the Gumbel-softmax of the separator, without its second
+    LSTM, which reads the label before; the aggregator's LSTM, which there reads both levels' contexts and the last
+    word, here both decoders' states.
+
+    What rests on summaries: at the phrase level, attention within n = 3 words, copying and the larger capacity, at the
+    sentence level attention to its own words alone; `P(y_t) = Σ_z P(z_t) P_z(y_t)`; that levels can be set by hand;
+    that separator and aggregator also learn from weak labels at first.
 
     What is our reading: where one level alone may rewrite (`levels`), all words of the other are kept, without
-    exception; the separator reads in both directions; the window counts the word itself, and in the decoder lies
-    before it; a decoder's queries see the whole target (the phrase level: the window of it), its attention to the
-    source the words of its level alone; the phrase level's encoder reads every word with an embedding of its level; a
-    run of phrase words is one place of the template; the end mark is the template's, and a word outside the vocabulary
-    a phrase's; one table of embeddings serves all; levels have one width and differ in depth.
+    exception; the window counts the word itself, and in the decoder lies before it; a decoder's queries see the whole
+    target (the phrase level: the window of it), its attention to the source the words of its level alone; the phrase
+    level's encoder reads every word with an embedding of its level; a run of phrase words is one place of the
+    template; the end mark is the template's, and a word outside the vocabulary a phrase's; one table of embeddings
+    serves all; levels have one width and differ in depth.
 
     A model with `copy` takes words outside its vocabulary, in `input_ids` numbered from `vocab_size` on in each row
     anew; the pipeline does so by itself.
