@@ -13,6 +13,7 @@ from ..evaluation.results import Entry, Score
 from ..files import write_text
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
+from .outputs import pack_outputs
 from .tables import MeasuredRow, MeasuredTable, Verdict
 
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
@@ -22,7 +23,7 @@ PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
-    """Write `NAME.md`, `NAME.json` and, where matplotlib is installed, `NAME.png`; return the text of the first.
+    """Write `NAME.md`, `NAME.json`, `NAME-outputs.tar.xz` and, with matplotlib, `NAME.png`; return the first's text.
 
     Args:
         table: The table.
@@ -35,6 +36,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
     record = {"table": table.name, "title": table.title, "command": command, "measured": list(map(_as_json, measured))}
     write_text(directory / f"{table.name}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     write_text(directory / f"{table.name}.md", text)
+    pack_outputs(table, measured, directory / f"{table.name}-outputs.tar.xz")
     if importlib.util.find_spec("matplotlib"):
         first = {row.system: row.runs[0].summary for row in measured[0].rows}
         plot_learning_curves(first, directory / f"{table.name}.png")
@@ -69,6 +71,8 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",
             "",
             f"    {command}",
+            "",
+            f"All outputs stand in `{table.name}-outputs.tar.xz`.",
             "",
             *(f"- {metric}: `{signature}`" for metric, signature in signatures.items() if signature),
             "",

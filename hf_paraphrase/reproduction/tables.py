@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,10 +28,10 @@ from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
-from ..pretrained import load_tokenizer
+from ..tokenization.words import SPECIAL_TOKENS
 from .trainings import Run, list_runs, train_all
 
-__all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "reproduce"]
+__all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "outputs_folder", "reproduce", "score_outputs"]
 
 SPLIT = "test"
 SAMPLE_SEED = 1
@@ -167,18 +167,37 @@ def _measure(
     device: str | None,
 ) -> MeasuredTable:
     evaluated = {run.folder: _evaluate(table, measurement, run, corpus, device) for run in runs}
-    rows, statistics = [], {}
-    for system in dict.fromkeys(run.system for run in runs):
-        own = [run for run in runs if run.system == system]
-        found = [evaluated[run.folder][1] for run in own]
-        statistics[system] = {name: [one[name] for one in found] for name in found[0]}
-        scores = tuple(_score(several, scoring) for several in statistics[system].values())
-        entries = tuple(evaluated[run.folder][0].of("model")[0] for run in own)
-        rows.append(MeasuredRow(system, scores, entries, tuple(own)))
-    by_name = {row.system: row for row in rows}
-    verdicts = tuple(_judge(claim, by_name, statistics, scoring) for claim in measurement.claims)
-    results = {row.system: evaluated[row.runs[0].folder][0] for row in rows}
+    scores, verdicts = score_outputs(table, measurement, runs, scoring)
+    rows = []
+    for system in scores:
+        own = tuple(run for run in runs if run.system == system)
+        entries = tuple(evaluated[run.folder].of("model")[0] for run in own)
+        rows.append(MeasuredRow(system, scores[system], entries, own))
+    results = {row.system: evaluated[row.runs[0].folder] for row in rows}
     return MeasuredTable(measurement, tuple(rows), _collect_others(results), verdicts, results[runs[0].system])
+
+
+def score_outputs(
+    table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring
+) -> tuple[dict[str, tuple[Score, ...]], tuple[Verdict, ...]]:
+    """Compute a measurement's scores, by system, and judge its claims; from the files of outputs alone.
+
+    Args:
+        table: The table.
+        measurement: One of its own.
+        runs: The trainings, whose folders have the outputs (`outputs_folder`) and need nothing else.
+        scoring: How intervals and p-values are found.
+    """
+    statistics: dict[str, dict[str, list[SufficientStatistics]]] = {}
+    for run in runs:
+        _, read = EVALUATORS[measurement.evaluator or run.recipe.training.task]
+        (file,) = outputs_folder(table, measurement, run).glob("*.jsonl")
+        for name, found in read(table, file).items():
+            statistics.setdefault(run.system, {}).setdefault(name, []).append(found)
+    scores = {
+        system: tuple(_score(several, scoring) for several in own.values()) for system, own in statistics.items()
+    }
+    return scores, tuple(_judge(claim, scores, statistics, scoring) for claim in measurement.claims)
 
 
 def _collect_others(results: Mapping[str, Results]) -> tuple[Entry, ...]:
@@ -202,7 +221,7 @@ def _score(runs: list[SufficientStatistics], scoring: Scoring) -> Score:
 
 def _judge(
     claim: Claim,
-    rows: Mapping[str, MeasuredRow],
+    scores: Mapping[str, tuple[Score, ...]],
     statistics: Mapping[str, Mapping[str, list[SufficientStatistics]]],
     scoring: Scoring,
 ) -> Verdict:
@@ -211,31 +230,35 @@ def _judge(
     if not better[0].higher_is_better:
         difference, low, high = -difference, -high, -low
     p_value = approximate_randomisation(better, worse, n_trials=scoring.n_trials, seed=scoring.seed)
-    found = (rows[name].find(claim.metric) for name in (claim.better, claim.worse))
+    found = (
+        next(score for score in scores[name] if score.metric == claim.metric) for name in (claim.better, claim.worse)
+    )
     return Verdict(claim, *found, difference, low, high, p_value)
 
 
-def _evaluate(
-    table: Table, measurement: Measurement, run: Run, corpus: DatasetDict, device: str | None
-) -> tuple[Results, dict[str, SufficientStatistics]]:
-    """Evaluate a trained system, or read what an earlier call found; with the statistics of all its scores."""
+def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetDict, device: str | None) -> Results:
+    """Evaluate a trained system, or read what an earlier call found."""
     training = run.recipe.training
     options = _list_options(measurement, run)
     data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
-    # A system for which two measurements do not differ is evaluated for the first of them alone.
+    folder = outputs_folder(table, measurement, run)
+    evaluate, _ = EVALUATORS[measurement.evaluator or training.task]
+    shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
+    settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
+    make = partial(evaluate, table, run, corpus, **options, **shared)
+    return evaluate_once(folder, SPLIT, settings, make)
+
+
+def outputs_folder(table: Table, measurement: Measurement, run: Run) -> Path:
+    """Where a system's evaluation stands: of measurements that do not differ for it, in that of the first."""
+    options = _list_options(measurement, run)
     alike = next(
         one
         for one in table.measurements
         if (one.evaluator, _list_options(one, run)) == (measurement.evaluator, options)
     )
-    folder = run.folder / "-".join(["evaluation", *alike.name.split()])
-    evaluate, read = EVALUATORS[measurement.evaluator or training.task]
-    shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
-    settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
-    make = partial(evaluate, table, run, corpus, **options, **shared)
-    results = evaluate_once(folder, SPLIT, settings, make)
-    return results, read(table, run, folder / results.of("model")[0].outputs)
+    return run.folder / "-".join(["evaluation", *alike.name.split()])
 
 
 def _list_options(measurement: Measurement, run: Run) -> dict[str, Any]:
@@ -265,7 +288,7 @@ def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: s
     return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, **options)
 
 
-def _read_paraphrases(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
+def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistics]:
     """Of the outputs, and how alike those of a row are, where it has several."""
     found = Scoring(table.metrics, METRIC_OPTIONS).collect(read_scored_texts([file]))
     rows = read_lines(file)
@@ -284,8 +307,8 @@ def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, device: s
     return evaluate_autoencoder(*load_paraphraser(run.folder, device), rows, seed=SEED, **options)
 
 
-def _read_documents(table: Table, run: Run, file: Path) -> dict[str, SufficientStatistics]:
-    return read_document_statistics(file, load_tokenizer(run.folder).unk_token, SEED)
+def _read_documents(table: Table, file: Path) -> dict[str, SufficientStatistics]:
+    return read_document_statistics(file, SPECIAL_TOKENS["unk_token"], SEED)
 
 
 def _evaluate_language_model(
@@ -309,13 +332,13 @@ def _evaluate_rewriting(table: Table, run: Run, corpus: DatasetDict, device: str
 # Their models write texts, which a table's metrics score.
 TEXT_TASKS = ("paraphrase", "edit", "decompose", "adapt")
 Evaluate = Callable[..., Results]
-Read = Callable[[Table, Run, Path], dict[str, SufficientStatistics]]
+Read = Callable[[Table, Path], dict[str, SufficientStatistics]]
 # How the systems of a task are evaluated, or in another way that a measurement names, and the statistics of their
 # scores read from the outputs.
 EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
     **dict.fromkeys(TEXT_TASKS, (_evaluate_paraphraser, _read_paraphrases)),
-    "match": (_evaluate_matcher, lambda table, run, file: read_match_statistics(file)),
+    "match": (_evaluate_matcher, lambda table, file: read_match_statistics(file)),
     "autoencode": (_evaluate_autoencoder, _read_documents),
-    "language_model": (_evaluate_language_model, lambda table, run, file: read_language_model_statistics(file)),
-    "rewriting": (_evaluate_rewriting, lambda table, run, file: read_rewriting_statistics(file)),
+    "language_model": (_evaluate_language_model, lambda table, file: read_language_model_statistics(file)),
+    "rewriting": (_evaluate_rewriting, lambda table, file: read_rewriting_statistics(file)),
 }

@@ -15,10 +15,10 @@ from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
+from hf_paraphrase.reproduction.outputs import recompute
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
 from hf_paraphrase.reproduction.tables import (
     EVALUATORS,
-    MeasuredRow,
     Verdict,
     _collect_others,
     _judge,
@@ -75,14 +75,45 @@ def test_what_every_task_trains_can_be_evaluated() -> None:
     assert EVALUATORS.keys() >= TASKS.keys()
 
 
+def check_recomputed(table: Table, record: dict, file: Path) -> None:
+    rows = record["measured"][0]["rows"]
+    seeds = [run["seed"] for run in rows[0]["runs"]]
+    systems = [row["system"] for row in rows]
+    settings = next(name for name, one in table.settings.items() if list(one.systems) == systems)
+    found = recompute(table, settings, seeds, file, Scoring(n_samples=2, n_trials=2))
+    for (scores, verdicts), made in zip(found, record["measured"], strict=True):
+        for row in made["rows"]:
+            expected = {score["metric"]: score["score"] for score in row["scores"]}
+            assert {score.metric: score.score for score in scores[row["system"]]} == pytest.approx(expected)
+        differences = [verdict["difference"] for verdict in made["verdicts"]]
+        assert [verdict.difference for verdict in verdicts] == pytest.approx(differences)
+
+
+# Made before outputs were kept: whoever makes one of these tables again strikes it out.
+WITHOUT_OUTPUTS = {
+    "kazemnejad-quora-clean",
+    "kazemnejad-quora-li2018",
+    "kazemnejad-quora-neighbors",
+    "kazemnejad-quora-retrievers",
+    "li-hotel-reviews",
+    "liu-quora",
+    "liu-twitter",
+    "prakash-mscoco",
+    "traynor-gutenberg",
+    "traynor-gutenberg-paraphrases",
+}
 MADE = [(table, path) for table in TABLES for path in CARDS.glob(f"*/{table.name}.json")]
 
 
 @pytest.mark.parametrize(("table", "path"), MADE, ids=[table.name for table, _ in MADE])
-def test_a_table_that_is_published_judges_the_claims_that_there_are(table: Table, path: Path) -> None:
+def test_a_published_table_judges_its_claims_and_follows_from_its_outputs(table: Table, path: Path) -> None:
     record = json.loads(path.read_text())
     text = path.with_suffix(".md").read_text()
     assert record["table"] == table.name and f"    {record['command']}\n" in text
+    outputs = path.with_name(f"{table.name}-outputs.tar.xz")
+    assert outputs.exists() == (table.name not in WITHOUT_OUTPUTS)
+    if outputs.exists():
+        check_recomputed(table, record, outputs)
     for measurement, made in zip(table.measurements, record["measured"], strict=True):
         judged = [(verdict["claim"]["better"], verdict["claim"]["worse"]) for verdict in made["verdicts"]]
         assert judged == [(claim.better, claim.worse) for claim in measurement.claims]
@@ -117,6 +148,15 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     (run,) = record["measured"][0]["rows"][0]["runs"]
     assert run["steps"] == 3 and run["cpu_seconds"] > 0 and run["recipe"]["training"]["seed"] == 1
     assert record["measured"][0]["verdicts"][0]["outcome"] == verdict.outcome
+
+    outputs = tmp_path / "card" / "tiny-outputs.tar.xz"
+    packed = outputs.read_bytes()
+    check_recomputed(table, record, outputs)
+    write_reproduction(table, measured, "the command", tmp_path / "card")
+    assert outputs.read_bytes() == packed
+    found = recompute(table, "small", [1], outputs, Scoring(n_samples=20, n_trials=20, seed=12345))
+    assert [list(scores.values()) for scores, _ in found] == [[row.scores for row in one.rows] for one in measured]
+    assert [verdicts for _, verdicts in found] == [one.verdicts for one in measured]
 
     def refuse(*args, **kwargs):
         raise AssertionError("it is there already")
@@ -214,14 +254,14 @@ def test_outputs_of_a_row_are_told_apart_where_it_has_several(tmp_path: Path) ->
     ]
     file = tmp_path / "several.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = _read_paraphrases(make_table(), None, file)
+    found = _read_paraphrases(make_table(), file)
     expected = self_bleu(outputs, lowercase=True)
     for name in ("self_bleu_2", "self_bleu_4"):
         assert found[name].score == pytest.approx(expected[name]) and not found[name].higher_is_better
         assert found[name].rows.shape[0] == 2
     del rows[0]["predictions"]
     file.write_text(json.dumps(rows[0]) + "\n")
-    assert _read_paraphrases(make_table(), None, file).keys() == {"bleu_2", "bleu_4", "meteor", "pinc"}
+    assert _read_paraphrases(make_table(), file).keys() == {"bleu_2", "bleu_4", "meteor", "pinc"}
 
 
 def test_a_device_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,12 +307,12 @@ def test_unknown_settings() -> None:
 
 def judge(better, worse, margin: float = 0.0, **options) -> Verdict:
     claim = Claim("a", "b", "mean", margin)
-    statistics, rows = {}, {}
+    statistics, scores = {}, {}
     for name, runs in (("a", better), ("b", worse)):
         made = [SufficientStatistics.from_sentence_scores("mean", run, "", **options) for run in runs]
         statistics[name] = {"mean": made}
-        rows[name] = MeasuredRow(name, (Score("mean", float(np.mean(runs))),), (), ())
-    return _judge(claim, rows, statistics, Scoring(n_samples=400, n_trials=400))
+        scores[name] = (Score("mean", float(np.mean(runs))),)
+    return _judge(claim, scores, statistics, Scoring(n_samples=400, n_trials=400))
 
 
 def test_a_claim_holds_fails_or_stays_open() -> None:

@@ -1,0 +1,51 @@
+"""The outputs behind a table, in one compressed file beside it, and the table computed again from them."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..evaluation.results import Score
+from ..evaluation.scoring import Scoring
+from ..files import whole_file
+from ..papers.table import Table
+from .tables import MeasuredTable, Verdict, outputs_folder, score_outputs
+from .trainings import list_runs
+
+__all__ = ["pack_outputs", "recompute"]
+
+
+def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) -> None:
+    """Write the outputs of all trainings, each once, into a file that is the same whenever they are."""
+    runs = [run for row in measured[0].rows for run in row.runs]
+    folders = dict.fromkeys(outputs_folder(table, one.measurement, run) for one in measured for run in runs)
+    root = runs[0].folder.parents[1]
+    with whole_file(path) as temporary, tarfile.open(temporary, "w:xz", preset=9) as archive:
+        for file in sorted(file for folder in folders for file in folder.glob("*.jsonl")):
+            member = tarfile.TarInfo(file.relative_to(root).as_posix())
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
+
+
+def recompute(
+    table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
+) -> list[tuple[dict[str, tuple[Score, ...]], tuple[Verdict, ...]]]:
+    """Compute a table's scores and verdicts from what `pack_outputs` wrote; no model and no corpus is needed.
+
+    Args:
+        table: The table.
+        settings: Those by which it was made.
+        seeds: Of its trainings.
+        path: The file.
+        scoring: How intervals and p-values are found.
+
+    Returns:
+        Of every measurement the scores, by system, and the verdicts on its claims.
+    """
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+        runs = list_runs(table.choose(settings), Path(folder), seeds)
+        return [score_outputs(table, measurement, runs, scoring) for measurement in table.measurements]
