@@ -57,6 +57,8 @@ IGNORED = ("config.json", "dataset_info.json", "dataset_infos.json", "dataset_di
 # The column of a plain text file.
 LINE = "text"
 WHITESPACE = re.compile(r"\s*")
+# A first line by which spreadsheets are told the delimiter of csv.
+DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 # The default of 128 KiB is below what a cell with a document holds, and the limit is one for the process.
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
@@ -287,10 +289,16 @@ class TextTable:
     def _read_cells(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         """The rows of csv and tsv, after a first one whose `columns` are the names in the header."""
         lines = iter(lines)
-        first = next(((number, line) for number, line in lines if line.strip("\r\n ")), None)
+        filled = ((number, line) for number, line in lines if line.strip("\r\n "))
+        first, told = next(filled, None), None
+        if first and self.kind == "csv" and (told := DELIMITER_LINE.fullmatch(first[1])):
+            first = next(filled, None)
         if first is None:
             raise InputError(f"{self.path} is empty: its first line must name the columns")
-        delimiter = "\t" if self.kind == "tsv" else self.delimiter or _find_delimiter(first[1])
+        if "\0" in first[1]:
+            raise InputError(f"{self.path}, line {first[0]}: it has null characters, as UTF-16 has: save it as UTF-8")
+        shown = told[1] if told else _find_delimiter(first[1])
+        delimiter = "\t" if self.kind == "tsv" else self.delimiter or shown
         records = split_records(chain([first], lines), delimiter, over_lines=self.kind == "csv")
         names = self.check_names([name.strip() for name in next(records)[1]])
         yield Row(first[0], {"columns": [name for name in names if name]})
@@ -337,13 +345,7 @@ class TextTable:
 
     def _parse_object(self, line: int, decode: Callable[[], Any], reject: Reject) -> Iterator[Row]:
         try:
-            values = decode()
-            if isinstance(values, dict):
-                yield Row(line, self._check_texts(values, "its names"))
-            else:
-                reject(
-                    self.path, line, f"expected a JSON object with a field for each column, not {_type_name(values)}"
-                )
+            values = self._check_texts(decode(), "its names")
         except InputError as error:
             reject(self.path, line, str(error))
         except json.JSONDecodeError as error:
@@ -351,6 +353,12 @@ class TextTable:
             reject(self.path, line, f"not JSON ({error.msg}){layout}")
         except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
             reject(self.path, line, f"not JSON that can be read ({error})")
+        else:
+            if isinstance(values, dict):
+                yield Row(line, values)
+            else:
+                expected = "a JSON object with a field for each column"
+                reject(self.path, line, f"expected {expected}, not {_type_name(values)}")
 
     def _check_texts(self, value: Any, where: str) -> Any:
         if isinstance(value, dict):
