@@ -416,3 +416,18 @@ def test_a_soft_hyphen_hides_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     found = paraphraser("I go to Stock\u00adholm", 2, min_novelty=0, return_rejected=True)
     assert [one.text for one in found if one.reason is None] == written[:1]
     assert found[1].reason == "loses 'Stockholm' (names)"
+
+
+def test_sentences_of_a_document_that_are_left() -> None:
+    """Those longer than the model reads, whose beginning it would rewrite; those without adequate candidates."""
+    paraphraser = make_paraphraser("bart")
+    text = "the cat sat on the mat. how do i learn ?"
+
+    def find_left(adequacy: float, **options: int) -> list[str]:
+        options |= {"adequacy": lambda sources, candidates: [adequacy] * len(sources), "min_novelty": 0}
+        _, changes = paraphraser.document(text, return_changes=True, **options)
+        return [change.before for change in changes if change.after is None]
+
+    assert find_left(0.5) == []
+    assert find_left(0.5, max_source_length=7) == ["the cat sat on the mat."]
+    assert find_left(0.05) == ["the cat sat on the mat.", "how do i learn ?"]

@@ -118,6 +118,12 @@ def test_binary_vectors_score_as_those_of_text(vectors: Path, tmp_path: Path) ->
     assert scores[0] == scores[1]
 
 
+def test_a_mark_before_vectors_is_no_letter(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"\xef\xbb\xbfcat 1 2\ndog 3 4\n")
+    assert list(load_word_vectors(path).key_to_index) == ["cat", "dog"]
+
+
 def test_words_cut_within_a_character_are_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / "vectors.bin"
     path.write_bytes(binary({"東京".encode()[:-1]: [1, 2], "a" * 20_000: [3, 4], "b": [5, 6]}))
