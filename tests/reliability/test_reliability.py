@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from .__main__ import main
+from .attacks import ATTACKS
 from .calls import call_from_threads, call_hostile
 from .checkpoints import open_hostile_checkpoints
 from .connections import attack_connections
@@ -96,3 +97,11 @@ def test_the_table(monkeypatch, capsys):
     monkeypatch.delenv("HF_HOME", raising=False)
     assert main() == 0
     assert capsys.readouterr().out == "| what | tried | failed |\n|---|--:|--:|\n| fuzzed corpus files | 3 | 0 |\n"
+
+
+def test_help_names_every_attack(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tests.reliability", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    said = capsys.readouterr().out
+    assert all(f"--{name} N" in said for name in ATTACKS)
