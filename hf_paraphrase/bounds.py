@@ -96,7 +96,7 @@ def check_model_sizes(values: Mapping[str, Any], source: str) -> None:
 
 
 def check_generation_sizes(values: Mapping[str, Any], source: str) -> None:
-    """Refuse a generation configuration that asks for more beams or tokens than the bounds allow.
+    """Refuse a generation configuration that asks for more beams or tokens than the bounds allow, or in words.
 
     Args:
         values: `generation_config.json`.
@@ -108,6 +108,8 @@ def check_generation_sizes(values: Mapping[str, Any], source: str) -> None:
     for bound, names in (("BEAMS", BEAMS), ("NEW_TOKENS", TOKENS)):
         for name in names:
             value = values.get(name)
+            if isinstance(value, str):
+                raise InputError(f"{source}: `{name}` must be a number, not {value!r:.100}")
             if isinstance(value, int | float) and not isinstance(value, bool):
                 check_bound(bound, value, f"{source}: `{name}`")
 

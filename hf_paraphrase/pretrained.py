@@ -29,7 +29,7 @@ from transformers import (
 from .bounds import check_generation_sizes, check_model_sizes
 from .checks import whole_number
 from .errors import InputError
-from .files import read_json_object
+from .files import check_unicode, read_json_object
 from .hub_access import use_cache_without_network
 from .released import find_checkpoint
 from .tokenizer_growth import check_growth
@@ -92,7 +92,15 @@ def load_model(
     check_finite(model, source)
     if getattr(model, "generation_config", None) is not None:
         check_generation_sizes(model.generation_config.to_dict(), f"{source}: the generation config")
+        _check_start(model, f"{source}: the generation config")
     return model
+
+
+def _check_start(model: PreTrainedModel, source: str) -> None:
+    start = model.generation_config.decoder_start_token_id
+    size = getattr(model.config.get_text_config(decoder=True), "vocab_size", None)
+    if isinstance(start, int) and isinstance(size, int) and not 0 <= start < size:
+        raise InputError(f"{source}: `decoder_start_token_id` is {start}, but the vocabulary has {size:,} tokens")
 
 
 def _plan(
@@ -116,6 +124,11 @@ def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **k
     path = find_checkpoint(path)
     with _trusting(path, trust_remote_code), _naming_damage(path, (OSError, ValueError)):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
+    length = tokenizer.model_max_length
+    if not isinstance(length, int | float) or not length >= 1:
+        raise InputError(
+            f"{path}: `model_max_length` of the tokenizer must be a number of tokens, not {length!r:.100}"
+        )
     if not trust_remote_code:
         check_growth(tokenizer, os.fspath(path))
     return tokenizer
@@ -192,6 +205,18 @@ def _check_json(folder: Path) -> None:
             read_json_object(folder / name)
 
 
+def _check_prefix(config: Mapping[str, Any], source: str) -> None:
+    """Refuse a prefix, of a task or of all, that is no text."""
+    of_tasks = config.get("task_specific_params") or {}
+    if not isinstance(of_tasks, Mapping) or not all(isinstance(one, Mapping) for one in of_tasks.values()):
+        raise InputError(f"{source}: `task_specific_params` must hold an object for each task")
+    for one in (config, *of_tasks.values()):
+        prefix = one.get("prefix")
+        if not isinstance(prefix, str | None):
+            raise InputError(f"{source}: `prefix` must be text, not {prefix!r:.100}")
+        check_unicode(prefix or "", f"{source}: `prefix`")
+
+
 @contextmanager
 def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
     """Say of what checkpoint an error tells: damaged or hostile files make transformers raise any error there is.
@@ -202,8 +227,11 @@ def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = 
     """
     try:
         yield
-    except (InputError, ImportError, MemoryError, torch.OutOfMemoryError, *kept):
+    except (InputError, MemoryError, torch.OutOfMemoryError, *kept):
         raise
+    except ImportError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} needs a library that is not installed: {reason:.300}") from error
     except SafetensorError as error:
         raise InputError(f"{find_damaged(Path(path)) or path} is damaged: {error}") from error
     except Exception as error:
@@ -222,7 +250,9 @@ def _trusting(
     if not trust_remote_code and path:
         check_checkpoint(path, **place)
         _check_json(Path(path))
-        check_model_sizes(read_config(path, **place), f"{path}: config.json")
+        config = read_config(path, **place)
+        _check_prefix(config, f"{path}: config.json")
+        check_model_sizes(config, f"{path}: config.json")
     try:
         with trusting(trust_remote_code):
             yield

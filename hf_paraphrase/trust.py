@@ -83,9 +83,9 @@ def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
 
 
 def check_nested_code(config: dict[str, Any], source: str) -> None:
-    """Refuse a configuration with an `auto_map` below its first level, for which nobody is asked.
+    """Refuse a configuration with an `auto_map` below its first level, or kernels of a repository: nobody is asked.
 
-    transformers reads the one at the first level itself, and is told there whom to trust.
+    transformers reads the `auto_map` at the first level itself, and is told there whom to trust.
 
     Args:
         config: The content of a `config.json`.
@@ -96,6 +96,11 @@ def check_nested_code(config: dict[str, Any], source: str) -> None:
             raise InputError(
                 f"{source}: `{'.'.join(names):.200}` names code of its own; read it, and if you trust it, "
                 f"let it run by {TRUST_HINT}"
+            )
+        if any(name.endswith("_implementation") for name in names) and isinstance(value, str) and "/" in value:
+            raise InputError(
+                f"{source}: `{'.'.join(names):.200}` names a repository of kernels, {value!r:.100}, whose code would "
+                f"run; if you trust it, let it run by {TRUST_HINT}"
             )
 
 

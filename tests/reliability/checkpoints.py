@@ -32,7 +32,7 @@ PAIRS = [("how do i learn", "can you make bread"), ("the cat sat", "a dog sat"),
 WRITERS = {"bart": tiny_bart, "fset": lambda: tiny_model(FsetConfig, FsetForConditionalGeneration)}
 COMMANDS = {
     "paraphrase": ["{evil}"],
-    "paraphrase -n": ["{evil}", "-n", "1"],
+    "paraphrase -n": ["1", "{evil}"],
     "paraphrase-document": ["--model", "{evil}", "{texts}", "--output", "{out}/a.txt"],
     "augment": ["{pairs}", "--column", "source", "--model", "{evil}", "--output", "{out}"],
     "evaluate": ["{evil}", "--dataset", "pairs", "--data-files=test={pairs}", "--metrics", "bleu"],

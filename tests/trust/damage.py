@@ -81,6 +81,11 @@ def generation(**values: object) -> Callable:
     return lambda folder, draw: (folder / "generation_config.json").write_text(json.dumps(values))
 
 
+def tokenizer_config(**values: object) -> Callable:
+    """A damage of tokenizer_config.json."""
+    return lambda folder, draw: change_json(folder / "tokenizer_config.json", **values)
+
+
 def tokenizer(**parts: object) -> Callable:
     """A damage of tokenizer.json."""
     return lambda folder, draw: change_json(folder / "tokenizer.json", **parts)
@@ -113,6 +118,20 @@ DAMAGES: dict[str, Damage] = {
     "negative size": (config(hidden_size=-5, d_model=-5), "-5"),
     "size is a word": (config(hidden_size="x", d_model="x"), "'x'"),
     "dtype": (config(dtype="bogus"), "bogus"),
+    "beams in words": (generation(num_beams="4"), "`num_beams` must be a number, not '4'"),
+    "another vocabulary's start": (
+        generation(decoder_start_token_id=99_999),
+        "`decoder_start_token_id` is 99999, but the vocabulary has",
+    ),
+    "prefix is a number": (config(prefix=7), "`prefix` must be text, not 7"),
+    "half a character": (config(prefix="\ud800"), "half of a surrogate pair"),
+    "tasks are a list": (config(task_specific_params=[1]), "`task_specific_params` must hold an object for each task"),
+    "longest text is negative": (tokenizer_config(model_max_length=-3), "`model_max_length` of the tokenizer"),
+    "longest text in words": (tokenizer_config(model_max_length="many"), "`model_max_length` of the tokenizer"),
+    "another library": (
+        config(quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True}),
+        "needs a library that is not installed",
+    ),
     "config is a list": (write("config.json", "[]"), "config.json must hold one JSON object"),
     "deep config": (write("config.json", DEEP), "config.json is not valid JSON: it nests too deeply"),
     "deep generation config": (write("generation_config.json", DEEP), "generation_config.json is not valid JSON"),

@@ -83,6 +83,19 @@ def test_code_is_found_at_any_depth():
         check_nested_code({"parts": [{}, config]}, "config.json")
 
 
+@pytest.mark.parametrize("name", ["attn_implementation", "_attn_implementation", "experts_implementation"])
+@pytest.mark.parametrize("nest", [lambda value: value, lambda value: {"decoder": value}])
+def test_no_kernels_of_a_repository(name, nest, folder):
+    """transformers downloads them and runs them where `kernels` is installed."""
+    change_json(folder / "config.json", **{name: nest("sdpa")})
+    check_checkpoint(folder)
+    change_json(folder / "config.json", **{name: nest("evil/kernels@main:run")})
+    with pytest.raises(
+        InputError, match=rf"config.json: `{name}.*` names a repository of kernels, .evil/kernels"
+    ):
+        check_checkpoint(folder)
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "special_tokens_map.json"])
 @pytest.mark.parametrize("content", ["[" * 100_000, "{", "[]", '{"a": ' * 100_000])
 def test_what_is_no_json_object_is_named(name, content, folder):
