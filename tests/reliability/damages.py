@@ -22,7 +22,8 @@ WAYS = DAMAGES | BOMBS
 LOOKS = "info"
 # What an encoder leaves unread may be damaged: its head, and how it would generate.
 ENCODES = ("mine",)
-UNREAD = {"beams", "outputs", "new tokens", "min length", "another tensor"}
+UNREAD = {"beams", "outputs", "new tokens", "min length", "another tensor", "beams in words"}
+UNREAD |= {"another vocabulary's start"}
 
 
 def open_damaged_checkpoints(count: int, seed: int = 0) -> Trials:

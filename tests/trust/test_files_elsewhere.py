@@ -90,9 +90,7 @@ def test_no_kernels_of_a_repository(name, nest, folder):
     change_json(folder / "config.json", **{name: nest("sdpa")})
     check_checkpoint(folder)
     change_json(folder / "config.json", **{name: nest("evil/kernels@main:run")})
-    with pytest.raises(
-        InputError, match=rf"config.json: `{name}.*` names a repository of kernels, .evil/kernels"
-    ):
+    with pytest.raises(InputError, match=rf"config.json: `{name}.*` names a repository of kernels, .evil/kernels"):
         check_checkpoint(folder)
 
 
