@@ -98,7 +98,6 @@ app = make_app(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(paraphrase.app)
 
 
 def main(args: list[str] | None = None) -> None:

@@ -11,7 +11,15 @@ import typer
 from ..errors import InputError
 from ..fields import option
 from ..installation import require
-from .options import DEFAULT_MODEL, WriterOptions, parse_pairs, read_keep, split_names, strength_option
+from .options import (
+    DEFAULT_MODEL,
+    WriterOptions,
+    max_source_length_option,
+    parse_pairs,
+    read_keep,
+    split_names,
+    strength_option,
+)
 from .terminal import echo
 from .verbs import verb
 
@@ -88,9 +96,7 @@ class Augment(WriterOptions):
     seed: int | None = option("Of all that is drawn; every row draws by itself.", None)
     backend: str | None = option("ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus.", None)
     batch_size: int = option("Rows at once, those of like length together.", 16, least=1)
-    max_source_length: int | None = option(
-        "Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]", None, least=1
-    )
+    max_source_length: int | None = max_source_length_option()
     paraphraser_option: dict[str, Any] = option(
         "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
         factory=dict,

@@ -18,8 +18,8 @@ from .options import (
     MetricOptions,
     ModelOptions,
     ReadingOptions,
+    SearchOptions,
     metrics_option,
-    parse_decoding,
 )
 from .terminal import echo
 from .verbs import Verb, verb
@@ -31,29 +31,15 @@ __all__ = ["Evaluate", "ScoreFiles"]
 
 
 @dataclass(kw_only=True)
-class ParaphraserOptions(MetricOptions, ChoiceOptions):
+class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     """What only a paraphraser is evaluated by."""
 
-    max_new_tokens: int | None = option("The longest output, in tokens.", None, least=1)
     num_neighbors: list[int] = option(
         "Retrieved pairs a row (FSET); repeatable.  [default: 1]", factory=lambda: [1], least=1
     )
-    matcher: str | None = option("Model of sentence pairs that `--select matcher` asks.", None)
     choose: bool = option("Choose as `paraphrase` does, by scores and floors.", False)
     decoding: Literal["beam", "diverse_beam", "dips", "sample"] = option("How outputs are found.", "beam")
     temperature: float | None = option("Of --decoding sample.", None)
-    num_beam_groups: int | None = option("Groups of diverse_beam; by default each beam is one.", None, least=1)
-    diversity_penalty: float | None = option(
-        "What a word costs diverse_beam for each group before that took it.", None, least=0
-    )
-    fidelity: float | None = option(
-        "Weight that dips gives to the meaning; the rest is for variety.", None, least=0, most=1
-    )
-    exclude_source: bool | None = option(
-        "Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
-        None,
-        flag="--exclude-source/--allow-source",
-    )
     num_return_sequences: int = option(
         "Outputs of each row; the likeliest is scored, with FSET one drawn of them.", 1, least=1
     )
@@ -136,18 +122,10 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
 
     def _prepare_paraphraser(self, corpus: Corpus) -> dict[str, Any]:
         metric_options = self.metric_options()
-        is_sampled = self.decoding == "sample"
-        if self.temperature is not None and not is_sampled:
+        if self.temperature is not None and self.decoding != "sample":
             raise InputError("--temperature is an option of --decoding sample")
-        found = parse_decoding(
-            "beam" if is_sampled else self.decoding,
-            self.num_beams or ([10] if self.choose else [5, 10]),
-            num_beam_groups=self.num_beam_groups,
-            diversity_penalty=self.diversity_penalty,
-            fidelity=self.fidelity,
-            exclude_source=self.exclude_source,
-        )
-        found |= {"decoding": "sample"} if is_sampled else {}
+        found = self.search_options(self.decoding, self.num_beams or ([10] if self.choose else [5, 10]))
+        found |= {} if self.decoding == "beam" else {"decoding": self.decoding}
         given = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
         found |= {name: value for name, value in given.items() if value is not None}
         return {"dataset": self.take(corpus.load(self.split)), "metric_options": metric_options, **found}

@@ -6,9 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from ..errors import InputError
 from ..fields import option, parse_scalar
@@ -21,33 +19,23 @@ from .verbs import Verb
 __all__ = [
     "DEFAULT_MODEL",
     "ChoiceOptions",
-    "DiversityPenalty",
-    "Dtype",
-    "Errors",
-    "ExcludeSource",
-    "Fidelity",
     "IntervalOptions",
-    "Matcher",
-    "MaxSourceLength",
     "MetricOptions",
-    "Model",
     "ModelOptions",
-    "NamedModel",
-    "NumBeamGroups",
     "ReadingOptions",
-    "Strength",
-    "TrustRemoteCode",
+    "SearchOptions",
     "WriterOptions",
     "check_ability",
     "check_matplotlib",
+    "max_source_length_option",
     "metrics_option",
-    "parse_decoding",
     "parse_pairs",
     "read_keep",
     "read_lines",
     "split_model",
     "split_names",
     "strength_option",
+    "trust_option",
 ]
 
 # What the abilities of a model mean.
@@ -60,53 +48,6 @@ ABILITIES = {
 
 # The model of the commands that use one, where none is named.
 DEFAULT_MODEL = RELEASED
-
-# As functions have them that typer reads.
-Matcher = Annotated[str | None, typer.Option(help="Model of sentence pairs that `--select matcher` asks.")]
-NumBeamGroups = Annotated[int | None, typer.Option(min=1, help="Groups of diverse_beam; by default each beam is one.")]
-DiversityPenalty = Annotated[
-    float | None, typer.Option(min=0, help="What a word costs diverse_beam for each group before that took it.")
-]
-Fidelity = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Weight that dips gives to the meaning; the rest is for variety.")
-]
-ExcludeSource = Annotated[
-    bool | None,
-    typer.Option(
-        "--exclude-source/--allow-source",
-        help="Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
-    ),
-]
-Errors = Annotated[
-    str, typer.Option(help="Of what is no UTF-8: strict, which tells file and line, or replace, which reads it as �.")
-]
-TrustRemoteCode = Annotated[
-    bool,
-    typer.Option(
-        "--trust-remote-code", help="Let code beside the checkpoints that are named run, and read weights in a pickle."
-    ),
-]
-Dtype = Annotated[
-    str | None,
-    typer.Option(
-        help="Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine "
-        "multiplies it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]"
-    ),
-]
-MaxSourceLength = Annotated[
-    int | None,
-    typer.Option(min=1, help="Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]"),
-]
-STRENGTH_HELP = (
-    "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model "
-    "without any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]"
-)
-Strength = Annotated[float | None, typer.Option(min=0, max=1, help=STRENGTH_HELP)]
-Model = Annotated[str, typer.Argument(help="Checkpoint folder or Hub repository.")]
-NamedModel = Annotated[
-    str | None,
-    typer.Option("--model", help=f"Checkpoint folder or Hub repository.  [default: {RELEASED}]"),
-]
 
 
 def split_names(label: str, value: str) -> list[str]:
@@ -140,14 +81,17 @@ def read_keep(label: str, value: str) -> list[str]:
     return parse_keep(value)
 
 
+def trust_option() -> Any:
+    """The option that lets a checkpoint's code run."""
+    return option("Let code beside the checkpoints that are named run, and read weights in a pickle.", False)
+
+
 @dataclass(kw_only=True)
 class ModelOptions(Verb):
     """A model, and whether its code may run."""
 
     model: str = option("Checkpoint folder or Hub repository.", positional=True)
-    trust_remote_code: bool = option(
-        "Let code beside the checkpoints that are named run, and read weights in a pickle.", False
-    )
+    trust_remote_code: bool = trust_option()
 
 
 @dataclass(kw_only=True)
@@ -176,7 +120,20 @@ class ReadingOptions(Verb):
 
 def strength_option() -> Any:
     """The option that says how far paraphrases are to differ from the text."""
-    return option(STRENGTH_HELP, None, least=0, most=1)
+    return option(
+        "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model "
+        "without any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]",
+        None,
+        least=0,
+        most=1,
+    )
+
+
+def max_source_length_option() -> Any:
+    """The option that says how much of a text is read."""
+    return option(
+        "Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]", None, least=1
+    )
 
 
 def metrics_option(*names: str) -> Any:
@@ -236,6 +193,45 @@ class ChoiceOptions(Verb):
     num_candidates: int | None = option("Outputs to choose from.", None, least=1)
     select: str = option("How: score, jaccard, mbr, embedding or matcher.", "score")
     allow_own_pair: bool = option("Edit by pairs that share a row's source or reference too, as papers do.", False)
+
+
+@dataclass(kw_only=True)
+class SearchOptions(Verb):
+    """How a search finds outputs."""
+
+    max_new_tokens: int | None = option("The longest output, in tokens.", None, least=1)
+    matcher: str | None = option("Model of sentence pairs that `--select matcher` asks.", None)
+    num_beam_groups: int | None = option("Groups of diverse_beam; by default each beam is one.", None, least=1)
+    diversity_penalty: float | None = option(
+        "What a word costs diverse_beam for each group before that took it.", None, least=0
+    )
+    fidelity: float | None = option(
+        "Weight that dips gives to the meaning; the rest is for variety.", None, least=0, most=1
+    )
+    exclude_source: bool | None = option(
+        "Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
+        None,
+        flag="--exclude-source/--allow-source",
+    )
+
+    def search_options(self, decoding: str, num_beams: Iterable[int]) -> dict[str, Any]:
+        """What was given of a decoding, as `generate_paraphrases` and the pipeline take it.
+
+        Raises:
+            InputError: An option is another decoding's, or the groups do not divide the beams.
+        """
+        grouped = {"num_beam_groups": self.num_beam_groups, "diversity_penalty": self.diversity_penalty}
+        for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": self.fidelity})):
+            given = [name for name, value in options.items() if value is not None]
+            if given and decoding != owner:
+                raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
+        if self.exclude_source is not None and decoding not in ("diverse_beam", "dips"):
+            raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
+        for width in num_beams:
+            if self.num_beam_groups is not None and width % self.num_beam_groups:
+                raise InputError(f"--num-beam-groups {self.num_beam_groups} does not divide --num-beams {width}")
+        options = {**grouped, "fidelity": self.fidelity, "exclude_source": self.exclude_source}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:
@@ -315,36 +311,3 @@ def read_lines(path: Path) -> list[str]:
     if not lines:
         raise InputError(f"{path} has no line with text")
     return lines
-
-
-def parse_decoding(
-    decoding: str,
-    num_beams: Iterable[int],
-    *,
-    num_beam_groups: int | None,
-    diversity_penalty: float | None,
-    fidelity: float | None,
-    exclude_source: bool | None = None,
-) -> dict[str, Any]:
-    """What `generate_paraphrases` and the pipeline take for a decoding, from the options of the command line.
-
-    Raises:
-        InputError: There is no such decoding, an option is another's, or the groups do not divide the beams.
-    """
-    from ..models.search.decodings import DECODINGS
-
-    if decoding not in DECODINGS:
-        raise InputError(f"--decoding must be one of {', '.join(DECODINGS)}, not {decoding}")
-    grouped = {"num_beam_groups": num_beam_groups, "diversity_penalty": diversity_penalty}
-    for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": fidelity})):
-        given = [name for name, value in options.items() if value is not None]
-        if given and decoding != owner:
-            raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
-    if exclude_source is not None and decoding == "beam":
-        raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
-    for width in num_beams:
-        if num_beam_groups is not None and width % num_beam_groups:
-            raise InputError(f"--num-beam-groups {num_beam_groups} does not divide --num-beams {width}")
-    options = {**grouped, "fidelity": fidelity, "exclude_source": exclude_source}
-    options["decoding"] = None if decoding == "beam" else decoding
-    return {name: value for name, value in options.items() if value is not None}

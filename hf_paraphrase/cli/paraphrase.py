@@ -1,153 +1,91 @@
-"""The command that writes paraphrases. What is heavy is imported inside the commands."""
+"""The command that writes paraphrases. What is heavy is imported inside it."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError
-from ..files import check_errors, check_unicode
+from ..fields import default_of, option
+from ..files import check_unicode
+from ..released import RELEASED
 from ..spreadsheet_cells import PARAPHRASE_COLUMNS
 from .options import (
-    DiversityPenalty,
-    Dtype,
-    Errors,
-    ExcludeSource,
-    Fidelity,
-    Matcher,
-    MaxSourceLength,
-    NamedModel,
-    NumBeamGroups,
-    Strength,
-    TrustRemoteCode,
-    parse_decoding,
+    ReadingOptions,
+    SearchOptions,
+    max_source_length_option,
+    read_keep,
     split_model,
+    strength_option,
+    trust_option,
 )
 from .terminal import echo
 from .text_tables import Lines, check_table, open_table, read_texts
+from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
 
-__all__ = ["app"]
+__all__ = ["ParaphraseTexts"]
 
-app = typer.Typer()
-
-
-# Options that go to the `Paraphraser` as they are.
-PASSED = (
-    "min_adequacy",
-    "min_fluency",
-    "min_novelty",
-    "diversity",
-    "adequacy",
-    "encoder",
-    "fluency",
-    "select",
-    "seed",
-)
-PASSED += ("num_beams", "max_new_tokens", "num_neighbors", "num_candidates", "matcher", "batch_size", "decoding")
-PASSED += ("max_source_length", "return_rejected", "strength")
-DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
+# The options that are no arguments of a `Paraphraser`'s call, or given to it otherwise.
+OWN = {"texts", "model", "n", "input", "column", "output", "errors", "as_json", "safe_cells", "dtype"}
+OWN |= {"trust_remote_code"}
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
 
 
-@app.command()
-def paraphrase(
-    ctx: typer.Context,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Texts; without any, lines of standard input. A folder or owner/name before them is the model."
-        ),
-    ] = None,
-    model: NamedModel = None,
-    n: Annotated[int, typer.Option("-n", min=1, help="Paraphrases of each text, at most.")] = 1,
-    input: Annotated[
-        str | None,
-        typer.Option(help="A file of texts: .csv, .tsv, .jsonl, .parquet or a text a line; - for lines."),
-    ] = None,
-    column: Annotated[str | None, typer.Option(help="Its column; by default text or source.")] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="A .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.")
-    ] = None,
-    strength: Strength = None,
-    min_adequacy: Annotated[float | None, typer.Option(min=0, max=1, help="Least adequacy.")] = None,
-    min_fluency: Annotated[float | None, typer.Option(min=0, max=1, help="Least fluency.")] = None,
-    min_novelty: Annotated[float | None, typer.Option(min=0, max=1, help="Least novelty (PINC).")] = None,
-    diversity: Annotated[float | None, typer.Option(min=0, max=1, help="What likeness costs.")] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            help="What is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, "
-            "terms, code, quotes, and words of your own, in double quotes if need be; or none.  "
-            "[default: all but code and quotes]"
-        ),
-    ] = None,
-    adequacy: Annotated[
-        str | None, typer.Option(help="Round_trip, embedding or matcher.  [default: round_trip]")
-    ] = None,
-    encoder: Annotated[str | None, typer.Option(help="Model that `--adequacy embedding` asks.")] = None,
-    fluency: Annotated[str | None, typer.Option(help="A causal language model; by default the model itself.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of all that is drawn.  [default: 0]")] = None,
-    return_rejected: Annotated[
-        bool, typer.Option("--return-rejected", help="The other candidates too, with the reason.")
-    ] = False,
-    num_beams: Annotated[
-        int | None, typer.Option(min=1, help="Beam width; by default the model's, widened to what is asked for.")
-    ] = None,
-    temperature: Annotated[
-        str | None, typer.Option(help="Of sample and noise: a number; with noise also uniform, for U(0, 1).")
-    ] = None,
-    noise: Annotated[str | None, typer.Option(help="Weight of the noise: a number, or uniform.")] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="The longest output, in tokens.")] = None,
-    num_neighbors: Annotated[
-        int | None, typer.Option(min=1, help="Retrieved pairs, each of which gives a paraphrase (FSET).")
-    ] = None,
-    num_candidates: Annotated[int | None, typer.Option(min=1, help="Candidates to choose from.")] = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            help="Order by one rule in place of the three scores: score, jaccard, mbr, embedding or matcher."
-        ),
-    ] = None,
-    matcher: Matcher = None,
-    decoding: Annotated[
-        str | None,
-        typer.Option(
-            help="How candidates are found: beam, diverse_beam, dips, sample or noise.  [default: beam for one "
-            "paraphrase, diverse_beam for more; noise where the model embeds sentences]"
-        ),
-    ] = None,
-    num_beam_groups: NumBeamGroups = None,
-    diversity_penalty: DiversityPenalty = None,
-    fidelity: Fidelity = None,
-    exclude_source: ExcludeSource = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Texts at once; half of them where these do not fit into memory.")
-    ] = 16,
-    max_source_length: MaxSourceLength = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a text: row, source, paraphrases, and their scores.")
-    ] = False,
-    safe_cells: Annotated[
-        bool | None,
-        typer.Option(
-            "--safe-cells/--raw-cells",
-            help="With --output: an apostrophe before texts that a spreadsheet would run as a formula.  "
-            "[default: in .csv files]",
-        ),
-    ] = None,
-    dtype: Dtype = None,
-    errors: Errors = "strict",
-    trust_remote_code: TrustRemoteCode = False,
-) -> None:
+def read_draw(label: str, value: str) -> float | Literal["uniform"]:
+    """Read a number, or that it is drawn."""
+    try:
+        return value if value == "uniform" else float(value)
+    except ValueError as error:
+        raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
+
+
+@dataclass(kw_only=True)
+class WantedOptions(Verb):
+    """Which texts are paraphrased, and which paraphrases are wanted."""
+
+    texts: list[str] = option(
+        "Texts; without any, lines of standard input. A folder or owner/name before them is the model.",
+        factory=list,
+        positional=True,
+    )
+    model: str | None = option(f"Checkpoint folder or Hub repository.  [default: {RELEASED}]", None)
+    n: int = option("Paraphrases of each text, at most.", 1, least=1, flag="-n")
+    input: str | None = option("A file of texts: .csv, .tsv, .jsonl, .parquet or a text a line; - for lines.", None)
+    column: str | None = option("Its column; by default text or source.", None)
+    output: Path | None = option("A .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.", None)
+    strength: float | None = strength_option()
+    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
+    keep: list[str] | None = option(
+        "What is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, quotes, "
+        "and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
+        None,
+        read=read_keep,
+    )
+    adequacy: str | None = option("Round_trip, embedding or matcher.  [default: round_trip]", None)
+    encoder: str | None = option("Model that `--adequacy embedding` asks.", None)
+    fluency: str | None = option("A causal language model; by default the model itself.", None)
+    seed: int | None = option("Of all that is drawn.  [default: 0]", None)
+    return_rejected: bool = option("The other candidates too, with the reason.", False)
+    num_beams: int | None = option("Beam width; by default the model's, widened to what is asked for.", None, least=1)
+    temperature: float | str | None = option(
+        "Of sample and noise: a number; with noise also uniform, for U(0, 1).", None, read=read_draw
+    )
+    noise: float | str | None = option("Weight of the noise: a number, or uniform.", None, read=read_draw)
+
+
+@verb("paraphrase")
+class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
     """Paraphrase sentences, a table or standard input.
 
     \b
@@ -161,58 +99,65 @@ def paraphrase(
     Under each text stand its paraphrases, each after its score, adequacy, fluency and novelty, all from 0 to 1. Names
     and numbers of the text are kept.
     """
-    check_errors(errors)
-    model, texts = split_model(model, texts or [])
-    texts = [check_unicode(text, f"text {number}", errors) for number, text in enumerate(texts, start=1)]
-    lines = Lines(errors)
-    if texts and input is not None:
-        raise InputError("--input: texts are given already")
-    if output is not None:
-        check_table(output)
-    given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
-    options = {name: given[name] for name in PASSED if name in given}
-    options |= _parse_search(given, n)
-    from ..generation.keep import parse_keep
-    from ..generation.paraphraser import Paraphraser
 
-    if keep is not None:
-        options["keep"] = parse_keep(keep)
-    sources = iter(texts or lines) if texts or input in (None, "-") else read_texts(input, column, errors)
-    paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, dtype=dtype)
-    read: deque[str] = deque()
-
-    def remembered() -> Iterator[str]:
-        for source in sources:
-            read.append(source)
-            yield source
-
-    groups = paraphraser(remembered(), n, **options)
-    numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
-    if output is not None:
-        _write_table(output, numbered, return_rejected, safe_cells)
-    else:
-        for number, source, group in numbered:
-            _print_group(number, source, group, as_json)
-    lines.check()
-
-
-def _is_given(ctx: typer.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name).name == "COMMANDLINE"
-
-
-def _parse_search(given: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """The options of a search, sampling and noise, out of those that were given."""
-    decoding = given.get("decoding")
-    if decoding not in (None, *DECODINGS):
-        raise InputError(f"--decoding must be one of {', '.join(DECODINGS)}, not {decoding}")
-    is_drawn = decoding in ("sample", "noise")
-    found = parse_decoding(
-        "beam" if is_drawn else decoding or ("beam" if n == 1 else "diverse_beam"),
-        [given["num_beams"]] if "num_beams" in given else [],
-        **{name: given.get(name) for name in ("num_beam_groups", "diversity_penalty", "fidelity", "exclude_source")},
+    num_neighbors: int | None = option("Retrieved pairs, each of which gives a paraphrase (FSET).", None, least=1)
+    num_candidates: int | None = option("Candidates to choose from.", None, least=1)
+    select: str | None = option(
+        "Order by one rule in place of the three scores: score, jaccard, mbr, embedding or matcher.", None
     )
-    found.pop("decoding", None)
-    return found | {name: _parse_draw(name, given[name]) for name in ("temperature", "noise") if name in given}
+    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
+        "How candidates are found.  [default: beam for one paraphrase, diverse_beam for more; noise where the model "
+        "embeds sentences]",
+        None,
+    )
+    batch_size: int = option("Texts at once; half of them where these do not fit into memory.", 16, least=1)
+    max_source_length: int | None = max_source_length_option()
+    as_json: bool = option("One JSON object a text: row, source, paraphrases, and their scores.", False, flag="--json")
+    safe_cells: bool | None = option(
+        "With --output: an apostrophe before texts that a spreadsheet would run as a formula.  "
+        "[default: in .csv files]",
+        None,
+        flag="--safe-cells/--raw-cells",
+    )
+    dtype: str | None = option(
+        "Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine multiplies "
+        "it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]",
+        None,
+    )
+    trust_remote_code: bool = trust_option()
+
+    def run(self) -> None:
+        """Write the paraphrases of each text as they come."""
+        model, texts = split_model(self.model, self.texts)
+        texts = [check_unicode(text, f"text {number}", self.errors) for number, text in enumerate(texts, start=1)]
+        lines = Lines(self.errors)
+        if texts and self.input is not None:
+            raise InputError("--input: texts are given already")
+        if self.output is not None:
+            check_table(self.output)
+        decoding = self.decoding or ("beam" if self.n == 1 else "diverse_beam")
+        self.search_options(decoding, [] if self.num_beams is None else [self.num_beams])  # refuses those of others
+        from ..generation.paraphraser import Paraphraser
+
+        is_table = not texts and self.input not in (None, "-")
+        sources = read_texts(self.input, self.column, self.errors) if is_table else iter(texts or lines)
+        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=self.trust_remote_code, dtype=self.dtype)
+        read: deque[str] = deque()
+
+        def remembered() -> Iterator[str]:
+            for source in sources:
+                read.append(source)
+                yield source
+
+        given = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != default_of(one)}
+        groups = paraphraser(remembered(), self.n, **{name: given[name] for name in given.keys() - OWN})
+        numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
+        if self.output is not None:
+            _write_table(self.output, numbered, self.return_rejected, self.safe_cells)
+        else:
+            for number, source, group in numbered:
+                _print_group(number, source, group, self.as_json)
+        lines.check()
 
 
 def _write_table(
@@ -258,10 +203,3 @@ def _print_group(number: int, source: str, group: list[Paraphrase], as_json: boo
             scores = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
             echo(f"{scores}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))
         echo("")
-
-
-def _parse_draw(option: str, value: str) -> float | Literal["uniform"]:
-    try:
-        return value if value == "uniform" else float(value)
-    except ValueError as error:
-        raise InputError(f"--{option} takes a number or uniform, got {value!r}") from error

@@ -166,7 +166,10 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         (["-n", "0"], "Invalid value for '-n': "),
         (["-n", "2", "--min-adequacy", "1.5"], "Invalid value for '--min-adequacy': "),
         (["-n", "2", "--diversity", "-1"], "Invalid value for '--diversity': "),
-        (["-n", "2", "--decoding", "x"], "--decoding must be one of beam, diverse_beam, dips, sample, noise, not x"),
+        (
+            ["-n", "2", "--decoding", "x"],
+            "`decoding` must be one of 'beam', 'diverse_beam', 'dips', 'sample', 'noise' or null, not 'x'",
+        ),
         (["-n", "2", "--decoding", "sample", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
         (["-n", "2", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
         (["-n", "2", "--input", "a.txt"], "--input: texts are given already"),
