@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .lazy import lazy_names
+from .common.lazy import lazy_names
 from .registration import ARCHITECTURES, register_with_transformers
 
 if TYPE_CHECKING:  # for editors and type checkers, which do not run what is below

@@ -26,11 +26,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from .bounds import check_generation_sizes, check_model_sizes
-from .checks import whole_number
+from .common.bounds import check_generation_sizes, check_model_sizes
+from .common.checks import whole_number
+from .common.files import check_unicode, read_json_object
+from .common.hub_access import use_cache_without_network
 from .errors import InputError
-from .files import check_unicode, read_json_object
-from .hub_access import use_cache_without_network
 from .released import find_checkpoint
 from .tokenizer_growth import check_growth
 from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting

@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from .bounds import check_bound
+from .common.bounds import check_bound
 
 __all__ = ["check_growth"]
 

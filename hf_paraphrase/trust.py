@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from .common.files import check_links, read_json_object
 from .errors import InputError
-from .files import check_links, read_json_object
 
 __all__ = ["check_checkpoint", "check_files", "check_nested_code", "close_question", "refuse_to_ask", "trusting"]
 

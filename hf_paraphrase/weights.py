@@ -15,7 +15,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.utils.logging import set_tqdm_hook
 
-from .bounds import check_bound
+from .common.bounds import check_bound
 from .errors import InputError
 
 __all__ = [

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hf_paraphrase.docstrings import Docstring, read_docstring
+from hf_paraphrase.common.docstrings import Docstring, read_docstring
 
 
 def described(text: str, *, way: str = "Args: in a line") -> None:

@@ -16,25 +16,16 @@ ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
 GROUND = (
-    "lazy",
-    "docstrings",
     "errors",
+    "common",
     "installation",
-    "progress",
-    "bounds",
-    "spreadsheet_cells",
-    "checks",
-    "files",
-    "hub_access",
-    "environment",
     "released",
-    "fields",
-    "text_tables",
-    "arrow_tables",
     "pictures",
     "tokenizer_growth",
+    "weights",
+    "trust",
+    "pretrained",
 )
-GROUND += ("weights", "trust", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
 ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..common.files import script_json, write_text
 from ..errors import InputError
-from ..files import script_json, write_text
 from ..installation import require
 from ..pictures import in_style, label_points, new_figure, save_figure, wrap
 

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from datatrove.io import DataFolder
 
-from ..files import publish
-from ..hub_access import retry
+from ..common.files import publish
+from ..common.hub_access import retry
 
 __all__ = ["clean_up", "whole_in_folder", "write_in_folder"]
 

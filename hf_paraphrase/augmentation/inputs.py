@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from xxhash import xxh3_64
 
-from ..arrow_tables import find_schema, read_tables
+from ..common.arrow_tables import find_schema, read_tables
+from ..common.text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
 from ..datasets.hub_or_files import is_hub_or_files, read_splits
 from ..errors import InputError
-from ..text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from .outcomes import check_columns
 
 __all__ = ["SOURCE_ID", "Source", "digest", "open_source", "write_rows"]

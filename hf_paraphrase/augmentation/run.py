@@ -20,8 +20,8 @@ from datatrove.utils.logging import logger as datatrove_logger
 from huggingface_hub.constants import HF_HOME
 from xxhash import xxh3_64_hexdigest
 
+from ..common.files import check_links, locked
 from ..errors import InputError
-from ..files import check_links, locked
 from ..generation.paraphraser import Paraphraser
 from ..hub.push import create_dataset
 from ..released import find_checkpoint

@@ -18,9 +18,9 @@ from datatrove.data import Document, DocumentsPipeline
 from datatrove.io import DataFolderLike, get_datafolder
 from datatrove.pipeline.base import PipelineStep
 
+from ..common.text_tables import ROWS_AT_ONCE
 from ..generation.paraphraser import Paraphraser
 from ..retrieval import ParaphraseRetriever
-from ..text_tables import ROWS_AT_ONCE
 from .folders import whole_in_folder
 from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows

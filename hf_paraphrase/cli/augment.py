@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from ..installation import require
 from .options import (
     DEFAULT_MODEL,

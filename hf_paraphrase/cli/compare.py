@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .corpus import Corpus, SplitOptions, choose_corpus, find_training_config
 from .options import (
     ChoiceOptions,
@@ -144,9 +144,9 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return self.take(corpus.load(self.split)), corpus
 
     def _compare_paraphrasers(self, systems: list[System]) -> Results:
+        from ..common.files import write_text
         from ..evaluation.comparison import compare_paraphrasers
         from ..evaluation.comparison_table import format_comparison_as_csv, plot_quality_against_diversity
-        from ..files import write_text
 
         metric_options = self.metric_options()
         rows, corpus = self._read(systems)
@@ -173,8 +173,8 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return results
 
     def _compare_choices(self, systems: list[System]) -> Results:
+        from ..common.files import write_text
         from ..evaluation.choices import compare_choices
-        from ..files import write_text
 
         rows, corpus = self._read(systems)
         models = {one.name: one.path for one in systems}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .options import parse_pairs
 from .verbs import Verb
 

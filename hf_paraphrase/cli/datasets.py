@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..fields import option
+from ..common.fields import option
 from .corpus import ANY_CORPUS, CorpusOptions
 from .options import check_matplotlib
 from .terminal import echo

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from ..installation import require
 from .options import DEFAULT_MODEL, WriterOptions
 from .verbs import Verb, verb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..fields import option
+from ..common.fields import option
 from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions, strength_option
 from .verbs import verb
 
@@ -40,7 +40,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
 
     def run(self) -> str:
         """Write the new document, and say how many sentences changed."""
-        from ..files import open_text, write_lines, write_text
+        from ..common.files import open_text, write_lines, write_text
         from ..generation.documents import format_of
         from ..generation.paraphraser import Paraphraser
 

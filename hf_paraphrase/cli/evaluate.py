@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
     ChoiceOptions,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .corpus import ANY_CORPUS, CorpusOptions, SplitOptions
 from .options import ModelOptions, check_ability, check_matplotlib, read_lines
 from .terminal import echo
@@ -43,7 +43,7 @@ class ExplainEdit(ModelOptions):
     def run(self) -> str:
         """Write the page, and return the paraphrase."""
         from ..analysis import edits, levels
-        from ..files import write_text
+        from ..common.files import write_text
         from ..generation.engine import load_paraphraser
         from ..models.layers.portable import can
         from ..models.search.retrieved_pairs import load_retriever
@@ -108,7 +108,7 @@ class ListExcitingPairs(SplitOptions, ModelOptions):
     def run(self) -> str | None:
         """Write the Markdown table, or return it."""
         from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
-        from ..files import write_text
+        from ..common.files import write_text
 
         check_ability(self.model, "labels_pairs", self.trust_remote_code)
         matcher = load_matcher(self.model, self.trust_remote_code)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from ..released import RELEASED
 from .demo import check_gradio
 from .terminal import echo
@@ -90,8 +90,8 @@ def push_trained(folder: Path, repo_id: str, private: bool) -> None:
     """Push what a training wrote, once; a failure is said and does no harm."""
     from accelerate import PartialState
 
+    from ..common.hub_access import PushError
     from ..hub.push import push_to_hub
-    from ..hub_access import PushError
 
     if not PartialState().is_main_process:
         return
@@ -134,6 +134,6 @@ class DescribeMachine(Verb):
 
     def run(self) -> str:
         """A line each."""
-        from ..environment import report_environment
+        from ..common.environment import report_environment
 
         return "\n".join(f"- {name}: {value}" for name, value in report_environment().items())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .terminal import echo
 from .text_tables import read_numbered_texts
 from .verbs import Verb, verb
@@ -50,8 +50,8 @@ class Mine(Verb):
 
     def run(self) -> None:
         """Mine, and write the files."""
+        from ..common.files import write_lines
         from ..datasets.sampling import divide_linked, held_out_sizes
-        from ..files import write_lines
         from ..retrieval.mining import mine_paraphrases
 
         paths = {split: self.output / f"{split}.jsonl" for split in ("train", "validation", "test")}

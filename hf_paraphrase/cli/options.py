@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ..common.fields import option, parse_scalar
 from ..errors import InputError
-from ..fields import option, parse_scalar
 from ..installation import require
 from ..metrics.scored import scored_metrics
 from ..released import RELEASED

@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..common.fields import default_of, option
+from ..common.files import check_unicode
+from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
 from ..errors import InputError
-from ..fields import default_of, option
-from ..files import check_unicode
 from ..released import RELEASED
-from ..spreadsheet_cells import PARAPHRASE_COLUMNS
 from .options import (
     ReadingOptions,
     SearchOptions,

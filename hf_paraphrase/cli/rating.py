@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from .terminal import echo
 from .verbs import Verb, verb
 
@@ -78,7 +78,7 @@ class ReadForms(Verb):
 
     def run(self) -> dict[str, Any]:
         """Sum up, and return what the JSON file holds."""
-        from ..files import write_text
+        from ..common.files import write_text
         from ..rating import AnswerKey, read_answers, summarise_answers
 
         answer_key = AnswerKey.load(self.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..fields import option
+from ..common.fields import option
 from .terminal import echo
 from .verbs import Verb, verb
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..common.fields import option
 from ..errors import InputError
-from ..fields import option
 from ..papers import PAPERS
 from .verbs import Verb, verb
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from ..fields import option
+from ..common.fields import option
 from .corpus import ANY_CORPUS, CorpusOptions, pick_split
 from .verbs import verb
 

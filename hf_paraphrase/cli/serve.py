@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..fields import option
+from ..common.fields import option
 from ..installation import require
 from .options import WriterOptions
 from .terminal import echo

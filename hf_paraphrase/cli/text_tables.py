@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ..common.files import bounded_lines, whole_file
+from ..common.spreadsheet_cells import csv_writer, quote_formulas
+from ..common.text_tables import TextTable
 from ..errors import InputError
-from ..files import bounded_lines, whole_file
-from ..spreadsheet_cells import csv_writer, quote_formulas
-from ..text_tables import TextTable
 from .terminal import echo
 
 __all__ = ["Lines", "check_table", "open_table", "read_numbered_texts", "read_texts"]

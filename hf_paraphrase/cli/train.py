@@ -7,8 +7,8 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from ..common.fields import default_of, option
 from ..errors import InputError
-from ..fields import default_of, option
 from .corpus import CorpusOptions, choose_corpus
 from .hub import push_trained
 from .options import check_matplotlib

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_a
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ..common.fields import Options, default_of, option
 from ..errors import InputError
-from ..fields import Options, default_of, option
 from .terminal import echo
 
 __all__ = ["VERBS", "Verb", "VerbCommand", "make_app", "verb"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_names
+from ..common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .card import dataset_card, push_to_hub

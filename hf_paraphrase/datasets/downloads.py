@@ -15,8 +15,8 @@ import aiohttp
 import datasets
 from filelock import FileLock
 
+from ..common.files import write_directory
 from ..errors import InputError
-from ..files import write_directory
 from .addresses import Release, ReleasedFile, locate
 
 __all__ = ["download_release"]

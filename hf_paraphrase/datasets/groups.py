@@ -11,8 +11,8 @@ from typing import Any
 
 import datasets
 
+from ..common.text_tables import TextTable, table_kind
 from ..errors import InputError
-from ..text_tables import TextTable, table_kind
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 from .pair_filter import ComparedSentence, PairFilter
 from .reader import CorpusReader, is_text

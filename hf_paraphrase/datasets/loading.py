@@ -13,8 +13,8 @@ from typing import Any
 
 import datasets
 
+from ..common.files import use_writable_folders
 from ..errors import InputError
-from ..files import use_writable_folders
 from .builder import CorpusBuilder
 from .hub_or_files import is_hub_or_files, load_hub_or_files
 from .table_files import as_data_files, split_files

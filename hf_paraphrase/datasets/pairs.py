@@ -9,8 +9,8 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
+from ..common.text_tables import ENDINGS, TextTable, table_kind
 from ..errors import InputError
-from ..text_tables import ENDINGS, TextTable, table_kind
 from .reader import CorpusReader, is_text
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut

@@ -13,9 +13,9 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..common.files import ends_lines_in_returns, open_plain_or_gzipped
+from ..common.text_tables import parse_cells, split_records
 from ..errors import InputError
-from ..files import ends_lines_in_returns, open_plain_or_gzipped
-from ..text_tables import parse_cells, split_records
 
 __all__ = ["BoundedFile", "CorpusReader", "is_text"]
 

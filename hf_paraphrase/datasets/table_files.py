@@ -15,9 +15,9 @@ import datasets
 import pyarrow as pa
 from datasets.data_files import DataFilesDict, DataFilesList
 
-from ..arrow_tables import find_schema, read_tables
+from ..common.arrow_tables import find_schema, read_tables
+from ..common.text_tables import TextTable, expand_globs, find_tables, table_kind
 from ..errors import InputError
-from ..text_tables import TextTable, expand_globs, find_tables, table_kind
 from .builder import CorpusBuilder, CorpusConfig, state_of_file
 
 __all__ = ["SPLITS", "as_data_files", "as_strings", "check_splits", "read_table_files", "split_files"]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.files import write_lines
 from ..errors import InputError
-from ..files import write_lines
 from ..generation.engine import generate_several, load_paraphraser
 from ..generation.keep import find_change, find_kept, split_into_words
 from ..generation.paraphrase_choice import Choice

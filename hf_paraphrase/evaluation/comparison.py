@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from datasets import Dataset
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.fields import parse_scalar
+from ..common.files import write_text
 from ..errors import InputError
-from ..fields import parse_scalar
-from ..files import write_text
 from ..metrics.distinct_n.scoring import distinct_n
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..papers import find_compared_rows

@@ -6,9 +6,9 @@ import io
 import os
 from collections.abc import Iterable, Mapping
 
+from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
-from ..spreadsheet_cells import csv_writer, quote_formulas
 from .results import Entry, Results, Score
 
 __all__ = [

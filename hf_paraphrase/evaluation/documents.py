@@ -13,9 +13,9 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.files import read_lines, write_lines
 from ..errors import InputError
-from ..files import read_lines, write_lines
 from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
 from ..metrics.bleu.scoring import bleu_statistics

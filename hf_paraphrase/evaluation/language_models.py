@@ -13,8 +13,8 @@ from datasets import Dataset
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
-from ..files import read_lines, write_lines
+from ..common.environment import describe_environment
+from ..common.files import read_lines, write_lines
 from ..generation.loading import load_paraphraser
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics

@@ -14,9 +14,9 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.files import read_lines, write_lines
 from ..errors import InputError
-from ..files import read_lines, write_lines
 from ..generation.engine import load_pair_model, match_pairs
 from ..metrics.classification.scoring import classification, classification_statistics
 from ..metrics.ranking.scoring import ranking_statistics

@@ -14,9 +14,9 @@ import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.files import write_lines
 from ..errors import InputError
-from ..files import write_lines
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
 from ..generation.paraphraser import Paraphraser
 from ..generation.seeded_sampling import sample_seeded

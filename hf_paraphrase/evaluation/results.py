@@ -11,8 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from ..common.files import parse_json, write_text
 from ..errors import InputError
-from ..files import parse_json, write_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -14,8 +14,8 @@ import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..environment import describe_environment
-from ..files import read_lines, write_lines
+from ..common.environment import describe_environment
+from ..common.files import read_lines, write_lines
 from ..metrics.pinc.scoring import pinc_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..training.tasks.language_model import encode_documents

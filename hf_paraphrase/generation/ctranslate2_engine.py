@@ -14,8 +14,8 @@ from huggingface_hub.utils import WeakFileLock
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from xxhash import xxh3_64
 
+from ..common.files import write_directory
 from ..errors import InputError
-from ..files import write_directory
 from ..installation import require
 from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import source_limit

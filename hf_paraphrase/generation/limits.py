@@ -11,7 +11,7 @@ from typing import TypeVar
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..checks import whole_number
+from ..common.checks import whole_number
 from ..models.text.encoded_inputs import source_limit
 
 __all__ = ["SourceCutter", "halve_once"]

@@ -16,8 +16,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ..common.hub_access import describe_absence
 from ..errors import InputError
-from ..hub_access import describe_absence
 from ..models.layers.precision import fast_dtype
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..released import RELEASED

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..checks import is_number, whole_number
+from ..common.checks import is_number, whole_number
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc_statistics
 from .faults import find_fault

@@ -13,9 +13,9 @@ import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
-from ..checks import whole_number
+from ..common.checks import whole_number
+from ..common.files import check_unicode
 from ..errors import InputError
-from ..files import check_unicode
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.search.pipeline_checks import check_model, read_array

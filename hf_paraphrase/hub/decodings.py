@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from huggingface_hub import ModelCardData
 
-from ..docstrings import read_docstring
+from ..common.docstrings import read_docstring
 from ..errors import InputError
 from ..models.bundle import bundle
 from ..models.search.dips import dips

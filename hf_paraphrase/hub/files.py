@@ -8,8 +8,8 @@ from pathlib import Path
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
+from ..common.files import check_links, read_json_object
 from ..errors import InputError
-from ..files import check_links, read_json_object
 
 __all__ = ["find_code", "find_files", "is_ours"]
 

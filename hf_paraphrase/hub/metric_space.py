@@ -6,7 +6,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..docstrings import read_docstring
+from ..common.docstrings import read_docstring
 from ..errors import InputError
 from ..installation import find_public_requirement
 from .spaces import make_front_matter

@@ -16,8 +16,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import validate_repo_id
 
+from ..common.hub_access import failing_for_good, reach_hub, retry
 from ..errors import InputError
-from ..hub_access import failing_for_good, reach_hub, retry
 from ..metrics import load_metric
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.files import use_writable_folders
 from ..errors import InputError
-from ..files import use_writable_folders
 
 if TYPE_CHECKING:
     from evaluate import EvaluationModule

@@ -10,7 +10,7 @@ from typing import Any
 import evaluate
 from datasets import Features, List, Value
 
-from ..docstrings import read_docstring
+from ..common.docstrings import read_docstring
 
 __all__ = ["CheckedMetric"]
 

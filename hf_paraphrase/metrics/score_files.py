@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..common.text_tables import LINE, Row, TextTable
 from ..errors import InputError
-from ..text_tables import LINE, Row, TextTable
 
 __all__ = ["ScoredTexts", "read_scored_texts"]
 

@@ -9,11 +9,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from ..common.files import read_json_object, write_text
+from ..common.text_tables import TextTable
 from ..errors import InputError
-from ..files import read_json_object, write_text
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
-from ..text_tables import TextTable
 
 __all__ = ["CRITERIA", "FIELDS", "AnswerKey", "format_rating_results", "read_answers", "summarise_answers"]
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
+from ..common.files import open_text, write_text
 from ..errors import InputError
-from ..files import open_text, write_text
 from .answers import FIELDS, AnswerKey
 
 __all__ = ["SourceOutputs", "make_rating_forms", "read_outputs"]

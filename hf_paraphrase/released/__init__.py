@@ -11,7 +11,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from ..files import make_once, writable_folder
+from ..common.files import make_once, writable_folder
 
 __all__ = ["RELEASED", "RELEASED_FOLDER", "find_checkpoint"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from ..common.files import copy_file, write_directory
 from ..errors import InputError
-from ..files import copy_file, write_directory
 
 __all__ = ["LARGEST", "PACKED_FILE", "pack", "unpack"]
 

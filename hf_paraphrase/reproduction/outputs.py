@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..common.files import whole_file
 from ..evaluation.results import Score
 from ..evaluation.scoring import Scoring
-from ..files import whole_file
 from ..papers.table import Table
 from .tables import MeasuredTable, Verdict, outputs_folder, score_outputs
 from .trainings import list_runs

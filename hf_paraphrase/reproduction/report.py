@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..common.files import write_text
 from ..evaluation.results import Entry, Score
-from ..files import write_text
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
 from .outputs import pack_outputs

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from datasets import Dataset, DatasetDict
 
+from ..common.files import read_lines
 from ..datasets import load_dataset
 from ..errors import InputError
 from ..evaluation.comparison import evaluate_once
@@ -21,7 +22,6 @@ from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import IGNORING_CASE, Scoring
-from ..files import read_lines
 from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu_statistics

@@ -15,8 +15,8 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..common.files import read_json_object
 from ..errors import InputError
-from ..files import read_json_object
 from ..papers.table import Settings
 from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe

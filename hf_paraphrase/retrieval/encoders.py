@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModel
 from transformers.utils import cached_file
 
+from ..common.hub_access import describe_absence, use_cache_without_network
 from ..errors import InputError
-from ..hub_access import describe_absence, use_cache_without_network
 from ..installation import describe_installation, require
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer

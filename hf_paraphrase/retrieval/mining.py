@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from ..checks import whole_number
+from ..common.checks import whole_number
 from ..errors import InputError
 from ..installation import require
 from ..progress import is_watched

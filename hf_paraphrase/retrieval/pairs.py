@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import xxhash
 from datasets.exceptions import DatasetGenerationError
 
-from ..bounds import check_bound
+from ..common.bounds import check_bound
 from ..errors import InputError
 
 __all__ = ["COMPARED", "PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]

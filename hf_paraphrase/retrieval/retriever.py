@@ -13,10 +13,10 @@ import numpy as np
 import xxhash
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
-from ..checks import whole_number
+from ..common.checks import whole_number
+from ..common.files import check_links
+from ..common.hub_access import describe_absence, use_cache_without_network
 from ..errors import InputError
-from ..files import check_links
-from ..hub_access import describe_absence, use_cache_without_network
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory, Pairs, count_each, pair_keys, sentence_keys

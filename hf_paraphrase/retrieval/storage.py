@@ -13,8 +13,8 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..common.files import read_json_object, write_directory
 from ..errors import InputError
-from ..files import read_json_object, write_directory
 from .encoders import SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory

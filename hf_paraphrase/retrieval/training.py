@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
-from ..files import write_directory
+from ..common.files import write_directory
 from ..installation import require
 from ..tokenization import train_word_tokenizer
 from .encoders import AutoModelEncoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..files import copy_file, write_text
+from ..common.files import copy_file, write_text
 from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
 from ..hub.push import push_space

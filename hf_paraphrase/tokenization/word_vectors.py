@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..common.files import bounded_lines, open_plain_or_gzipped
 from ..errors import InputError
-from ..files import bounded_lines, open_plain_or_gzipped
 
 __all__ = ["WordVectors", "load_word_vectors"]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..common.fields import Options, check_known, option
 from ..errors import InputError
-from ..fields import Options, check_known, option
 
 if TYPE_CHECKING:
     from .mixture import MixedCorpus

@@ -16,8 +16,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
+from ..common.files import copy_file, write_directory
 from ..errors import InputError
-from ..files import copy_file, write_directory
 from ..pretrained import load_model, make_model
 from ..trust import TRUST_HINT
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..common.files import read_lines
 from ..errors import InputError
-from ..files import read_lines
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 
 __all__ = ["evaluations_of", "plot_learning_curves"]

@@ -19,9 +19,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from ..environment import describe_environment
+from ..common.environment import describe_environment
+from ..common.files import locked, write_directory, write_text
 from ..errors import InputError
-from ..files import locked, write_directory, write_text
 from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory

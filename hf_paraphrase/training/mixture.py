@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
+from ..common.fields import check_known, check_type
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
 from ..errors import InputError
-from ..fields import check_known, check_type
 from .drawing import EpochDraw, share_out
 
 if TYPE_CHECKING:

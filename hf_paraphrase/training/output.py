@@ -4,8 +4,8 @@ import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+from ..common.files import LOCK_FILE
 from ..errors import InputError
-from ..files import LOCK_FILE
 from .checkpoints import Checkpoints
 from .recipe import Recipe, load_recipe
 

@@ -18,10 +18,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from ..bounds import check_generation_sizes, check_model_sizes
+from ..common.bounds import check_generation_sizes, check_model_sizes
+from ..common.fields import check_known, check_type, parse_scalar, read_yaml
+from ..common.files import read_json_object, write_text
 from ..errors import InputError
-from ..fields import check_known, check_type, parse_scalar, read_yaml
-from ..files import read_json_object, write_text
 from .arguments import CORPUS_FIELDS, TrainingConfig
 from .tasks import TASKS
 

@@ -9,8 +9,8 @@ from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
 from tqdm.auto import tqdm
 
+from ..common.files import write_text
 from ..errors import InputError
-from ..files import write_text
 from ..metrics.perplexity import scoring
 from .recipe import Recipe
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..common.fields import parse_scalar
+from ..common.files import read_json_object, write_text
 from ..errors import InputError
-from ..fields import parse_scalar
-from ..files import read_json_object, write_text
 from ..installation import require
 from . import loop
 from .recipe import Recipe

@@ -11,10 +11,10 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
+from hf_paraphrase.common.files import write_lines
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
-from hf_paraphrase.files import write_lines
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.describe import describe_checkpoint
 from hf_paraphrase.metrics.significance import bootstrap

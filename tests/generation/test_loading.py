@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 
 from hf_paraphrase import Paraphraser, ParaphraseRetriever, augment
-from hf_paraphrase.checks import whole_number
+from hf_paraphrase.common.checks import whole_number
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.loading import load_pair_model
 from hf_paraphrase.models.layers import precision

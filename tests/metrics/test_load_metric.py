@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hf_paraphrase.metrics
-from hf_paraphrase.docstrings import read_docstring
+from hf_paraphrase.common.docstrings import read_docstring
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu

@@ -16,8 +16,9 @@ import torch
 from datasets import Dataset
 from transformers import pipeline
 
-from hf_paraphrase import Paraphraser, augment, files, released
+from hf_paraphrase import Paraphraser, augment, released
 from hf_paraphrase.cli.options import split_model
+from hf_paraphrase.common import files
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.pretrained import load_config
 from hf_paraphrase.released import RELEASED, find_checkpoint

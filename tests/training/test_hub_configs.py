@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, GenerationConfig
 
-from hf_paraphrase.fields import read_yaml
+from hf_paraphrase.common.fields import read_yaml
 from hf_paraphrase.papers import find_paper_rows
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.tasks import TASKS

@@ -11,7 +11,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from hf_paraphrase.fields import read_yaml
+from hf_paraphrase.common.fields import read_yaml
 from hf_paraphrase.models.layers.precision import runs_lstm
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import train

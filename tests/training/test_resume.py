@@ -13,9 +13,9 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from hf_paraphrase import files
+from hf_paraphrase.common import files
+from hf_paraphrase.common.files import locked
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.files import locked
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.run import TrainingRun
@@ -284,7 +284,7 @@ def test_two_runs_in_one_folder(flags, tmp_path, pairs):
 def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path, pairs):
     program = (
         "import os, pathlib, signal, sys\n"
-        "from hf_paraphrase.files import locked\n"
+        "from hf_paraphrase.common.files import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

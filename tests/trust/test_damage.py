@@ -21,7 +21,7 @@ from transformers import (
     PegasusForConditionalGeneration,
 )
 
-from hf_paraphrase.bounds import BOUNDS
+from hf_paraphrase.common.bounds import BOUNDS
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ...common.text_tables import TextTable
 from ...errors import InputError
-from ...text_tables import TextTable
 from ..inputs import check_lengths, check_text_list
 from .agreement import fleiss_kappa, mean_cohen_kappa
 

@@ -10,8 +10,8 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.fields import option
 from ...errors import InputError
-from ...fields import option
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from .base import NoRowsLeft, TaskData
 from .decompose import LEVEL_LABELS, DecomposeConfig, DecomposeTask

@@ -12,8 +12,8 @@ from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.fields import option
 from ...errors import InputError
-from ...fields import option
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single

@@ -14,8 +14,8 @@ from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.fields import option
 from ...errors import InputError
-from ...fields import option
 from ...models.layers.portable import can
 from ...models.text.outside_words import OpenTokenizer
 from ...retrieval import ParaphraseRetriever

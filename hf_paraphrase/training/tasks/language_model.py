@@ -14,10 +14,10 @@ from datasets import Dataset, DatasetDict, Features, List, Value
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.fields import option
 from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
-from ...fields import option
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, share_batches

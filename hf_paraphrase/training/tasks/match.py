@@ -21,8 +21,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ...common.fields import option
 from ...errors import InputError
-from ...fields import option
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
 
+from ..errors import InputError
 from .bounds import check_bound
-from .errors import InputError
 from .files import describe_digits
 
 __all__ = ["Options", "check_known", "check_type", "default_of", "option", "parse_scalar", "read_yaml"]

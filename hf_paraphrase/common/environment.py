@@ -60,7 +60,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     # An installed package may lie inside somebody else's checkout, whose commit says nothing about it.
     if not (root / ".git").exists():
         return None

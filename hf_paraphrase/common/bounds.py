@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import InputError
+from ..errors import InputError
 
 __all__ = ["BOUNDS", "check_bound", "check_generation_sizes", "check_model_sizes", "read_bound"]
 

@@ -10,7 +10,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .errors import InputError
+from ..errors import InputError
 from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
 __all__ = ["find_schema", "read_tables"]

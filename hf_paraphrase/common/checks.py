@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from .errors import InputError
+from ..errors import InputError
 
 __all__ = ["is_number", "whole_number"]
 

@@ -5,8 +5,8 @@ import socket
 import pytest
 from huggingface_hub import constants
 
-from hf_paraphrase import hub_access
-from hf_paraphrase.hub_access import describe_absence, reach_hub, use_cache_without_network
+from hf_paraphrase.common import hub_access
+from hf_paraphrase.common.hub_access import describe_absence, reach_hub, use_cache_without_network
 from tests.cli.runner import run
 
 

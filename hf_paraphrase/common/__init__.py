@@ -1,0 +1,1 @@
+"""What every room stands on: files, tables of text, fields, bounds, the environment, and the way to the Hub."""
