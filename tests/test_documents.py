@@ -30,6 +30,7 @@ from tests.generation.paraphrasers import (
 )
 from tests.models.test_pipeline_pairs import PAIRS, tiny_fset, tiny_matcher
 from tests.models.tiny import SPECIAL_IDS, WORDS, save, tiny_bart, tiny_model
+from tests.notebooks import run_notebook
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = find_commands()
@@ -100,7 +101,10 @@ def assert_same_output(printed: str, shown: str) -> None:
     """Word for word; numbers may differ as processors round."""
     for line, expected in zip(printed.strip().splitlines(), shown.splitlines(), strict=True):
         for word, wanted in zip(line.split(), expected.split(), strict=True):
-            assert float(word) == pytest.approx(float(wanted), abs=0.02) if wanted[:2] == "0." else word == wanted
+            if re.fullmatch(r"0\.\d+\]?", wanted):
+                assert float(word.rstrip("]")) == pytest.approx(float(wanted.rstrip("]")), abs=0.02)
+            else:
+                assert word == wanted
 
 
 def test_readme_shows_what_it_prints(capsys: pytest.CaptureFixture) -> None:
@@ -117,6 +121,19 @@ def test_readme_shows_what_it_prints(capsys: pytest.CaptureFixture) -> None:
     (shown,) = re.findall(r"The first of these prints.*?```\n(.*?)```", text, re.DOTALL)
     assert run(*shlex.split(command)[1:]) == 0
     assert_same_output(capsys.readouterr().out, shown)
+
+
+@pytest.mark.parametrize("name", ["first-steps", "data-frame"])
+def test_notebooks_show_what_they_print(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m tests.notebooks scripts/docs/*.ipynb` runs them anew."""
+    monkeypatch.setenv("COLUMNS", "100")
+    path = ROOT / "scripts" / "docs" / f"{name}.ipynb"
+    for cell, shown in zip(run_notebook(path)["cells"], json.loads(path.read_text())["cells"], strict=True):
+        now, then = (
+            "".join("".join(output.get("text") or output["data"]["text/plain"]) for output in one.get("outputs", ()))
+            for one in (cell, shown)
+        )
+        assert_same_output(now, then.strip())
 
 
 def test_serve_shows_what_it_answers() -> None:

@@ -53,8 +53,8 @@ def _lines(group: Paraphrases) -> list[str]:
     lines = ["  ".join(header)]
     for one in group:
         cells = [f"{cell:>{len(name)}}" for name, cell in zip(header, _cells(one), strict=False)]
-        reason = f"  (rejected: {one.reason})" if one.reason else ""
-        lines.append("  ".join([*cells, f"{one.text}{reason}"]))
+        reason = f"[{one.reason}] " if one.reason else ""
+        lines.append("  ".join([*cells, f"{reason}{one.text}"]))
     return lines
 
 

@@ -26,7 +26,10 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_shows_short_lines() -> None:
     header = "score  adequacy  fluency  novelty  text"
     assert repr(ONE) == f"{header}\n 0.78      0.80     0.83     0.30  A <b> & c."
-    assert repr(REJECTED).splitlines()[2] == f"{'    -         -        -        -  ' + 'Much longer. ' * 20:.59}…"
+    assert (
+        repr(REJECTED).splitlines()[2]
+        == f"{'    -         -        -        -  [has 1 & 2] ' + 'Much longer. ' * 20:.59}…"
+    )
     assert repr(NONE) == "(no paraphrase)"
     assert repr(ParaphrasedTexts([ONE, NONE])) == f"a <i> b\n{ONE!r}\n\nnothing\n(no paraphrase)"
     assert repr(ParaphrasedTexts([NONE] * 500)).count("nothing") == 10
