@@ -13,7 +13,7 @@ __all__ = ["run_notebook"]
 
 
 def run_notebook(path: Path) -> dict[str, Any]:
-    """Return the notebook with what its cells print and show now: `python -m tests.notebooks FILE` writes it."""
+    """Return a notebook with what its cells print and show, as text; `python -m tests.notebooks FILE` writes it."""
     notebook, names = json.loads(path.read_text(encoding="utf-8")), {}
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     for count, cell in enumerate(cells, 1):
@@ -29,8 +29,6 @@ def run_notebook(path: Path) -> dict[str, Any]:
             shown.append({"name": "stdout", "output_type": "stream", "text": text})
         if value is not None:
             data = {"text/plain": repr(value).splitlines(keepends=True)}
-            if hasattr(value, "_repr_html_"):
-                data = {"text/html": value._repr_html_().splitlines(keepends=True), **data}
             shown.append({"data": data, "execution_count": count, "metadata": {}, "output_type": "execute_result"})
         cell |= {"execution_count": count, "outputs": shown}
     return notebook

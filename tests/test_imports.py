@@ -15,17 +15,8 @@ import hf_paraphrase
 ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
-GROUND = (
-    "errors",
-    "common",
-    "installation",
-    "released",
-    "pictures",
-    "tokenizer_growth",
-    "weights",
-    "trust",
-    "pretrained",
-)
+GROUND = ("errors", "common", "installation", "progress", "released", "pictures", "tokenizer_growth")
+GROUND += ("weights", "trust", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
 ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.
