@@ -24,7 +24,7 @@ class TrainRetriever(CorpusOptions):
 
     The folder holds a model and a tokenizer, as `ParaphraseRetriever.from_pairs(pairs, encoder=…)` takes them. Printed
     is the part of the validation sources that are nearer to their own target than to any other. Needs
-    sentence-transformers (`pip install 'hf-paraphrase[retrieval]'`).
+    sentence-transformers (the extra `retrieval`).
     """
 
     output_dir: Path = option("Where the encoder goes.")

@@ -25,7 +25,7 @@ class Serve(WriterOptions):
     It answers with paraphrases, labels of sentence pairs, or embeddings, as the model can: POST /paraphrase, /match
     and /v1/embeddings (OpenAI's shape); GET /health, /metrics (Prometheus), and /docs, which shows every field with
     examples. Concurrent requests are batched, and each gets what it would get alone. Told to stop, the server answers
-    what it took. It needs `pip install 'hf-paraphrase[serve]'`.
+    what it took. It needs the extra `serve`.
     """
 
     host: str = option("Address to listen on; 0.0.0.0 for all of the machine.", "127.0.0.1")

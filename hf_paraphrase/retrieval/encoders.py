@@ -106,7 +106,7 @@ class AutoModelEncoder:
 
 
 class SentenceTransformerEncoder:
-    """A model of sentence-transformers, which is to be installed (`pip install 'hf-paraphrase[retrieval]'`).
+    """A model of sentence-transformers; it needs the extra `retrieval`.
 
     Args:
         name: A folder or Hub repository.

@@ -26,7 +26,7 @@ class Meteor(CheckedMetric):
           never another metric under the same name.
         - nltk looks synonyms up by the stems of the words left over (`automobil`), so its WordNet stage finds fewer
           than one would think. Others report its scores, so this is kept.
-        - `1.5` needs Java and `pip install 'hf-paraphrase[meteor]'`; reading its paraphrase table takes some ten
+        - `1.5` needs Java and the extra `meteor`; reading its paraphrase table takes some ten
           seconds and up to 2 GB.
     """
 
