@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -45,6 +45,7 @@ __all__ = [
     "whole_file",
     "writable_folder",
     "write_directory",
+    "write_json",
     "write_lines",
     "write_text",
 ]
@@ -286,6 +287,17 @@ def write_text(path: Path, text: str, newline: str | None = None) -> None:
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     """Write JSON Lines, whole or not at all."""
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON object, whole or not at all: a line for each field, and one for each item of a list of objects."""
+    lines = []
+    for name, value in record.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            text = "[\n" + ",\n".join(f"  {json.dumps(item, ensure_ascii=False)}" for item in value) + "\n ]"
+        lines.append(f" {json.dumps(name)}: {text}")
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def parse_json(text: str | bytes, where: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from ..common.files import parse_json, write_text
+from ..common.files import parse_json, write_json
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -298,7 +297,7 @@ class Results:
     def save(self, path: str | os.PathLike) -> None:
         """Write it as JSON; the folder is made if need be."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        write_text(Path(path), json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_json(Path(path), self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Results:

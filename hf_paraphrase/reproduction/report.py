@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..common.files import write_text
+from ..common.files import write_json, write_text
 from ..evaluation.results import Entry, Score
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
@@ -34,7 +33,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
     directory.mkdir(parents=True, exist_ok=True)
     text = format_reproduction(table, measured, command)
     record = {"table": table.name, "title": table.title, "command": command, "measured": list(map(_as_json, measured))}
-    write_text(directory / f"{table.name}.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_json(directory / f"{table.name}.json", record)
     write_text(directory / f"{table.name}.md", text)
     pack_outputs(table, measured, directory / f"{table.name}-outputs.tar.xz")
     if importlib.util.find_spec("matplotlib"):

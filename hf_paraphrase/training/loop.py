@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import logging
 import os
 from contextlib import nullcontext
@@ -20,7 +19,7 @@ from transformers import (
 )
 
 from ..common.environment import describe_environment
-from ..common.files import locked, write_directory, write_text
+from ..common.files import locked, write_directory, write_json
 from ..errors import InputError
 from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
@@ -145,7 +144,7 @@ def _train(
     summary = _summarise(run, environment)
     if accelerator.is_main_process:
         Checkpoints(output_dir).export_best(run.state)
-        write_text(output_dir / "training_summary.json", json.dumps(summary, indent=2) + "\n")
+        write_json(output_dir / "training_summary.json", summary)
         if importlib.util.find_spec("matplotlib"):
             plot_learning_curves({recipe.name: summary}, output_dir / "learning_curves.png")
     return summary

@@ -11,7 +11,7 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
-from hf_paraphrase.common.files import write_lines
+from hf_paraphrase.common.files import write_json, write_lines
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
@@ -216,3 +216,9 @@ def test_the_overlap_s_threshold_is_chosen_in_validation():
     f1, max_f1 = overlap.scores
     assert (f1.score, f1.signature) == (pytest.approx(2 / 3), "threshold:1")
     assert (max_f1.score, max_f1.signature) == (1.0, "threshold:0.333333")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("model_cards/*/*.json")), ids=lambda path: path.stem)
+def test_committed_records_are_compact(path: Path, tmp_path: Path) -> None:
+    write_json(tmp_path / "again.json", json.loads(path.read_text(encoding="utf-8")))
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
