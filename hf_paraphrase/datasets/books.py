@@ -91,8 +91,6 @@ class BooksBuilder(RunningTextBuilder):
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         paths = self.paths(self.data_dir)
-        if not paths:
-            raise FileNotFoundError(f"{self.data_dir} holds no .txt file; {self.layout()}")
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"paths": paths, "split": split})
             for split in reversed(self.config.shares())

@@ -107,6 +107,10 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     tasks: ClassVar[tuple[str, ...]] = ()
     # Whether it reads a user's own files: then nobody knows its language, and no data set on the Hub has its name.
     private: ClassVar[bool] = False
+    # Configurations whose rows, or what a row lists, stand in the order of the files; all others have a seeded order.
+    in_file_order: ClassVar[tuple[str, ...]] = ()
+    # Columns of text that may be empty, where a file does not tell.
+    may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.
     rows_at_once: ClassVar[int] = 10_000
 
@@ -165,6 +169,18 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         """What is expected in `data_dir`, and where to get it."""
         return f"expected in it: {', '.join(self.files)}; {self.origin}"
 
+    def check_files(self) -> None:
+        """Look for the files before anything is read.
+
+        Raises:
+            FileNotFoundError: There is none of them; the message shows the expected layout.
+        """
+        if self.files and self.config.data_dir is not None and not self.paths(self.data_dir):
+            raise FileNotFoundError(f"{self.data_dir} holds no such file ({self._there()} there); {self.layout()}")
+
+    def _there(self) -> str:
+        return ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
+
     def find(self, *names: str) -> Path:
         """Return the first of these files that exists in `data_dir`.
 
@@ -174,8 +190,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         for name in names:
             if (self.data_dir / name).is_file():
                 return self.data_dir / name
-        there = ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
-        raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({there} there); {self.layout()}")
+        raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({self._there()} there); {self.layout()}")
 
     def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
         """A reader for text files, to use as a context over all that are read for one split or for all.
@@ -209,11 +224,22 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def _generate_tables(self, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
         # Whole tables go through datasets several times as fast as single rows.
         schema = self.info.features.arrow_schema
-        rows = (row for _, row in self._generate_examples(**kwargs))
+        rows = self._whole_rows(self._generate_examples(**kwargs))
         number = 0
         while batch := list(islice(rows, self.rows_at_once)):
             yield number, pa.Table.from_pylist(batch, schema=schema)
             number += 1
+
+    def _whole_rows(self, examples: Iterable[tuple[Any, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+        """Leave out rows that lack a text, as damaged lines are left out: with a warning, or an error if many do."""
+        with self.reader(unit="rows") as reader:
+            for number, (_, row) in enumerate(examples, 1):
+                reader.lines_read += 1
+                blank = [name for name, value in row.items() if is_blank(value) and name not in self.may_be_blank]
+                if blank:
+                    reader.reject(Path(self.name), number, f"has no text in {blank[0]}")
+                else:
+                    yield row
 
     def _generate_examples(self, **kwargs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield the rows of a split, each after a key that says where it comes from."""
@@ -239,6 +265,13 @@ class ParaphraseBuilder(CorpusBuilder):
 
     def columns(self, split: str) -> list[str] | None:
         return ["source", "references"] if split == "test" else ["source", "target"]
+
+
+def is_blank(value: Any) -> bool:
+    """Tell whether a text is missing: it is only white space, or one of a list is, or the list is empty."""
+    if isinstance(value, list):
+        return not value or any(map(is_blank, value))
+    return isinstance(value, str) and not value.strip()
 
 
 def seeded_order(items: Iterable[Any], *seed: Any) -> list[Any]:

@@ -101,7 +101,7 @@ class DocumentBuilder(CorpusBuilder):
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         # Early: before minutes of reading.
         sentence_splitter(self.config.splitter)
-        paths = self.corpus_paths()
+        paths = self.paths(self.data_dir)
         counts: Counter[str] = Counter()
         with self.reader() as reader:
             words = (words for split, words in self._of_fitting_length(reader, paths, counts) if split == "train")
@@ -127,17 +127,6 @@ class DocumentBuilder(CorpusBuilder):
             )
             for split, size in reversed(self.config.sizes().items())
         ]
-
-    def corpus_paths(self) -> list[Path]:
-        """The files to read.
-
-        Raises:
-            FileNotFoundError: There are none.
-        """
-        paths = self.paths(self.data_dir)
-        if not paths:
-            raise FileNotFoundError(f"{self.data_dir} holds no such file; {self.layout()}")
-        return paths
 
     def _of_fitting_length(
         self, reader: CorpusReader, paths: list[Path], counts: Counter[str]

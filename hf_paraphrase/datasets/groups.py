@@ -154,6 +154,7 @@ class GroupsBuilder(ParaphraseBuilder):
     """
 
     corpus_name = "groups"
+    in_file_order = ("default", "filtered")
     BUILDER_CONFIG_CLASS = GroupsConfig
     BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
     DEFAULT_CONFIG_NAME = "default"

@@ -43,6 +43,7 @@ class HotelReviewsBuilder(DocumentBuilder):
     """
 
     corpus_name = "hotel_reviews"
+    in_file_order = ("paper",)
     BUILDER_CONFIGS = [DocumentConfig(name="paper", description="50 to 250 words, 25,000 known, 2% unknown.")]
     DEFAULT_CONFIG_NAME = "paper"
     records = ("hotel_*_parsed.txt", "*/hotel_*_parsed.txt")

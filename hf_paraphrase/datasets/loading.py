@@ -141,6 +141,7 @@ def make_builder(
         **builder_kwargs,
     )
     builder.config.check()
+    builder.check_files()
     return builder
 
 

@@ -88,6 +88,7 @@ class MscocoBuilder(ParaphraseBuilder):
     """
 
     corpus_name = "mscoco"
+    in_file_order = ("all_pairs", "consensus")
     BUILDER_CONFIG_CLASS = MscocoConfig
     BUILDER_CONFIGS = [
         MscocoConfig(name="paper", description="Two pairs an image, as in the paper."),

@@ -73,6 +73,7 @@ class QuoraBuilder(SentencePairsBuilder):
     """
 
     corpus_name = "quora"
+    in_file_order = ("li2018",)
     BUILDER_CONFIG_CLASS = QuoraConfig
     BUILDER_CONFIGS = [
         QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),

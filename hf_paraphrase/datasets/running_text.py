@@ -113,6 +113,7 @@ class RunningTextBuilder(CorpusBuilder):
     """Books: `title`, `author` and `sentences`, or `source` and `target` where the configuration asks for pairs."""
 
     tasks = ("text-generation",)
+    may_be_blank = ("title", "author")
 
     def features(self) -> datasets.Features:
         if self.config.pairs:

@@ -43,6 +43,7 @@ class SnliBuilder(CorpusBuilder):
     """
 
     corpus_name = "snli"
+    in_file_order = ("default",)
     BUILDER_CONFIG_CLASS = CorpusConfig
     BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
     DEFAULT_CONFIG_NAME = "default"

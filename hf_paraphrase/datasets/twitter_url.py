@@ -58,6 +58,7 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     """
 
     corpus_name = "twitter_url"
+    in_file_order = ("li2018",)
     BUILDER_CONFIG_CLASS = TwitterUrlConfig
     BUILDER_CONFIGS = [
         TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),

@@ -55,6 +55,7 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     """
 
     corpus_name = "wikipedia_paragraphs"
+    in_file_order = ("paper",)
     BUILDER_CONFIG_CLASS = WikipediaParagraphsConfig
     BUILDER_CONFIGS = [
         WikipediaParagraphsConfig(name="paper", description="50 to 250 words, 120,000 known, 4% unknown.")

@@ -50,6 +50,7 @@ class WikiqaBuilder(CorpusBuilder):
     """
 
     corpus_name = "wikiqa"
+    in_file_order = ("default",)
     BUILDER_CONFIG_CLASS = WikiqaConfig
     BUILDER_CONFIGS = [WikiqaConfig(name="default", description="Questions with at least one answer.")]
     DEFAULT_CONFIG_NAME = "default"

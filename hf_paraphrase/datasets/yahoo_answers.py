@@ -166,8 +166,6 @@ class YahooAnswersBuilder(CorpusBuilder):
     def _read(self) -> Iterator[Question]:
         paths = self.paths(self.data_dir)
         documents = [path for path in paths if ".xml" in path.suffixes]
-        if not paths:
-            raise FileNotFoundError(f"no .xml and no .tsv file in {self.data_dir}; {self.layout()}")
         with self.reader(unit="questions" if documents else "lines") as reader:
             for path in documents or paths:
                 for number, texts in read_documents(reader, path) if documents else reader.rows(path, COLUMNS):

@@ -6,22 +6,21 @@ import gzip
 import logging
 from pathlib import Path
 
+import datasets
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase.datasets import list_datasets, load_dataset, make_builder
+from hf_paraphrase.datasets.builder import CorpusConfig, ParaphraseBuilder
 from hf_paraphrase.datasets.loading import find_builder
+from hf_paraphrase.datasets.running_text import RunningTextBuilder
 from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import FILES, load_arguments, reorder
 
 CASES = [(path, name) for path in list_datasets() for name in find_builder(path).builder_configs]
-# Here the order of records is that of the rows, or of the candidates in a row.
-IN_FILE_ORDER = {("snli", "default"), ("wikiqa", "default"), ("quora", "li2018"), ("twitter_url", "li2018")}
-IN_FILE_ORDER |= {("hotel_reviews", "paper"), ("wikipedia_paragraphs", "paper"), ("mscoco", "all_pairs")}
-IN_FILE_ORDER |= {("mscoco", "consensus"), ("groups", "default"), ("groups", "filtered")}
 # Running text: the order of its lines is what it says.
-RUNNING_TEXT = {"books", "gutenberg"}
+RUNNING_TEXT = {path for path in list_datasets() if issubclass(find_builder(path), RunningTextBuilder)}
 # These have no files, or a user's own ones, which `test_pairs` and `test_groups` have in all formats.
 NO_FOLDER = {"groups", "pairs", "synthetic_questions"}
 # What is read as a whole has no damaged lines, and is published unzipped.
@@ -108,14 +107,16 @@ def test_order_of_records_changes_nothing(path, name, tmp_path):
     for file, content in written.items():
         file.write_bytes(reorder(path, content.decode()).encode())
     assert any(file.read_bytes() != content for file, content in written.items())
-    again = load_dataset(path, name, **reordered)
+    again, moved = load_dataset(path, name, **reordered), False
     for split, rows in load_dataset(path, name, **files).items():
         mine, theirs = rows.to_list(), again[split].to_list()
-        if (path, name) in IN_FILE_ORDER:
+        if name in find_builder(path).in_file_order:
+            moved |= mine != theirs
             mine, theirs = (sorted(map(texts, found), key=str) for found in (mine, theirs))
             assert len(mine) == len(theirs)
         else:
             assert mine == theirs
+    assert moved == (name in find_builder(path).in_file_order), "an opt-out that nothing needs"
 
 
 @each()
@@ -170,7 +171,7 @@ def test_missing_files_show_what_is_expected(path, tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder.*expected"):
         load_dataset(path, data_dir=tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="expected"):
-        load_dataset(path, data_dir=tmp_path)
+        make_builder(path, data_dir=tmp_path)
 
 
 @each("synthetic_questions")
@@ -195,3 +196,26 @@ def test_any_bytes_are_read_or_refused(path, data, tmp_path_factory):
         texts = {name: value for name, value in row.items() if isinstance(value, str)}
         assert not any("\0" in value for value in texts.values())
         assert all(value for name, value in texts.items() if name != "author")  # whom a header need not name
+
+
+class Careless(ParaphraseBuilder):
+    """Passes on whatever there is."""
+
+    BUILDER_CONFIG_CLASS = CorpusConfig
+
+    def _split_generators(self, dl_manager):
+        return [datasets.SplitGenerator(name="train")]
+
+    def _generate_examples(self):
+        yield from enumerate({"source": text, "target": "a", "references": ["b", text]} for text in self.texts)
+
+
+@pytest.mark.parametrize("blank", ["", " \u3000"])
+def test_rows_without_a_text_are_left_out_and_counted(blank, tmp_path, caplog):
+    Careless.texts = ["c"] * 199 + [blank]
+    builder = Careless(cache_dir=str(tmp_path), max_bad_fraction=0.01)
+    assert list(builder.as_streaming_dataset("train").take(300))[-1]["source"] == "c"
+    assert "line 200, has no text in source" in caplog.text
+    Careless.texts = ["c", blank]
+    with pytest.raises(InputError, match="has no text in source"):
+        list(Careless(cache_dir=str(tmp_path)).as_streaming_dataset("train"))
