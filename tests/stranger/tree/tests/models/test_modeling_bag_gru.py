@@ -16,6 +16,7 @@ class TestBagGru(Seq2SeqMixin):
         "gradient_checkpointing": "a single GRU keeps little that could be made anew",
         "encoder_states_of_every_word": "the encoder makes one state of all words",
         "separate_embeddings": "source and target always share one table of words",
+        "export": "a loop over words is written out for one length",
     }
 
     def small_config(self, **overrides):

@@ -9,7 +9,6 @@ from transformers.utils import can_return_tuple
 
 from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss
 from ..layers.portable import PortableModel
-from ..layers.scan import is_traced, scan
 from ..layers.token_ids import embed
 from .configuration_bag_gru import BagGruConfig
 
@@ -130,17 +129,9 @@ class BagGruModel(BagGruPreTrainedModel):
 
     def _run(self, words: torch.Tensor, real: torch.BoolTensor, state: torch.Tensor) -> torch.Tensor:
         """The states `(batch, length, hidden_size)`; where there is no word, the one before it."""
-
-        def step(state, word, is_real):
-            state = torch.where(is_real, self.decoder(word, state), state)
-            return state, state.clone()
-
-        columns, states = [words.transpose(0, 1), real.t().unsqueeze(-1)], []
-        if is_traced():
-            _, (states,) = scan(step, [state.clone()], columns, module=self)
-            return states.transpose(0, 1)
-        for word, is_real in zip(*columns, strict=True):
-            state, _ = step(state, word, is_real)
+        states = []
+        for t in range(words.shape[1]):
+            state = torch.where(real[:, t : t + 1], self.decoder(words[:, t], state), state)
             states.append(state)
         return torch.stack(states, dim=1)
 
