@@ -72,7 +72,7 @@ class WantedOptions(Verb):
         None,
         read=read_keep,
     )
-    adequacy: str | None = option("Round_trip, embedding or matcher.  [default: round_trip]", None)
+    adequacy: str | None = option("Round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Model that `--adequacy embedding` asks.", None)
     fluency: str | None = option("A causal language model; by default the model itself.", None)
     seed: int | None = option("Of all that is drawn.  [default: 0]", None)
@@ -156,7 +156,8 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
             _write_table(self.output, numbered, self.return_rejected, self.safe_cells)
         else:
             for number, source, group in numbered:
-                _print_group(number, source, group, self.as_json)
+                refusal = None if group else paraphraser.find_refusals([source])[0]
+                _print_group(number, source, group, refusal, self.as_json)
         lines.check()
 
 
@@ -189,8 +190,8 @@ def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mappi
     return rows
 
 
-def _print_group(number: int, source: str, group: list[Paraphrase], as_json: bool) -> None:
-    """Print what became of a text."""
+def _print_group(number: int, source: str, group: list[Paraphrase], refusal: str | None, as_json: bool) -> None:
+    """Print what became of a text, or why the model should not paraphrase it."""
     if as_json:
         scores = [dict(zip(one._fields[1:], one[1:], strict=True)) for one in group]
         row = {"row": number, "source": source, "paraphrases": [one.text for one in group], "scores": scores}
@@ -198,7 +199,7 @@ def _print_group(number: int, source: str, group: list[Paraphrase], as_json: boo
     elif source.strip():
         echo(source)
         if not group:
-            echo("no candidate passed; --return-rejected shows why")
+            echo(refusal or "no candidate passed; --return-rejected shows why")
         for one in group:
             scores = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
             echo(f"{scores}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
@@ -18,28 +18,13 @@ from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
 from .engine import load_paraphraser
+from .open_judge import find_open_judge
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
-from .writers import ModelWriter
+from .writers import Judged, ModelWriter
 
 __all__ = ["ADEQUACIES", "Adequacy", "Judged", "load_adequacy"]
 
-ADEQUACIES = ("round_trip", "embedding", "matcher", "jaccard", "mbr")
-
-
-class Judged(NamedTuple):
-    """A candidate before its judge.
-
-    Args:
-        source: The text.
-        candidate: Its paraphrase, with words, as the source.
-        pair: The sentence pair that it was edited by, where the model does so.
-        fluency: As the search found it; None where it does not know.
-    """
-
-    source: str
-    candidate: str
-    pair: tuple[str, str] | None = None
-    fluency: float | None = None
+ADEQUACIES = ("open", "round_trip", "embedding", "matcher", "jaccard", "mbr")
 
 
 class Adequacy(Protocol):
@@ -61,9 +46,9 @@ def load_adequacy(
     """Make a judge.
 
     Args:
-        adequacy: "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher" (`MatcherAdequacy`),
-            "jaccard" (likeness of words), "mbr" (agreement with the other candidates), or a function from sources and
-            candidates to numbers from 0 to 1.
+        adequacy: "open" (`OpenJudge`), "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher"
+            (`MatcherAdequacy`), "jaccard" (likeness of words), "mbr" (agreement with the other candidates), or a
+            function from sources and candidates to numbers from 0 to 1.
         writer: Runs the model that paraphrases.
         encoder: For "embedding": the folder or Hub repository of a model of sentence-transformers, of any other that
             `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
@@ -77,6 +62,11 @@ def load_adequacy(
     check_adequacy(adequacy, encoder, matcher)
     if callable(adequacy):
         return CallableAdequacy(adequacy)
+    if adequacy == "open":
+        judge = find_open_judge(writer)
+        if judge is None:
+            raise InputError("`adequacy='open'` needs a calibrated model; `scripts/judge.py fit` calibrates one")
+        return judge
     if adequacy == "round_trip":
         return RoundTrip(writer)
     if adequacy in RULES:

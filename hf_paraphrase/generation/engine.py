@@ -40,6 +40,7 @@ __all__ = [
     "load_paraphraser",
     "match_pairs",
     "mean_log_probs",
+    "token_log_probs",
 ]
 
 logger = logging.getLogger(__name__)
@@ -212,7 +213,12 @@ def compute_perplexity(
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
 
 
-def mean_log_probs(
+def mean_log_probs(*args: Any, **kwargs: Any) -> list[float]:
+    """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
+    return [sum(log_probs) / len(log_probs) for log_probs in token_log_probs(*args, **kwargs)]
+
+
+def token_log_probs(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: Sequence[str],
@@ -221,8 +227,8 @@ def mean_log_probs(
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     description: str | None = "scoring",
-) -> list[float]:
-    """How probable the model finds each target given its source: the mean log-probability of its tokens, in nats.
+) -> list[list[float]]:
+    """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
 
     Args:
         model: Any sequence-to-sequence model.
@@ -233,24 +239,23 @@ def mean_log_probs(
         pairs: For each source the pair to edit it by, for a model that does so.
         description: Of the progress bar; None for none.
     """
-    scores = [0.0] * len(sources)
+    found: list[list[float]] = [[] for _ in sources]
     joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
 
-    def measure(rows: list[int]) -> list[float]:
+    def measure(rows: list[int]) -> list[list[float]]:
         inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
         labels = inputs["labels"]
         if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
             inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=inputs.pop("labels"))
         logits = model(**inputs).logits.float()
         chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
-        is_token = labels != -100
-        return (chosen.masked_fill(~is_token, 0.0).sum(1) / is_token.sum(1)).tolist()
+        return [row[is_token].tolist() for row, is_token in zip(chosen, labels != -100, strict=True)]
 
     with inference(model):
         for rows in _batches(joined, list(range(len(joined))), batch_size, description):
-            for row, mean in zip(rows, _run(measure, rows), strict=True):
-                scores[row] = mean
-    return scores
+            for row, log_probs in zip(rows, _run(measure, rows), strict=True):
+                found[row] = log_probs
+    return found
 
 
 def _encode_with_labels(

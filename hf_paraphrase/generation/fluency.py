@@ -14,8 +14,7 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
-from .adequacy import Judged
-from .writers import ModelWriter
+from .writers import Judged, ModelWriter
 
 __all__ = ["CausalFluency", "OwnFluency", "load_causal_fluency"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +32,9 @@ from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .keep import DEFAULT_KEEP
 from .limits import SourceCutter
-from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, PRESETS, WEIGHTS, Choice, Paraphrase
+from .open_judge import OpenJudge
+from .own_text import OwnText
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, PRESETS, WEIGHTS, Choice, Paraphrase
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .set_selection import normal_form
 from .strength import read_strength, strengthen
@@ -116,6 +119,7 @@ class Paraphraser:
         self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs else None
         self.writer = load_writer(backend, compute_type, model, tokenizer, self.retriever, self.prefix)
         strength = getattr(model.config, "default_strength", None) if strength is None else strength
+        self.own_text = OwnText(self.writer)
         self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
         self._judges: dict[tuple, Any] = {}
 
@@ -185,7 +189,7 @@ class Paraphraser:
         *,
         column: str | None = None,
         strength: float | None = None,
-        min_adequacy: float = MIN_ADEQUACY,
+        min_adequacy: float | None = None,
         min_fluency: float = 0.0,
         min_novelty: float = MIN_NOVELTY,
         diversity: float = 0.0,
@@ -219,8 +223,9 @@ class Paraphraser:
             strength: How far paraphrases are to differ from the text, from 0, as little as may be, to 1, as freely as
                 may be. It raises `min_novelty` and `diversity` (see `strengthen`), and a model with control tokens
                 reads the one of this strength. None for that of the constructor.
-            min_adequacy: Reject what has less adequacy, from 0 to 1. It pays to look at some scores first: those of
-                "round_trip" depend on the model. The default leaves out what says something else altogether.
+            min_adequacy: Reject what has less adequacy, from 0 to 1. None for 0.1 by "open", which leaves out most of
+                what negates the text or changes a number or a person, and for 0.03 by any other judge. It pays to look
+                at some scores first: those of "round_trip" depend on the model.
             min_fluency: The same of fluency.
             min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
             diversity: From 0, the best by score, to 1, those least like the text and each other: see
@@ -237,8 +242,8 @@ class Paraphraser:
             num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
             num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
                 candidates; None for 5.
-            adequacy: "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of sources and
-                one of candidates to numbers from 0 to 1: see `generation.adequacy`.
+            adequacy: "open", "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of
+                sources and one of candidates to numbers from 0 to 1: see `generation.adequacy`.
             select: Order what passes by one rule, as the pipeline's `select`, in place of `adequacy` and `weights`:
                 "score" (fluency alone), "jaccard", "mbr", "embedding" or "matcher" (that adequacy alone).
             encoder: The model that "embedding" asks: see `load_adequacy`.
@@ -251,7 +256,8 @@ class Paraphraser:
             max_source_length: Most tokens of a text, prefix included, that a model reads, which is warned of at the
                 end; what is kept is looked for in all of it. None for `tokenizer.model_max_length`, the model's
                 positions or 1,024, if that is less; or what cuts and counts.
-            return_rejected: Return the rejected candidates too, after the others, each with its `reason`.
+            return_rejected: Return the rejected candidates too, after the others, each with its `reason`; of a text
+                that is not of the model's kind (see `find_refusals`) that text.
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
         Returns:
@@ -272,7 +278,7 @@ class Paraphraser:
             adequacy, weights = _find_preset(select, adequacy, weights)
         choice = Choice(
             n=n,
-            min_adequacy=min_adequacy,
+            min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
             min_fluency=min_fluency,
             min_novelty=min_novelty,
             diversity=diversity,
@@ -299,7 +305,10 @@ class Paraphraser:
             generate_kwargs=generate_kwargs,
         )
         self.writer.check(ask)
-        call = _Call(choice, ask, cutter, self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency))
+        judge = self._judge_of(adequacy, encoder, matcher)
+        if min_adequacy is None and isinstance(judge, OpenJudge):
+            choice = replace(choice, min_adequacy=MIN_OPEN_ADEQUACY)
+        call = _Call(choice, ask, cutter, judge, self._reader_of(fluency))
         index = texts.index if hasattr(texts, "iloc") else None
         try:
             texts = read_array(texts, column)
@@ -322,6 +331,20 @@ class Paraphraser:
 
             return pandas.Series(list(stream), index=index, dtype=object)
         return ParaphrasedTexts(stream) if is_list else stream
+
+    def find_refusals(self, texts: Sequence[str]) -> list[str | None]:
+        """Say why the model should not paraphrase some texts: another script or language, code, a list, one word.
+
+        Only a model that was measured for it (the one that comes with the package) refuses texts. They have no
+        paraphrases.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            For each text the reason; None where there is none.
+        """
+        return self.own_text.find_refusals(texts, 16)
 
     def document(
         self,
@@ -353,13 +376,21 @@ class Paraphraser:
         options = {**DOCUMENT_OPTIONS, **options}
         cutter = SourceCutter(self.model, self.tokenizer, options.get("max_source_length"), self.prefix, quiet=True)
 
+        refusals: dict[str, str | None] = {}
+
         def rewrite(sentences: list[str]) -> list[list[str] | None]:
             # What was cut would be rewritten from its beginning alone.
             whole = [sentence for sentence in sentences if cutter(sentence) == sentence]
             found = dict(zip(whole, self(whole, **options), strict=True))
+            left = [sentence for sentence in whole if not found[sentence]] if return_changes else []
+            refusals.update(zip(left, self.find_refusals(left), strict=True))
             return [[one.text for one in found[sentence]] if sentence in found else None for sentence in sentences]
 
-        return rewrite_document(text, rewrite, format, return_changes, language)
+        rewritten = rewrite_document(text, rewrite, format, return_changes, language)
+        if not return_changes:
+            return rewritten
+        document, changes = rewritten
+        return document, [one._replace(reason=refusals.get(one.before) or one.reason) for one in changes]
 
     def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[Paraphrases]:
         """Paraphrase many texts at a time; of an endless generator no more is read than a batch."""
@@ -382,7 +413,8 @@ class Paraphraser:
         """Write, sift, judge and choose, all texts at a time, so that batches are of like lengths."""
         choice, batch_size = call.choice, call.ask.batch_size
         texts = [drop_invisible(text) for text in texts]
-        worded = [place for place, text in enumerate(texts) if normal_form(text)]
+        refusals = self.own_text.find_refusals(texts, batch_size)
+        worded = [place for place, text in enumerate(texts) if normal_form(text) and refusals[place] is None]
         # What models read; what is kept, and what the paraphrases are to differ from, is the whole text.
         read = [call.cutter(texts[place]) for place in worded]
         groups, judged = [], []
@@ -396,7 +428,10 @@ class Paraphraser:
                 Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
             ]
         scores = zip(call.judge(judged, batch_size), call.reader(judged, batch_size), strict=True)
-        found = [Paraphrases(source=text) for text in texts]
+        found = [
+            Paraphrases([Paraphrase(text, reason=refusal)] if refusal and choice.return_rejected else [], source=text)
+            for text, refusal in zip(texts, refusals, strict=True)
+        ]
         for place, group in zip(worded, groups, strict=True):
             scored = [
                 one

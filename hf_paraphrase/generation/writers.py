@@ -18,13 +18,13 @@ from ..models.text.control_tokens import find_control
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine, load_engine
-from .engine import generate_outputs, inference, mean_log_probs
+from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
 
-__all__ = ["DECODINGS", "Ask", "Candidate", "ModelWriter", "ignores_case", "load_writer", "write"]
+__all__ = ["DECODINGS", "Ask", "Candidate", "Judged", "ModelWriter", "ignores_case", "load_writer", "write"]
 
 DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
@@ -44,6 +44,22 @@ class Candidate(NamedTuple):
     """
 
     text: str
+    pair: tuple[str, str] | None = None
+    fluency: float | None = None
+
+
+class Judged(NamedTuple):
+    """A candidate before its judge.
+
+    Args:
+        source: The text.
+        candidate: Its paraphrase, with words, as the source.
+        pair: The sentence pair that it was edited by, where the model does so.
+        fluency: As the search found it; None where it does not know.
+    """
+
+    source: str
+    candidate: str
     pair: tuple[str, str] | None = None
     fluency: float | None = None
 
@@ -183,6 +199,11 @@ class ModelWriter:
         options = {"batch_size": batch_size, "pairs": pairs, "description": None}
         sources = [self.prefix + source for source in sources]
         return mean_log_probs(self.model, self.tokenizer, sources, targets, **options)
+
+    def token_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[list[float]]:
+        """How probable the model finds each token of each target, as the function of this name."""
+        sources = [self.prefix + source for source in sources]
+        return token_log_probs(self.model, self.tokenizer, sources, targets, batch_size=batch_size, description=None)
 
     def _request(self, ask: Ask) -> GenerationRequest:
         pairs = 1 if self.retriever is None else ask.num_neighbors or 5

@@ -183,7 +183,7 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         ),
         (
             ["-n", "2", "--adequacy", "x"],
-            "`adequacy` must be one of round_trip, embedding, matcher, jaccard, mbr, or a function, not 'x'",
+            "`adequacy` must be one of open, round_trip, embedding, matcher, jaccard, mbr, or a function, not 'x'",
         ),
     ],
 )

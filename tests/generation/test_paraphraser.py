@@ -188,7 +188,7 @@ def test_a_generator_is_read_a_batch_at_a_time() -> None:
         ({"do_sample": True}, "`do_sample` is not asked of a pool .* see `decoding='sample'`"),
         (
             {"adequacy": "exact"},
-            "`adequacy` must be one of round_trip, embedding, matcher, jaccard, mbr, or a function, not 'exact'",
+            "`adequacy` must be one of open, round_trip, embedding, matcher, jaccard, mbr, or a function, not 'exact'",
         ),
         ({"select": "luck"}, "`select` must be one of score, jaccard, mbr, embedding, matcher, not 'luck'"),
         ({"select": "mbr", "weights": (1, 1, 1)}, "`select` decides on `adequacy` and `weights`: leave them out"),

@@ -1,0 +1,125 @@
+"""Whether two texts say the same, as a paraphrasing model finds that was calibrated for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from transformers import PreTrainedConfig
+
+from ..datasets.pair_filter import ComparedSentence
+from ..errors import InputError
+from ..models.layers.layer_weights import input_device
+from .loading import load_paraphraser
+from .writers import Judged, ModelWriter
+
+__all__ = ["FEATURES", "Calibration", "OpenJudge", "find_open_judge", "pair_features"]
+
+FEATURES = ("mean", "worst", "numbers", "names", "persons", "polarity")
+
+
+def pair_features(
+    writer: ModelWriter, sources: Sequence[str], candidates: Sequence[str], batch_size: int
+) -> np.ndarray:
+    """Compute what the judge weighs, for pairs of texts.
+
+    Args:
+        writer: Runs the model.
+        sources: Texts with words.
+        candidates: One for each.
+        batch_size: Pairs at once.
+
+    Returns:
+        `(pairs, len(FEATURES))`. The first two are averages over both directions, source to candidate and back, of the
+        mean and of the least log-probability of a token. The others are 1 where the two texts differ in their
+        numbers, names, persons (I, you, …) or negation, and else 0.
+    """
+    if not sources:
+        return np.zeros((0, len(FEATURES)))
+    forward = writer.token_log_probs(sources, candidates, batch_size)
+    backward = writer.token_log_probs(candidates, sources, batch_size)
+    compared = {text: ComparedSentence(text) for text in {*sources, *candidates}}
+    rows = []
+    for there, back, source, candidate in zip(forward, backward, sources, candidates, strict=True):
+        mean, worst = (np.mean([of(there), of(back)]) for of in (np.mean, np.min))
+        rows.append([mean, worst, *_differences(compared[source], compared[candidate])])
+    return np.array(rows, dtype=float)
+
+
+def _differences(first: ComparedSentence, second: ComparedSentence) -> list[bool]:
+    # The other text may start with the name, or write it without the capital.
+    same_names = first.names <= second.bare_words and second.names <= first.bare_words
+    same_numbers, same_persons = first.numbers == second.numbers, first.persons == second.persons
+    return [not same_numbers, not same_names, not same_persons, first.polarity != second.polarity]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A logistic regression from features to the probability that two texts say the same.
+
+    Args:
+        weights: Of each of `FEATURES`.
+        bias: What is added to the weighted sum.
+    """
+
+    weights: Mapping[str, float]
+    bias: float
+
+    @classmethod
+    def from_config(cls, config: PreTrainedConfig) -> Calibration | None:
+        """Read the field `judge` of a model's config; None where it has none."""
+        found = getattr(config, "judge", None)
+        if found is None:
+            return None
+        if set(found["weights"]) != set(FEATURES):
+            raise InputError(f"`judge` of the model's config needs weights of {', '.join(FEATURES)}; fit it anew")
+        return cls(found["weights"], found["bias"])
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Return the probability for each row of features."""
+        logits = features @ np.array([self.weights[name] for name in FEATURES]) + self.bias
+        return (1 + np.tanh(logits / 2)) / 2
+
+
+class OpenJudge:
+    """Whether a paraphrasing model can write each of two texts from the other (Thompson and Post 2020).
+
+    The model's mean log-probability of candidate given source and of source given candidate, and the least of a token,
+    are joined by a calibrated logistic regression with what a language model overlooks: numbers, names, persons and
+    negation that differ. The result is near 1 for a text that says the same and near 0 for one that says something
+    else, and compares between models, since one model judges all. It knows English sentences. It hardly sees an
+    antonym, or a detail left out.
+
+    Args:
+        writer: Runs the model.
+        calibration: Of this model.
+    """
+
+    def __init__(self, writer: ModelWriter, calibration: Calibration):
+        self.writer, self.calibration = writer, calibration
+
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
+        """Return a number from 0 to 1 for each candidate."""
+        columns = ([one.source for one in judged], [one.candidate for one in judged])
+        return self.calibration(pair_features(self.writer, *columns, batch_size)).tolist()
+
+
+def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
+    """Make the judge of the model that paraphrases if that is calibrated, else of the one that comes with the package.
+
+    Returns:
+        The judge; None where neither model is calibrated.
+    """
+    if calibration := Calibration.from_config(writer.model.config):
+        return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
+    return _load_released_judge(input_device(writer.model))
+
+
+@cache
+def _load_released_judge(device: torch.device) -> OpenJudge | None:
+    model, tokenizer = load_paraphraser(device=device)
+    calibration = Calibration.from_config(model.config)
+    return None if calibration is None else OpenJudge(ModelWriter(model, tokenizer), calibration)

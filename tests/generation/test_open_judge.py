@@ -1,0 +1,112 @@
+"""The judge of the released model, and which texts are judged by it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.generation import open_judge
+from hf_paraphrase.generation.adequacy import Judged, load_adequacy
+from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
+from hf_paraphrase.generation.own_text import describe_form
+from hf_paraphrase.generation.writers import ModelWriter
+from tests.models.tiny import tiny_bart, word_tokenizer
+
+from .paraphrasers import OpenParaphraser
+
+WEIGHTS = {"mean": 1.0, "worst": 0.5, "numbers": -2.0, "names": -1.0, "persons": -3.0, "polarity": -4.0}
+# Less than 2.2 characters a token is another language to it.
+OWN_TEXT = {"weights": [0.0, 1.0, 0.0], "bias": -2.2}
+
+
+@pytest.fixture
+def writer() -> ModelWriter:
+    """A calibrated model."""
+    model = tiny_bart()
+    model.config.judge = {"weights": WEIGHTS, "bias": 2.0}
+    return ModelWriter(model, word_tokenizer())
+
+
+def test_features(writer: ModelWriter) -> None:
+    """Both directions count, and what a language model overlooks."""
+    pairs = [
+        ("the cat sat on the mat", "a dog sat"),
+        ("I have 3 dogs", "you have four dogs"),
+        ("We saw Anna", "We did not see Peter"),
+    ]
+    features = pair_features(writer, *map(list, zip(*pairs, strict=True)), 2)
+    for (source, candidate), row in zip(pairs, features, strict=True):
+        there, back = (writer.token_log_probs([a], [b], 1)[0] for a, b in ((source, candidate), (candidate, source)))
+        assert row[0] == pytest.approx((sum(there) / len(there) + sum(back) / len(back)) / 2, abs=1e-5)
+        assert row[1] == pytest.approx((min(there) + min(back)) / 2, abs=1e-5)
+    assert features[:, 2:].tolist() == [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]]
+    assert pair_features(writer, [], [], 2).shape == (0, len(FEATURES))
+
+
+def test_the_probability(writer: ModelWriter) -> None:
+    judge = load_adequacy("open", writer)
+    features = pair_features(writer, ["I have 3 dogs"], ["you have four dogs"], 1)[0]
+    logit = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True)) + 2.0
+    assert judge([Judged("I have 3 dogs", "you have four dogs")], 4) == pytest.approx([1 / (1 + math.exp(-logit))])
+    extreme = Calibration(WEIGHTS, 0.0)(np.array([[-1e4, 0, 0, 0, 0, 0], [1e4, 0, 0, 0, 0, 0]]))
+    assert extreme.tolist() == [0.0, 1.0]
+
+
+def test_another_set_of_weights_is_refused(writer: ModelWriter) -> None:
+    writer.model.config.judge = {"weights": {"mean": 1.0}, "bias": 0.0}
+    with pytest.raises(InputError, match="needs weights of mean, worst, numbers"):
+        load_adequacy("open", writer)
+
+
+def test_a_model_without_calibration_is_judged_by_the_released_one(
+    writer: ModelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = load_adequacy("open", writer)
+    monkeypatch.setattr(open_judge, "_load_released_judge", lambda device: released)
+    assert load_adequacy("open", ModelWriter(tiny_bart(), word_tokenizer())) is released
+    monkeypatch.setattr(open_judge, "_load_released_judge", lambda device: None)
+    with pytest.raises(InputError, match="needs a calibrated model"):
+        load_adequacy("open", ModelWriter(tiny_bart(), word_tokenizer()))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Комната была занята.", "another script"),
+        ("部屋がふさがっていたので", "another script"),
+        ("Freedom", "a single word"),
+        ('"Sorry!"', "a single word"),
+        ("milk, eggs, brown bread, butter", "a list"),
+        ("- milk - eggs - bread", "a list"),
+        ("1. eggs 2. milk 3. flour", "a list"),
+        ("Yes, sir, at once.", None),
+        ("Storm leaves thousands without power", None),
+        ("The café, the naïve and the Ångström.", None),
+        ("", None),
+    ],
+)
+def test_forms_of_texts(text: str, reason: str | None) -> None:
+    assert describe_form(text) == (None if reason is None else f"not my kind of text: {reason}")
+
+
+def test_a_paraphraser_leaves_other_texts() -> None:
+    model = tiny_bart()
+    model.config.own_text, model.generation_config.max_new_tokens = OWN_TEXT, 7
+    paraphraser = OpenParaphraser(model, word_tokenizer())
+    texts = ["how do you make bread", "a b c d e", "bread", " "]
+    reasons = [None, "not my kind of text: another language, or code", "not my kind of text: a single word", None]
+    assert paraphraser.find_refusals(texts) == reasons
+    found = paraphraser(texts, n=2, adequacy="round_trip")
+    assert [bool(group) for group in found] == [True, False, False, False]
+    shown = paraphraser(texts, n=2, adequacy="round_trip", return_rejected=True)
+    assert [[(one.text, one.reason) for one in group] for group in shown[1:]] == [
+        [(texts[1], reasons[1])],
+        [(texts[2], reasons[2])],
+        [],
+    ]
+    document = "a b c d e f"
+    rewritten, (change,) = paraphraser.document(document, return_changes=True, adequacy="round_trip")
+    assert rewritten == document and change.reason == reasons[1]
