@@ -246,6 +246,7 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "evaluate.py",
             "compare.py",
             "import_bergamot.py",
+            "judge.py",
             "pack.py",
             "push_to_hub.py",
             "screenshots.py",

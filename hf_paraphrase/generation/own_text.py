@@ -65,7 +65,7 @@ class OwnText:
         """Say of each text why the model should not paraphrase it; None where it may, and of a blank text."""
         if self.limits is None:
             return [None] * len(texts)
-        refusals = [describe_form(text) for text in texts]
+        refusals = [find_foreign_form(text) for text in texts]
         left = [place for place, text in enumerate(texts) if refusals[place] is None and normal_form(text)]
         features = text_features(self.writer, [texts[place] for place in left], batch_size)
         scores = features @ np.array(self.limits["weights"]) + self.limits["bias"]
@@ -75,7 +75,7 @@ class OwnText:
         return refusals
 
 
-def describe_form(text: str) -> str | None:
+def find_foreign_form(text: str) -> str | None:
     """Say whether a text is in another script than Latin, one word or a list; None for any other and a blank one."""
     letters = LETTER.findall(text)
     if sum(LATIN.match(letter) is not None for letter in letters) < len(letters) / 2:

@@ -11,7 +11,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import open_judge
 from hf_paraphrase.generation.adequacy import Judged, load_adequacy
 from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
-from hf_paraphrase.generation.own_text import describe_form
+from hf_paraphrase.generation.own_text import find_foreign_form
 from hf_paraphrase.generation.writers import ModelWriter
 from tests.models.tiny import tiny_bart, word_tokenizer
 
@@ -89,7 +89,7 @@ def test_a_model_without_calibration_is_judged_by_the_released_one(
     ],
 )
 def test_forms_of_texts(text: str, reason: str | None) -> None:
-    assert describe_form(text) == (None if reason is None else f"not my kind of text: {reason}")
+    assert find_foreign_form(text) == (None if reason is None else f"not my kind of text: {reason}")
 
 
 def test_a_paraphraser_leaves_other_texts() -> None:
