@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu
 from ..errors import InputError
 from ..generation.adequacy import Adequacy
 from ..generation.open_judge import FEATURES, pair_features
-from ..generation.own_text import describe_form, text_features
+from ..generation.own_text import find_foreign_form, text_features
 from ..generation.writers import Judged, ModelWriter
 from .meaning_edits import EDITS, MeaningEditor
 
@@ -87,7 +87,7 @@ def fit_own_text(
         other: Texts in other languages, and code.
         batch_size: Texts at once.
     """
-    other = [text for text in other if describe_form(text) is None]
+    other = [text for text in other if find_foreign_form(text) is None]
     features = text_features(writer, [*ordinary, *other], batch_size)
     is_own = np.arange(len(features)) < len(ordinary)
     weights, _ = _fit_logistic(features, is_own)
