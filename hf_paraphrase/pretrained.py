@@ -73,7 +73,7 @@ def load_model(
     source = os.fspath(path)
     place = {name: kwargs[name] for name in PLACE if name in kwargs}
     with _trusting(path, trust_remote_code, place), _naming_damage(path):
-        shapes = {} if trust_remote_code else _plan(auto_class, path, kwargs.get("config"), place)
+        shapes = {} if trust_remote_code else _plan(auto_class, path, kwargs)
         with muted_report():
             try:
                 model, info = auto_class.from_pretrained(
@@ -103,11 +103,11 @@ def _check_start(model: PreTrainedModel, source: str) -> None:
         raise InputError(f"{source}: `decoder_start_token_id` is {start}, but the vocabulary has {size:,} tokens")
 
 
-def _plan(
-    auto_class: type, path: str | os.PathLike, config: PreTrainedConfig | None, place: Mapping[str, Any]
-) -> dict[str, tuple[int, ...]]:
+def _plan(auto_class: type, path: str | os.PathLike, kwargs: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shapes of the model's tensors, before any is made; refused where they are too large."""
+    config = kwargs.get("config")
     if config is None:
+        place = {name: kwargs[name] for name in (*PLACE, "gguf_file") if name in kwargs}
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **place)
     shapes = _shapes_of(auto_class, config)
     check_plan(shapes, os.fspath(path), Path(path) if Path(path).is_dir() else None)

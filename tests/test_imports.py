@@ -18,7 +18,18 @@ NAME = ROOT.name
 GROUND = ("errors", "common", "installation", "progress", "released", "pictures", "tokenizer_growth")
 GROUND += ("weights", "trust", "pretrained")
 ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
-ROOMS += ("training", "rating", "evaluation", "analysis", "hub", "serving", "augmentation", "reproduction", "cli")
+ROOMS += (
+    "training",
+    "rating",
+    "evaluation",
+    "analysis",
+    "hub",
+    "serving",
+    "augmentation",
+    "distillation",
+    "reproduction",
+    "cli",
+)
 # What goes against that order, or out of `models`, which travels to the Hub alone; and why.
 EXCEPTIONS = {
     ("released", "pretrained"): "unpacking writes the code of the architecture that the configuration names",

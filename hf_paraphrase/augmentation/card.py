@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from huggingface_hub import DatasetCardData
@@ -18,19 +20,29 @@ __all__ = ["CARD_FILE", "make_augmentation_card"]
 CARD_FILE = "README.md"
 
 
-def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str) -> str:
+def make_augmentation_card(
+    asked: Augmentation,
+    counts: Counter[str],
+    title: str,
+    files: Mapping[str, str] = MappingProxyType({"train": "data/train-*.parquet"}),
+    sections: Mapping[str, tuple[str, str, dict[str, str]]] = MappingProxyType({}),
+) -> str:
     """Write the card.
 
     Args:
         asked: What was asked.
         counts: What became of the rows.
         title: What the dataset is called.
+        files: Of each split.
+        sections: Further ones: the heads of two columns, and their rows.
     """
     data = DatasetCardData(
         pretty_name=title,
         task_categories=["text-generation"],
         tags=["paraphrase", "synthetic", "hf_paraphrase"],
-        configs=[{"config_name": "default", "data_files": [{"split": "train", "path": "data/train-*.parquet"}]}],
+        configs=[
+            {"config_name": "default", "data_files": [{"split": split, "path": path} for split, path in files.items()]}
+        ],
     )
     # Where things are on this machine is nobody else's.
     settings = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
@@ -46,6 +58,7 @@ def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str
         "source rows of which no candidate passed": counts["without"],
         "source rows that failed": counts["failed"],
     }
+    totals |= {kind: counts[kind] for kind in ("prompt tokens", "completion tokens") if counts[kind]}
     if counts["cut"]:
         totals["source rows longer than what the model reads (`max_source_length`)"] = counts["cut"]
     parts = [
@@ -60,6 +73,7 @@ def make_augmentation_card(asked: Augmentation, counts: Counter[str], title: str
         _section("Settings", "setting", "value", {name: f"`{value}`" for name, value in settings.items()}),
         _section("Rejected candidates", "reason", "candidates", _counted(counts, "rejected: ")),
     ]
+    parts += [_section(name, *columns) for name, columns in sections.items()]
     if counts["failed"]:
         parts.append(_section("Failed rows", "error", "rows", _counted(counts, "failed: ")))
     return "\n\n".join(parts) + "\n"

@@ -27,6 +27,7 @@ def augment(
     keep_columns: Sequence[str] | None = None,
     batch_size: int = 16,
     backend: str | None = None,
+    prompt: str | os.PathLike | None = None,
     trust_remote_code: bool = False,
     **options: Any,
 ) -> datasets.Dataset:
@@ -47,7 +48,9 @@ def augment(
         n: Paraphrases of each row, at most.
         keep_columns: The other columns to keep; None for all.
         batch_size: Rows that the model reads at once, those of like length together.
-        backend: What runs a model that is loaded here in place of `generate()`, such as "ctranslate2".
+        backend: What runs a model that is loaded here in place of `generate()`: "ctranslate2", or the address of a
+            server.
+        prompt: What a language model is told: a YAML file.
         trust_remote_code: Let what is loaded by its name run its own code.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
 
@@ -65,7 +68,8 @@ def augment(
     if isinstance(model, Paraphraser):
         paraphraser = model
     else:
-        paraphraser = Paraphraser.from_pretrained(model, backend=backend, trust_remote_code=trust_remote_code)
+        given = {"backend": backend, "prompt": prompt, "trust_remote_code": trust_remote_code}
+        paraphraser = Paraphraser.from_pretrained(model, **given)
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:

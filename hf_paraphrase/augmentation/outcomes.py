@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import torch
 
 from ..errors import InputError
-from ..generation.limits import SourceCutter
 from ..generation.paraphraser import Paraphrase, Paraphraser
 
 __all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
@@ -41,12 +41,14 @@ class Outcome(NamedTuple):
         rejected: How many candidates were rejected, by the kind of reason.
         error: Why the row failed; None where it did not, though no candidate may have passed.
         is_cut: Whether it was read up to `max_source_length` only.
+        tokens: What a server has counted for it, or for its batch, by kind.
     """
 
     paraphrases: list[Paraphrase]
     rejected: Mapping[str, int]
     error: str | None = None
     is_cut: bool = False
+    tokens: Mapping[str, int] = MappingProxyType({})
 
 
 class RowParaphraser:
@@ -68,7 +70,7 @@ class RowParaphraser:
     def __init__(self, paraphraser: Paraphraser, n: int = 3, batch_size: int = 16, **options: Any):
         self.paraphraser, self.batch_size = paraphraser, batch_size
         limit = options.pop("max_source_length", None)
-        self.cutter = SourceCutter(paraphraser.model, paraphraser.tokenizer, limit, paraphraser.prefix, quiet=True)
+        self.cutter = paraphraser.writer.cutter(limit, quiet=True)
         self.options = {"n": n, "batch_size": batch_size, "return_rejected": True, **options}
         self.options["max_source_length"] = self.cutter
         paraphraser([], **self.options)  # which refuses arguments that cannot be
@@ -99,11 +101,14 @@ class RowParaphraser:
 
     def _try(self, texts: list[str]) -> list[Outcome]:
         try:
-            return [_sort_out(group) for group in self.paraphraser(texts, **self.options)]
+            before = self.paraphraser.writer.tokens.copy()
+            outcomes = [_sort_out(group) for group in self.paraphraser(texts, **self.options)]
+            outcomes[0] = outcomes[0]._replace(tokens=self.paraphraser.writer.tokens - before)
+            return outcomes
         except (OSError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is no Exception
-            if self.paraphraser.model.device.type == "cuda":
+            if self.paraphraser.writer.device.type == "cuda":
                 torch.cuda.synchronize()  # fails again where the GPU has failed for good
             if len(texts) == 1:
                 return [Outcome([], {}, _describe(error))]
@@ -135,6 +140,8 @@ def count_outcome(counts: Counter[str], outcome: Outcome) -> None:
     counts["failed"] += outcome.error is not None
     counts["cut"] += outcome.is_cut
     counts["without"] += not outcome.paraphrases and outcome.error is None
+    for kind, count in outcome.tokens.items():
+        counts[f"{kind} tokens"] += count
     if outcome.error is not None:
         counts[f"failed: {outcome.error.partition(': ')[0]}"] += 1
     for reason, count in outcome.rejected.items():

@@ -23,6 +23,7 @@ from xxhash import xxh3_64_hexdigest
 from ..common.files import check_links, locked
 from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
+from ..generation.prompts import load_prompt
 from ..hub.push import create_dataset
 from ..released import find_checkpoint
 from .card import CARD_FILE, make_augmentation_card
@@ -50,7 +51,8 @@ class Augmentation:
         keep_columns: The other columns to keep; None for all.
         split: Of a corpus or repository.
         tasks: Parts of the work; what is killed starts its part anew.
-        backend: What runs the model in place of `generate()`, such as "ctranslate2".
+        backend: What runs the model in place of `generate()`: "ctranslate2" or the address of a server.
+        prompt: What a language model is told: a YAML file.
         options: Further arguments of a `Paraphraser`'s call.
     """
 
@@ -62,12 +64,14 @@ class Augmentation:
     split: str | None = None
     tasks: int = 64
     backend: str | None = None
+    prompt: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """All of it, and the contents of the input and the model where they are on this machine."""
         digests = {"input_digest": digest(self.input), "model_digest": digest(find_checkpoint(self.model))}
-        return json.loads(json.dumps({**asdict(self), **digests}))
+        told = {"prompt": None if self.prompt is None else asdict(load_prompt(self.prompt))}
+        return json.loads(json.dumps({**asdict(self), **told, **digests}))
 
 
 def find_state(output: DataFolder) -> DataFolder:
@@ -143,7 +147,7 @@ def _do_missing(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(asked.model, asked.backend, trust_remote_code, n=asked.n, **asked.options),
+        ParaphraseStep(asked.model, asked.backend, trust_remote_code, asked.prompt, n=asked.n, **asked.options),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make(pipeline, tasks)
@@ -170,7 +174,7 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
         return
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
-    options = {"device": "cpu", "backend": asked.backend}
+    options = {"device": "cpu", "backend": asked.backend, "prompt": asked.prompt}
     paraphraser = Paraphraser.from_pretrained(asked.model, trust_remote_code=trust_remote_code, **options)
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)

@@ -72,6 +72,7 @@ class ParaphraseStep(PipelineStep):
         model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
         backend: What runs the model in place of `generate()`, such as "ctranslate2".
         trust_remote_code: Let what is loaded by its name run its own code.
+        prompt: What a language model is told: a YAML file.
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
 
@@ -83,16 +84,17 @@ class ParaphraseStep(PipelineStep):
         model: str | os.PathLike | Paraphraser,
         backend: str | None = None,
         trust_remote_code: bool = False,
+        prompt: str | None = None,
         **options: Any,
     ):
         super().__init__()
-        self.model, self.backend, self.options = model, backend, options
+        self.model, self.backend, self.prompt, self.options = model, backend, prompt, options
         self.trust_remote_code = trust_remote_code
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in their order."""
         is_loaded = isinstance(self.model, Paraphraser)
-        named = str(self.model), find_device(), self.backend, self.trust_remote_code
+        named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt
         ask = RowParaphraser(self.model if is_loaded else load_once(*named), **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
@@ -202,9 +204,12 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(model: str, device: str, backend: str | None, trust_remote_code: bool) -> Paraphraser:
+def load_once(
+    model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None
+) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, device=device, backend=backend, trust_remote_code=trust_remote_code)
+    options = {"device": device, "backend": backend, "prompt": prompt}
+    return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **options)
 
 
 @cache

@@ -22,6 +22,7 @@ from . import (  # noqa: F401 (each makes its verbs known)
     compare,
     datasets,
     demo,
+    distill,
     document,
     evaluate,
     explain,
@@ -49,7 +50,7 @@ UsageError = typer.BadParameter.__base__
 SECTIONS = {
     "Use a model": ("paraphrase", "paraphrase-document", "augment", "demo", "serve"),
     "Prepare data": ("datasets", "mine"),
-    "Train": ("recipes", "train", "retriever"),
+    "Train": ("recipes", "train", "distill", "retriever"),
     "Judge": ("evaluate", "score", "compare", "explain", "rating", "reproduce"),
     "Share": ("info", "push", "space", "env"),
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,33 +24,19 @@ from .options import (
 from .terminal import echo
 from .verbs import verb
 
-__all__ = ["Augment"]
+if TYPE_CHECKING:
+    from ..augmentation.run import Augmentation
+
+__all__ = ["Augment", "AugmentationOptions"]
 
 # Fields that are arguments of a `Paraphraser`'s call.
 OF_A_PARAPHRASER = ("min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "decoding", "num_candidates")
 OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length", "strength")
 
 
-@verb("augment")
-class Augment(WriterOptions):
-    """Paraphrase a corpus on one machine or many; resumable.
-
-    \b
-    hf-paraphrase augment questions.csv --column question -n 3 --output augmented
-    hf-paraphrase augment questions.csv --model runs/first --column question -n 3 --output augmented \\
-        --keep-columns label --workers 2 --min-adequacy 0.3
-    hf-paraphrase augment questions.csv --model runs/first --column question --output augmented --executor slurm \\
-        --workers 16 --executor-option partition=gpu --executor-option time=20:00:00 --executor-option gpus_per_task=1
-    hf-paraphrase augment questions.csv --model runs/first --column question --output hf://datasets/you/augmented
-
-    The output has Parquet files with a row for each paraphrase: the columns of the source that are kept, `source_id`,
-    `paraphrase`, `rank`, `score`, `adequacy`, `fluency`, `novelty` and `error`, and a card with counts and settings.
-    A source that failed, or of which no candidate passed, keeps a row that says why. datasets.load_dataset reads it.
-
-    Whatever stops it, the same command does what is missing, and the rows are those that one quiet run gives. With
-    slurm it submits jobs and returns; started again when they are done, it writes the card. Other settings need
-    another output.
-    """
+@dataclass(kw_only=True)
+class AugmentationOptions(WriterOptions):
+    """Texts, who paraphrases them, and where."""
 
     input: str = option(
         "What to paraphrase: a .csv, .tsv, .jsonl or .parquet file, a folder of them, a corpus of "
@@ -94,7 +81,6 @@ class Augment(WriterOptions):
     num_candidates: int | None = option("Candidates to choose from.", None, least=1)
     max_new_tokens: int | None = option("The longest candidate, in tokens.", None, least=1)
     seed: int | None = option("Of all that is drawn; every row draws by itself.", None)
-    backend: str | None = option("ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus.", None)
     batch_size: int = option("Rows at once, those of like length together.", 16, least=1)
     max_source_length: int | None = max_source_length_option()
     paraphraser_option: dict[str, Any] = option(
@@ -104,21 +90,53 @@ class Augment(WriterOptions):
         read=parse_pairs,
         many=True,
     )
+
+    def check_installed(self) -> None:
+        """Raise InputError where datatrove is missing."""
+        require("datatrove", "augmentation", "augment")
+
+    def make_augmentation(self) -> Augmentation:
+        """What decides the rows."""
+        from ..augmentation.run import Augmentation
+
+        given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
+        return self.call(Augmentation, options={**given, **self.paraphraser_option})
+
+
+@verb("augment")
+class Augment(AugmentationOptions):
+    """Paraphrase a corpus on one machine or many; resumable.
+
+    \b
+    hf-paraphrase augment questions.csv --column question -n 3 --output augmented
+    hf-paraphrase augment questions.csv --model runs/first --column question -n 3 --output augmented \\
+        --keep-columns label --workers 2 --min-adequacy 0.3
+    hf-paraphrase augment questions.csv --model runs/first --column question --output augmented --executor slurm \\
+        --workers 16 --executor-option partition=gpu --executor-option time=20:00:00 --executor-option gpus_per_task=1
+    hf-paraphrase augment questions.csv --model runs/first --column question --output hf://datasets/you/augmented
+
+    The output has Parquet files with a row for each paraphrase: the columns of the source that are kept, `source_id`,
+    `paraphrase`, `rank`, `score`, `adequacy`, `fluency`, `novelty` and `error`, and a card with counts and settings.
+    A source that failed, or of which no candidate passed, keeps a row that says why. datasets.load_dataset reads it.
+
+    Whatever stops it, the same command does what is missing, and the rows are those that one quiet run gives. With
+    slurm it submits jobs and returns; started again when they are done, it writes the card. Other settings need
+    another output.
+    """
+
     push_to_hub: bool = option("Share the output folder on the Hub.", False)
     hub_dataset_id: str | None = option("Repository.  [default: name of the output]", None)
     hub_private_repo: bool = option("Make a new one private.", False)
 
     def run(self) -> Counter[str] | None:
         """Do what is missing, and return what became of the rows; None where jobs were submitted."""
-        require("datatrove", "augmentation", "augment")
+        self.check_installed()
         if self.push_to_hub:
             check_push(self.output, self.hub_dataset_id)
-        from ..augmentation.run import Augmentation, run_augmentation
+        from ..augmentation.run import run_augmentation
 
-        given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
-        asked = self.call(Augmentation, options={**given, **self.paraphraser_option})
         try:
-            return self.call(run_augmentation, asked=asked, executor_options=self.executor_option)
+            return self.call(run_augmentation, asked=self.make_augmentation(), executor_options=self.executor_option)
         except KeyboardInterrupt:
             echo("interrupted; the same command does what is missing", err=True)
             raise typer.Exit(130) from None

@@ -35,7 +35,14 @@ class OpenDemo(WriterOptions):
         check_gradio("demo")
         from ..serving.demo import launch_demo
 
-        launch_demo(self.model, self.trust_remote_code, server_name=self.host, server_port=self.port)
+        launch_demo(
+            self.model,
+            self.trust_remote_code,
+            prompt=self.prompt,
+            backend=self.backend,
+            server_name=self.host,
+            server_port=self.port,
+        )
 
 
 @verb("space")

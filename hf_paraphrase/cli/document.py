@@ -42,13 +42,12 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
         """Write the new document, and say how many sentences changed."""
         from ..common.files import open_text, write_lines, write_text
         from ..generation.documents import format_of
-        from ..generation.paraphraser import Paraphraser
 
         kind = format_of(str(self.file), self.format)
         with open_text(self.file, newline="", errors=self.errors) as opened:
             text = opened.read()
         floors = {"min_adequacy": self.min_adequacy, "min_novelty": self.min_novelty}
-        paraphraser = Paraphraser.from_pretrained(self.model, trust_remote_code=self.trust_remote_code)
+        paraphraser = self.load_paraphraser()
         document, records = paraphraser.document(
             text,
             kind,

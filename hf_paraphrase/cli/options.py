@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..common.fields import option, parse_scalar
 from ..errors import InputError
@@ -16,12 +16,17 @@ from ..released import RELEASED
 from .text_tables import read_texts
 from .verbs import Verb
 
+if TYPE_CHECKING:
+    from ..generation.paraphraser import Paraphraser
+
 __all__ = [
+    "BACKEND_HELP",
     "DEFAULT_MODEL",
     "ChoiceOptions",
     "IntervalOptions",
     "MetricOptions",
     "ModelOptions",
+    "PROMPT_HELP",
     "ReadingOptions",
     "SearchOptions",
     "WriterOptions",
@@ -48,6 +53,12 @@ ABILITIES = {
 
 # The model of the commands that use one, where none is named.
 DEFAULT_MODEL = RELEASED
+
+PROMPT_HELP = "YAML file of what a language model is told.  [default: the package's]"
+BACKEND_HELP = (
+    "ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus; or the address of an "
+    "OpenAI-compatible server, such as http://localhost:8080/v1, where the model is named as it is there."
+)
 
 
 def split_names(label: str, value: str) -> list[str]:
@@ -98,7 +109,16 @@ class ModelOptions(Verb):
 class WriterOptions(ModelOptions):
     """The model of the commands that use one."""
 
-    model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL, positional=True)
+    model: str = option("Checkpoint folder, .gguf file or Hub repository.", DEFAULT_MODEL, positional=True)
+    prompt: str | None = option(PROMPT_HELP, None)
+    backend: str | None = option(BACKEND_HELP, None)
+
+    def load_paraphraser(self) -> Paraphraser:
+        """The model, ready to paraphrase."""
+        from ..generation.paraphraser import Paraphraser
+
+        options = {"prompt": self.prompt, "backend": self.backend, "trust_remote_code": self.trust_remote_code}
+        return Paraphraser.from_pretrained(self.model, **options)
 
 
 @dataclass(kw_only=True)

@@ -15,6 +15,8 @@ from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
 from ..errors import InputError
 from ..released import RELEASED
 from .options import (
+    BACKEND_HELP,
+    PROMPT_HELP,
     ReadingOptions,
     SearchOptions,
     max_source_length_option,
@@ -34,6 +36,7 @@ __all__ = ["ParaphraseTexts"]
 
 # The options that are no arguments of a `Paraphraser`'s call, or given to it otherwise.
 OWN = {"texts", "model", "n", "input", "column", "output", "errors", "as_json", "safe_cells", "dtype"}
+OWN |= {"prompt", "backend"}
 OWN |= {"trust_remote_code"}
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
@@ -119,6 +122,8 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
         None,
         flag="--safe-cells/--raw-cells",
     )
+    prompt: str | None = option(PROMPT_HELP, None)
+    backend: str | None = option(BACKEND_HELP, None)
     dtype: str | None = option(
         "Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine multiplies "
         "it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]",
@@ -141,7 +146,8 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
 
         is_table = not texts and self.input not in (None, "-")
         sources = read_texts(self.input, self.column, self.errors) if is_table else iter(texts or lines)
-        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=self.trust_remote_code, dtype=self.dtype)
+        loading = {"dtype": self.dtype, "prompt": self.prompt, "backend": self.backend}
+        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=self.trust_remote_code, **loading)
         read: deque[str] = deque()
 
         def remembered() -> Iterator[str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..common.fields import option
 from ..installation import require
 from .options import WriterOptions
 from .terminal import echo
 from .verbs import verb
+
+if TYPE_CHECKING:
+    from ..serving.served_model import ServedModel
 
 __all__ = ["Serve"]
 
@@ -48,15 +53,22 @@ class Serve(WriterOptions):
         for name in NEEDED:
             require(name, "serve", "serving")
         from ..serving.app import Limits, make_app
-        from ..serving.served_model import load_served_model
         from ..serving.server import listen, read_api_key, run_server
 
         api_key = None if self.api_key_env is None else read_api_key(self.api_key_env)
         with listen(self.host, self.port) as listener:
-            served = load_served_model(self.model, self.max_batch, self.trust_remote_code)
+            served = self.load()
             limits = self.call(Limits)
             app = make_app(served, limits, api_key)
             address, number, *_ = listener.getsockname()
             shown = f"[{address}]" if ":" in address else address
             echo(f"{self.model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")
             run_server(app, listener, limits)
+
+    def load(self) -> ServedModel:
+        """The model, by what it can do."""
+        from ..serving.served_model import load_served_model, serve_paraphraser
+
+        if self.backend or self.prompt:
+            return serve_paraphraser(self.model, self.load_paraphraser(), self.max_batch)
+        return load_served_model(self.model, self.max_batch, self.trust_remote_code)

@@ -18,7 +18,7 @@ from .verbs import Verb, VerbCommand, verb
 if TYPE_CHECKING:
     import typer
 
-__all__ = ["DrawCurves", "Train"]
+__all__ = ["DrawCurves", "Train", "parse_overrides"]
 
 
 # A recipe of each task.
@@ -27,6 +27,7 @@ TASK_RECIPES = {
     "edit": "fset-synthetic",
     "decompose": "dnpg-synthetic",
     "adapt": "dnpg-quora-to-twitter-url",
+    "answer": "smollm2-135m-open",
     "match": "coupled-lstm-twitter-small",
     "autoencode": "hierarchical-autoencoder-hotel-reviews-small",
     "language_model": "sarah-lm-gutenberg-small",
@@ -71,7 +72,7 @@ def _describe_field(field: Field, kind: Any, values: dict[str, Any]) -> str:
     return f"{field.metadata['help']}  [{'; '.join(notes)}]"
 
 
-def _parse_overrides(label: str, args: list[str]) -> dict[str, str]:
+def parse_overrides(label: str, args: list[str]) -> dict[str, str]:
     """`["--learning-rate", "0.5", "--optim=sgd"]` -> `{"learning_rate": "0.5", "optim": "sgd"}`."""
     overrides, rest = {}, iter(args)
     for argument in rest:
@@ -118,7 +119,7 @@ class Train(CorpusOptions):
         metavar="FIELD=VALUE,…",
     )
     trust_remote_code: bool = option("Let code beside the checkpoints run, and read weights in a pickle.", False)
-    overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=_parse_overrides)
+    overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
     def run(self) -> None:
         """Train, and push where asked to."""

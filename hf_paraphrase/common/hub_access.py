@@ -24,6 +24,7 @@ __all__ = [
     "failing_for_good",
     "reach_hub",
     "retry",
+    "retry_request",
     "use_cache_without_network",
 ]
 
@@ -105,16 +106,29 @@ def _may_be_repository(path: str | os.PathLike) -> bool:
 def retry(attempt: Callable[[], Result]) -> Result:
     """Call again where the Hub's client gives up at once: it sends neither a question nor a commit twice."""
     with failing_for_good():
-        for usual in WAITS:
-            try:
-                return attempt()
-            except TransportError as error:
-                wait = _wait_after(error, usual)
-                if wait is None:
-                    raise
-                logger.warning("%s; trying again in %.0f s", _describe(error), wait)
-                time.sleep(wait)
-        return attempt()
+        return retry_request(attempt, _describe)
+
+
+def retry_request(attempt: Callable[[], Result], describe: Callable[[BaseException], str]) -> Result:
+    """Send a request again, after longer and longer waits, where another attempt may succeed.
+
+    Args:
+        attempt: Sends it.
+        describe: What the log says of an error.
+
+    Raises:
+        TransportError: The last attempt failed, or the first one for good.
+    """
+    for usual in WAITS:
+        try:
+            return attempt()
+        except TransportError as error:
+            wait = _wait_after(error, usual)
+            if wait is None:
+                raise
+            logger.warning("%s; trying again in %.0f s", describe(error), wait)
+            time.sleep(wait)
+    return attempt()
 
 
 @contextmanager

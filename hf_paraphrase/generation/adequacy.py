@@ -12,7 +12,6 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
-from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
@@ -68,16 +67,16 @@ def load_adequacy(
             raise InputError("`adequacy='open'` needs a calibrated model; `scripts/judge.py fit` calibrates one")
         return judge
     if adequacy == "round_trip":
-        return RoundTrip(writer)
+        return RoundTrip(writer if writer.scores_texts else ModelWriter(*load_paraphraser()))
     if adequacy in RULES:
         return RULES[adequacy]
     if adequacy == "matcher":
         return MatcherAdequacy(load_matching_pipeline(matcher, trust_remote_code))
     model = writer.model
-    if encoder is None and can(model.config, "embeds_sentences"):
+    if encoder is None and model is not None and can(model.config, "embeds_sentences"):
         return EmbeddingAdequacy(_encoder_of(model, writer.tokenizer))
     if isinstance(encoder, str | os.PathLike) and _names_sentence_model(encoder, trust_remote_code):
-        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, input_device(model), trust_remote_code)))
+        return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, writer.device, trust_remote_code)))
     encoder = DEFAULT_ENCODER if encoder is None else encoder
     return EmbeddingAdequacy(load_encoder(encoder, trust_remote_code=trust_remote_code))
 
@@ -112,7 +111,7 @@ class RoundTrip:
     than a free one that means the same, and the figures of two models do not compare.
 
     Args:
-        writer: Runs the model.
+        writer: Runs the model. For a server, which scores no texts, it is the model that comes with the package.
     """
 
     def __init__(self, writer: ModelWriter):

@@ -30,6 +30,7 @@ from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
 
 __all__ = [
+    "batches_by_length",
     "compute_perplexity",
     "generate_candidates",
     "generate_outputs",
@@ -40,6 +41,7 @@ __all__ = [
     "load_paraphraser",
     "match_pairs",
     "mean_log_probs",
+    "run_halving",
     "token_log_probs",
 ]
 
@@ -162,8 +164,8 @@ def generate_outputs(
 
     with inference(model):
         rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-        for rows in _batches(sources, rows_with_text, batch_size, description):
-            for row, found in zip(rows, _run(generate, rows), strict=True):
+        for rows in batches_by_length(sources, rows_with_text, batch_size, description):
+            for row, found in zip(rows, run_halving(generate, rows), strict=True):
                 outputs[row] = found
     return outputs
 
@@ -207,8 +209,8 @@ def compute_perplexity(
         return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
 
     with inference(model):
-        for rows in _batches(sources, rows_with_text, batch_size, "perplexity"):
-            for loss, count in _run(measure, rows):
+        for rows in batches_by_length(sources, rows_with_text, batch_size, "perplexity"):
+            for loss, count in run_halving(measure, rows):
                 total, tokens = total + loss * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
 
@@ -252,8 +254,8 @@ def token_log_probs(
         return [row[is_token].tolist() for row, is_token in zip(chosen, labels != -100, strict=True)]
 
     with inference(model):
-        for rows in _batches(joined, list(range(len(joined))), batch_size, description):
-            for row, log_probs in zip(rows, _run(measure, rows), strict=True):
+        for rows in batches_by_length(joined, list(range(len(joined))), batch_size, description):
+            for row, log_probs in zip(rows, run_halving(measure, rows), strict=True):
                 found[row] = log_probs
     return found
 
@@ -302,13 +304,15 @@ def match_pairs(
         return list(model(**inputs.to(input_device(model))).logits.float().cpu())
 
     with inference(model):
-        for rows in _batches(joined, list(range(len(joined))), batch_size, "matching"):
-            for row, found in zip(rows, _run(match, rows), strict=True):
+        for rows in batches_by_length(joined, list(range(len(joined))), batch_size, "matching"):
+            for row, found in zip(rows, run_halving(match, rows), strict=True):
                 logits[row] = found
     return logits
 
 
-def _batches(texts: Sequence[str], rows: list[int], batch_size: int, description: str | None) -> Iterator[list[int]]:
+def batches_by_length(
+    texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
+) -> Iterator[list[int]]:
     """Rows of like length together, the longest first: what does not fit into memory fails at once.
 
     Characters are counted, which need no tokenizer.
@@ -322,7 +326,7 @@ def _batches(texts: Sequence[str], rows: list[int], batch_size: int, description
             progress.update(len(batch))
 
 
-def _run(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
+def run_halving(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
     """What a batch gives, or where it does not fit into memory its two halves."""
 
     def in_parts(size: int) -> list[Any]:

@@ -36,9 +36,11 @@ class OwnFluency:
     def __init__(self, writer: ModelWriter):
         self.writer = writer
 
-    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float]:
-        """Return a number from 0 to 1 for each candidate."""
+    def __call__(self, judged: Sequence[Judged], batch_size: int) -> list[float | None]:
+        """Return a number from 0 to 1 for each candidate; None where a server does not tell it."""
         scores = [one.fluency for one in judged]
+        if not self.writer.scores_texts:
+            return scores
         left = [place for place, score in enumerate(scores) if score is None]
         pairs = [judged[place].pair for place in left if judged[place].pair is not None] or None
         sources, candidates = ([judged[place][side] for place in left] for side in (0, 1))

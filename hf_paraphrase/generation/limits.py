@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.checks import whole_number
+from ..common.files import check_unicode
+from ..errors import InputError
 from ..models.text.encoded_inputs import source_limit
 
-__all__ = ["SourceCutter", "halve_once"]
+__all__ = ["SourceCutter", "WholeTexts", "check_each_is_text", "halve_once"]
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,16 @@ class SourceCutter:
         return len(self.tokenizer(self.prefix + text, verbose=False)["input_ids"])
 
 
+class WholeTexts:
+    """Stands in for a `SourceCutter` where nobody here knows how much of a text is read."""
+
+    limit, cut, quiet = None, 0, True
+
+    def __call__(self, text: str) -> str:
+        """The text."""
+        return text
+
+
 def halve_once(run: Callable[[int], Result], batch_size: int) -> Result:
     """Run something in batches; where these do not fit into memory once more, in batches of half the size.
 
@@ -110,3 +122,11 @@ def halve_once(run: Callable[[int], Result], batch_size: int) -> Result:
     half = (batch_size + 1) // 2
     logger.warning("%d texts at once do not fit into memory; %d are tried", batch_size, half)
     return run(half)
+
+
+def check_each_is_text(texts: Sequence[Any], first: int) -> None:
+    """Raise InputError unless all are texts; `first` is the number of the first of them."""
+    for number, text in enumerate(texts, first):
+        if not isinstance(text, str):
+            raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
+        check_unicode(text, f"`texts`, number {number} from 0")

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from transformers import (
+    AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     PreTrainedModel,
@@ -18,14 +19,17 @@ from transformers import (
 
 from ..common.hub_access import describe_absence
 from ..errors import InputError
+from ..installation import require
 from ..models.layers.precision import fast_dtype
-from ..pretrained import choose_device, load_model, load_tokenizer
+from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
 
-__all__ = ["load_pair_model", "load_paraphraser"]
+__all__ = ["load_pair_model", "load_paraphraser", "names_language_model"]
 
 logger = logging.getLogger(__name__)
 
+# What the names of causal language models end in.
+LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel")
 DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
 
 
@@ -36,21 +40,25 @@ def load_paraphraser(
     dtype: str | torch.dtype | None = None,
     *,
     device_map: Any = None,
+    causal: bool = False,
     hub: Mapping[str, Any] | None = None,
     **model_kwargs: Any,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a sequence-to-sequence model and its tokenizer.
+    """Load a sequence-to-sequence model, or a causal language model, and its tokenizer.
 
     Args:
-        path: A checkpoint folder or the name of a Hub repository; by default the model that comes with the package.
+        path: A checkpoint folder, a .gguf file or the name of a Hub repository; by default the model that comes with
+            the package.
         device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
             fastest, see `fast_dtype`; None or "auto" for that of the checkpoint. In half precision the outputs of a
             batch may differ from those of its texts one by one.
         device_map: Which parts of the model go where, as `from_pretrained` takes it, in place of `device`.
+        causal: Whether it may be a causal language model, which whoever asks has to prompt.
         hub: Where model and tokenizer come from: `revision`, `token`, `cache_dir`, `local_files_only`.
-        model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`.
+        model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`, or
+            `gguf_file`, the name of a file in `path`.
 
     Raises:
         InputError: The folder holds no model or no tokenizer, code that would have to be trusted, or there is no such
@@ -64,8 +72,22 @@ def load_paraphraser(
         model_kwargs["device_map"] = device_map
     if dtype not in (None, "auto"):
         model_kwargs["dtype"] = _find_dtype(dtype, device)
-    model, tokenizer = _load(AutoModelForSeq2SeqLM, path, trust_remote_code, dict(hub or {}), **model_kwargs)
+    path, hub = Path(path) if isinstance(path, os.PathLike) else path, dict(hub or {})
+    if causal and str(path).endswith(".gguf") and Path(path).is_file():
+        path, model_kwargs["gguf_file"] = Path(path).parent, Path(path).name
+    if "gguf_file" in model_kwargs:
+        require("gguf", "gguf", "a GGUF file")
+    is_causal = causal and ("gguf_file" in model_kwargs or names_language_model(path, **hub))
+    auto_class = AutoModelForCausalLM if is_causal else AutoModelForSeq2SeqLM
+    model, tokenizer = _load(auto_class, path, trust_remote_code, hub, **model_kwargs)
     return model if device_map is not None else model.to(device), tokenizer
+
+
+def names_language_model(path: str | os.PathLike, **place: Any) -> bool:
+    """Whether a checkpoint is a causal language model, as its configuration says."""
+    config = read_config(path, **place)
+    kinds = config.get("architectures") or []
+    return not config.get("is_encoder_decoder") and any(kind.endswith(LANGUAGE_MODELS) for kind in kinds)
 
 
 def _find_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
@@ -101,6 +123,8 @@ def _load(
             raise InputError(f"{path} holds no model that can be loaded: {error}") from error
         at = f" at revision {hub['revision']!r}" if "revision" in hub else ""
         raise FileNotFoundError(describe_absence(path, at=at)) from error
+    if "gguf_file" in model_kwargs:
+        hub = {**hub, "gguf_file": model_kwargs["gguf_file"]}
     return model, _load_tokenizer(path, trust_remote_code, hub)
 
 

@@ -12,7 +12,6 @@ from transformers import PreTrainedConfig
 
 from ..datasets.pair_filter import ComparedSentence
 from ..errors import InputError
-from ..models.layers.layer_weights import input_device
 from .loading import load_paraphraser
 from .writers import Judged, ModelWriter
 
@@ -113,9 +112,9 @@ def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
     Returns:
         The judge; None where neither model is calibrated.
     """
-    if calibration := Calibration.from_config(writer.model.config):
+    if writer.model is not None and (calibration := Calibration.from_config(writer.model.config)):
         return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
-    return _load_released_judge(input_device(writer.model))
+    return _load_released_judge(writer.device)
 
 
 @cache

@@ -58,8 +58,9 @@ class OwnText:
     """
 
     def __init__(self, writer: ModelWriter):
-        self.writer = ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix)
-        self.limits = getattr(writer.model.config, "own_text", None)
+        self.limits = getattr(getattr(writer.model, "config", None), "own_text", None)
+        if self.limits is not None:
+            self.writer = ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix)
 
     def find_refusals(self, texts: Sequence[str], batch_size: int) -> list[str | None]:
         """Say of each text why the model should not paraphrase it; None where it may, and of a blank text."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..common.checks import is_number, whole_number
 from ..errors import InputError
@@ -24,6 +24,7 @@ __all__ = [
     "Choice",
     "Paraphrase",
     "combine_scores",
+    "find_preset",
     "score_novelty",
 ]
 
@@ -36,7 +37,7 @@ PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
     "score": ("round_trip", (0.0, 1.0, 0.0)),
     **{rule: (rule, (1.0, 0.0, 0.0)) for rule in ("jaccard", "mbr", "embedding", "matcher")},
 }
-NOTHING: Mapping[str, float] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 # The floors of that measurement.
 MIN_ADEQUACY, MIN_NOVELTY = 0.03, 0.1
 # Of the open judge: of 260 pairs of one meaning, 2% have less than 0.34; of those that differ in a negation, 75% have
@@ -121,6 +122,7 @@ class Choice:
         texts: Sequence[str],
         *,
         fluency: Mapping[str, float | None] = NOTHING,
+        reasons: Mapping[str, str | None] = NOTHING,
         ignore_case: bool = False,
     ) -> list[Paraphrase]:
         """Reject what no model need read: no words, the source, doubles, faults, what `keep` forbids, low scores.
@@ -129,6 +131,7 @@ class Choice:
             source: The text.
             texts: Its candidates.
             fluency: Of those texts of which it is known.
+            reasons: Why those texts cannot be paraphrases that whoever wrote them rejects.
             ignore_case: Whether the model that wrote them knows no case.
 
         Returns:
@@ -145,7 +148,8 @@ class Choice:
                 reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
             else:
                 forms[form] = text
-                reason = find_fault(source, text) or find_change(source, text, self.keep, ignore_case=ignore_case)
+                reason = reasons.get(text) or find_fault(source, text)
+                reason = reason or find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
         left = [one for one in sifted if one.reason is None]
         novelty = iter(score_novelty([source] * len(left), [one.text for one in left]))
@@ -183,17 +187,28 @@ class Choice:
         return candidate
 
 
-def combine_scores(scores: Sequence[float], weights: Sequence[float] = WEIGHTS) -> float:
+def find_preset(select: str, adequacy: Any, weights: Any) -> tuple[str, Sequence[float]]:
+    """The judge and the weights by which a rule orders candidates."""
+    if select not in PRESETS:
+        raise InputError(f"`select` must be one of {', '.join(PRESETS)}, not {select!r}")
+    if tuple(weights) != WEIGHTS or adequacy not in ("round_trip", PRESETS[select][0]):
+        raise InputError("`select` decides on `adequacy` and `weights`: leave them out")
+    return PRESETS[select]
+
+
+def combine_scores(scores: Sequence[float | None], weights: Sequence[float] = WEIGHTS) -> float:
     """The weighted geometric mean of scores: 0 where any that counts is 0, so that none makes up for another.
 
     It orders candidates of one text by one model. It is no probability that a candidate is a good paraphrase.
 
     Args:
-        scores: Adequacy, fluency and novelty, each from 0 to 1.
+        scores: Adequacy, fluency and novelty, each from 0 to 1; None, which does not count, where unknown.
         weights: Theirs.
     """
-    counted = [(score, weight) for score, weight in zip(scores, weights, strict=True) if weight > 0]
-    if any(score <= 0 for score, _ in counted):
+    counted = [
+        (score, weight) for score, weight in zip(scores, weights, strict=True) if weight > 0 and score is not None
+    ]
+    if not counted or any(score <= 0 for score, _ in counted):
         return 0.0
     return math.exp(sum(weight * math.log(score) for score, weight in counted) / sum(w for _, w in counted))
 

@@ -15,30 +15,30 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..common.checks import whole_number
-from ..common.files import check_unicode
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.search.pipeline_checks import check_model, read_array
+from ..models.search.pipeline_checks import read_array
 from ..models.search.retrieved_pairs import load_retriever
-from ..models.text.control_tokens import control_ids
-from ..models.text.encoded_inputs import read_prefix
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
+from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .keep import DEFAULT_KEEP
-from .limits import SourceCutter
+from .limits import SourceCutter, WholeTexts, check_each_is_text
 from .open_judge import OpenJudge
 from .own_text import OwnText
-from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, PRESETS, WEIGHTS, Choice, Paraphrase
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, WEIGHTS, Choice, Paraphrase, find_preset
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
+from .prompts import Prompt
+from .server_writer import is_address
 from .set_selection import normal_form
 from .strength import read_strength, strengthen
-from .writers import Ask, load_writer, write
+from .writers import Ask, write
 
 if TYPE_CHECKING:
     import pandas
@@ -71,7 +71,7 @@ class _Call(NamedTuple):
 
 
 class Paraphraser:
-    """Writes paraphrases of texts with any sequence-to-sequence model, with scores to filter them by.
+    """Writes paraphrases of texts with any model that generates, with scores to filter them by.
 
     ```python
     paraphraser = Paraphraser()  # the model that comes with the package; any other by `Paraphraser.from_pretrained`
@@ -80,25 +80,28 @@ class Paraphraser:
     ```
 
     Args:
-        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus; None for the
-            model that comes with the package.
+        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus; or a causal
+            language model, which a prompt asks. None for the model that comes with the package.
         tokenizer: Its tokenizer.
         retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
         prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
         trust_remote_code: Let what is loaded by its name (encoders, matchers, judges of fluency) run its own code.
         backend: "ctranslate2" to have candidates and scores from CTranslate2, several times as fast on a CPU, for
-            BART, Marian, T5 and Pegasus (see `CTranslate2Engine`); None for `generate()`.
+            BART, Marian, T5 and Pegasus (see `CTranslate2Engine`); or the address of a server with a language model,
+            such as "http://localhost:8080/v1", where `model` is its name there (see `ServerWriter`); None for
+            `generate()`.
         compute_type: The numbers of a backend: "int8", "float32" and so on.
         strength: Of all calls that do not give their own; None for the `default_strength` of the model's config.
+        prompt: What a language model is told: a YAML file (see `Prompt`); None for that of the package.
 
     Raises:
-        ValueError: The model is no encoder-decoder, or has no retriever that it needs.
+        ValueError: The model cannot generate, or has no retriever that it needs.
         InputError: The backend is not installed, or cannot run the model.
     """
 
     def __init__(
         self,
-        model: PreTrainedModel | None = None,
+        model: PreTrainedModel | str | None = None,
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         retriever: ParaphraseRetriever | None = None,
@@ -107,23 +110,31 @@ class Paraphraser:
         backend: str | None = None,
         compute_type: str = "int8",
         strength: float | None = None,
+        prompt: str | os.PathLike | Prompt | None = None,
     ):
-        if (model is None) != (tokenizer is None):
+        is_elsewhere = is_address(backend)
+        if is_elsewhere != isinstance(model, str):
+            raise InputError("`model` is the name of a model where `backend` is an address, and only there")
+        if not is_elsewhere and (model is None) != (tokenizer is None):
             raise InputError("`model` and `tokenizer` go together: pass both, or neither for the released model")
         if model is None:
             model, tokenizer = load_paraphraser()
-        check_model(model)
-        self.model, self.tokenizer, self.trust_remote_code = model, tokenizer, trust_remote_code
-        self.prefix = read_prefix(model.config) if prefix is None else prefix
-        reads_pairs = can(model.config, "reads_pairs")
-        self.retriever = (retriever or load_retriever(model, trust_remote_code)) if reads_pairs else None
-        self.writer = load_writer(backend, compute_type, model, tokenizer, self.retriever, self.prefix)
-        strength = getattr(model.config, "default_strength", None) if strength is None else strength
+        options = {"retriever": retriever, "prefix": prefix, "prompt": prompt, "trust_remote_code": trust_remote_code}
+        self.writer = load_writer(model, tokenizer, **options, backend=backend, compute_type=compute_type)
+        self.model, self.tokenizer, self.trust_remote_code = (
+            self.writer.model,
+            self.writer.tokenizer,
+            trust_remote_code,
+        )
+        self.prefix, self.retriever = self.writer.prefix, self.writer.retriever
+        strength = getattr(getattr(model, "config", None), "default_strength", None) if strength is None else strength
         self.own_text = OwnText(self.writer)
-        self.strength, self.has_control = read_strength(strength), bool(control_ids(model.config, tokenizer))
+        self.strength = read_strength(strength)
         self._judges: dict[tuple, Any] = {}
 
     def __repr__(self) -> str:
+        if self.model is None:
+            return f"Paraphraser({self.writer.name!r}, {self.writer.address})"
         name = str(self.model.name_or_path)
         name = RELEASED if Path(name).name == RELEASED else name or type(self.model).__name__
         return f"Paraphraser({name!r}, {self.model.num_parameters():,} parameters, {input_device(self.model)})"
@@ -142,6 +153,7 @@ class Paraphraser:
         backend: str | None = None,
         compute_type: str = "int8",
         strength: float | None = None,
+        prompt: str | os.PathLike | Prompt | None = None,
         revision: str | None = None,
         token: str | bool | None = None,
         cache_dir: str | os.PathLike | None = None,
@@ -161,25 +173,30 @@ class Paraphraser:
             backend: As above.
             compute_type: As above.
             strength: As above.
+            prompt: As above.
             revision: A branch, tag or commit of the repository.
             token: For a repository that is not public.
             cache_dir: Where downloads are kept.
             local_files_only: Use what was downloaded before, without a network.
-            model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`.
+            model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`, or
+                `gguf_file`, a file in `path` with a quantised language model (needs the package gguf).
 
         Raises:
             InputError: The folder holds no model or no tokenizer, or there is no such device or precision.
             FileNotFoundError: There is no such checkpoint.
         """
+        if is_address(backend):
+            options = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
+            return cls(os.fspath(path), backend=backend, **options)
         hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
         hub = {name: value for name, value in hub.items() if value is not None}
         model, tokenizer = load_paraphraser(
-            path, device, trust_remote_code, dtype, device_map=device_map, hub=hub, **model_kwargs
+            path, device, trust_remote_code, dtype, device_map=device_map, causal=True, hub=hub, **model_kwargs
         )
         if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
         options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
-        options["strength"] = strength
+        options |= {"strength": strength, "prompt": prompt}
         return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
 
     def __call__(
@@ -205,7 +222,7 @@ class Paraphraser:
         fluency: str | os.PathLike | CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
-        max_source_length: int | SourceCutter | None = None,
+        max_source_length: int | SourceCutter | WholeTexts | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
     ) -> Paraphrases | ParaphrasedTexts | pandas.Series | Iterator[Paraphrases]:
@@ -238,7 +255,7 @@ class Paraphraser:
             decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
                 `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
                 default there. Elsewhere it is "beam" for one paraphrase, and for several "diverse_beam".
-                A backend has "beam" alone.
+                CTranslate2 has "beam" alone; a language model has "sample", its default, and "beam".
             num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
             num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
                 candidates; None for 5.
@@ -275,7 +292,7 @@ class Paraphraser:
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
         if select is not None:
-            adequacy, weights = _find_preset(select, adequacy, weights)
+            adequacy, weights = find_preset(select, adequacy, weights)
         choice = Choice(
             n=n,
             min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
@@ -292,8 +309,8 @@ class Paraphraser:
         seed = whole_number("seed", seed)
         check_adequacy(adequacy, encoder, matcher)
         cutter = max_source_length
-        if not isinstance(cutter, SourceCutter):
-            cutter = SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix)
+        if not isinstance(cutter, SourceCutter | WholeTexts):
+            cutter = self.writer.cutter(max_source_length)
         ask = Ask(
             decoding=decoding or self.writer.default_decoding(n),
             num_candidates=num_candidates,
@@ -301,7 +318,8 @@ class Paraphraser:
             seed=seed,
             batch_size=batch_size,
             max_source_length=cutter.limit,
-            strength=strength if self.has_control else None,
+            strength=strength if self.writer.reads_strength else None,
+            keep=choice.keep,
             generate_kwargs=generate_kwargs,
         )
         self.writer.check(ask)
@@ -374,7 +392,7 @@ class Paraphraser:
         if options.get("return_rejected"):
             raise InputError("`return_rejected` is for texts; `return_changes` says why a sentence was left")
         options = {**DOCUMENT_OPTIONS, **options}
-        cutter = SourceCutter(self.model, self.tokenizer, options.get("max_source_length"), self.prefix, quiet=True)
+        cutter = self.writer.cutter(options.get("max_source_length"), quiet=True)
 
         refusals: dict[str, str | None] = {}
 
@@ -423,11 +441,15 @@ class Paraphraser:
             known = {text: one.fluency for text, one in first.items()} if call.believes_search else {}
             outputs = [one.text for one in written]
             options = {"fluency": known, "ignore_case": self.writer.ignores_case}
+            options["reasons"] = {text: one.reason for text, one in first.items()}
             groups.append(choice.sift(texts[place], outputs, **options))
             judged += [
                 Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
             ]
-        scores = zip(call.judge(judged, batch_size), call.reader(judged, batch_size), strict=True)
+        fluencies = call.reader(judged, batch_size)
+        if choice.min_fluency and None in fluencies:
+            raise InputError("`min_fluency`: the server gives no log-probabilities; name a model by `fluency=`")
+        scores = zip(call.judge(judged, batch_size), fluencies, strict=True)
         found = [
             Paraphrases([Paraphrase(text, reason=refusal)] if refusal and choice.return_rejected else [], source=text)
             for text, refusal in zip(texts, refusals, strict=True)
@@ -462,7 +484,7 @@ class Paraphraser:
             raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
         return self._loaded(
             ("fluency", fluency),
-            lambda: load_causal_fluency(fluency, input_device(self.model), self.trust_remote_code),
+            lambda: load_causal_fluency(fluency, self.writer.device, self.trust_remote_code),
         )
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
@@ -471,23 +493,6 @@ class Paraphraser:
         return self._judges[name]
 
 
-def _find_preset(select: str, adequacy: Any, weights: Any) -> tuple[str, Sequence[float]]:
-    """The judge and the weights by which a rule orders candidates."""
-    if select not in PRESETS:
-        raise InputError(f"`select` must be one of {', '.join(PRESETS)}, not {select!r}")
-    if tuple(weights) != WEIGHTS or adequacy not in ("round_trip", PRESETS[select][0]):
-        raise InputError("`select` decides on `adequacy` and `weights`: leave them out")
-    return PRESETS[select]
-
-
 def _warn_of_cut(cutter: SourceCutter) -> None:
     if cutter.cut and not cutter.quiet:
         logger.warning(cutter.describe())
-
-
-def check_each_is_text(texts: Sequence[Any], first: int) -> None:
-    """Raise InputError unless all are texts; `first` is the number of the first of them."""
-    for number, text in enumerate(texts, first):
-        if not isinstance(text, str):
-            raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
-        check_unicode(text, f"`texts`, number {number} from 0")

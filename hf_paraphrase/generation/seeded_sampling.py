@@ -27,6 +27,7 @@ def sample_seeded(
     generation_config: GenerationConfig,
     inputs_tensor: torch.LongTensor,
     seed: int = 0,
+    recorder: LogitsProcessor | None = None,
     **model_kwargs: Any,
 ) -> Any:
     """Sample, each text by a generator of its own: `generate(custom_generate=sample_seeded, do_sample=True)`.
@@ -38,10 +39,11 @@ def sample_seeded(
     steps; the gap between the two likeliest tokens is one number.)
 
     Args:
-        model: Any encoder-decoder.
-        input_ids: `(texts * num_return_sequences, 1)`, as `generate()` makes them; so too the other arguments.
+        model: Any model that generates.
+        input_ids: `(texts * num_return_sequences, begun)`, as `generate()` makes them; so too the other arguments.
         inputs_tensor: The texts, `(texts, source_length)`.
         seed: Of the call.
+        recorder: Reads the scores before anything shapes them.
         model_kwargs: What `generate()` has prepared for the model.
 
     Returns:
@@ -55,7 +57,9 @@ def sample_seeded(
     seeds = [seed_of(seed, " ".join(str(word) for word in row if word >= 0)) for row in words]
     config = copy.copy(generation_config)
     config.do_sample = False
-    processors = LogitsProcessorList([*logits_processor, GumbelNoise(seeds, count, input_ids.shape[1], frame.ends)])
+    noise = GumbelNoise(seeds, count, input_ids.shape[1], frame.ends)
+    first = [] if recorder is None else [recorder]
+    processors = LogitsProcessorList([*first, *logits_processor, noise])
     return model._sample(input_ids, processors, stopping_criteria, config, **model_kwargs)
 
 
@@ -76,7 +80,8 @@ class GumbelNoise(LogitsProcessor):
         self.seeds, self.count, self.prompt_length, self.ends = seeds, count, prompt_length, ends
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        step, shape = input_ids.shape[1], (scores.shape[1], self.count)
+        # A prompt of a language model may be padded; an encoder-decoder begins with one token.
+        step, shape = input_ids.shape[1] - self.prompt_length + 1, (scores.shape[1], self.count)
         is_open = ~torch.isin(input_ids[:, self.prompt_length :], self.ends).any(dim=1)
         noisy = scores.clone()
         for text, is_written in enumerate(is_open.view(-1, self.count).any(dim=1).tolist()):

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.search.argument_types import check_arguments
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
-from ..models.text.control_tokens import find_control
+from ..models.text.control_tokens import control_ids, find_control
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
-from .ctranslate2_engine import CTranslate2Engine, load_engine
+from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
+from .limits import SourceCutter
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
 
-__all__ = ["DECODINGS", "Ask", "Candidate", "Judged", "ModelWriter", "ignores_case", "load_writer", "write"]
+__all__ = ["DECODINGS", "Ask", "CTranslate2Writer", "Candidate", "Judged", "ModelWriter", "ignores_case", "write"]
 
 DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
@@ -41,11 +45,13 @@ class Candidate(NamedTuple):
         text: The text.
         pair: The sentence pair that it was edited by; None where the model edits by none.
         fluency: How probable the search found it, from 0 to 1, as `OwnFluency` computes it; None where unknown.
+        reason: Why it cannot be a paraphrase, such as an answer that was cut off; None where it may be one.
     """
 
     text: str
     pair: tuple[str, str] | None = None
     fluency: float | None = None
+    reason: str | None = None
 
 
 class Judged(NamedTuple):
@@ -75,7 +81,8 @@ class Ask:
         seed: Of "sample" and "noise".
         batch_size: Texts at once.
         max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
-        strength: How far candidates are to differ from the text, for a model with control tokens.
+        strength: How far candidates are to differ from the text, for a model that can be told so.
+        keep: What candidates must keep, as `check_keep` returns it, for a model that can be told so.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"
             of `EmbeddingParaphraser.paraphrase`.
     """
@@ -87,6 +94,7 @@ class Ask:
     batch_size: int = 16
     max_source_length: int | None = None
     strength: float | None = None
+    keep: Sequence[str] = ()
     generate_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -123,8 +131,17 @@ class ModelWriter:
         prefix: str = "",
     ):
         self.model, self.tokenizer, self.retriever, self.prefix = model, tokenizer, retriever, prefix
+        self.tokens: Counter[str] = Counter()  # that a server has counted
+        # Whether it can tell how probable any text is.
+        self.scores_texts = True
         self.ignores_case = ignores_case(tokenizer)
         self.replaces_unknown = can_replace_unknown(model, tokenizer)
+        self.reads_strength = bool(control_ids(model.config, tokenizer))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return input_device(self.model)
 
     def default_decoding(self, n: int) -> str:
         """How candidates are found unless the caller says so.
@@ -138,6 +155,10 @@ class ModelWriter:
         if can(self.model.config, "embeds_sentences"):
             return "noise"
         return "beam" if n == 1 else "diverse_beam"
+
+    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
+        """What cuts texts to those tokens that the model reads; arguments as those of `SourceCutter`."""
+        return SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix, quiet)
 
     def check(self, ask: Ask) -> None:
         """Refuse what this writer cannot do.
@@ -273,24 +294,6 @@ class CTranslate2Writer(ModelWriter):
         request = self._request(ask)
         kwargs = request.generate_kwargs(self.model, self.tokenizer)
         return {name: value for name, value in kwargs.items() if name != "custom_generate"}
-
-
-def load_writer(
-    backend: str | None,
-    compute_type: str,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    retriever: ParaphraseRetriever | None,
-    prefix: str,
-) -> ModelWriter:
-    """Make the writer for a backend; None for `generate()`.
-
-    Raises:
-        InputError: There is no such backend, or it cannot run the model.
-    """
-    arguments = (model, tokenizer, retriever, prefix)
-    engine = load_engine(backend, model, tokenizer, compute_type)
-    return ModelWriter(*arguments) if engine is None else CTranslate2Writer(engine, *arguments)
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -32,12 +32,20 @@ PAIRS = [
 ]
 
 
-def launch_demo(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> gr.Blocks:
+def launch_demo(
+    path: str | os.PathLike,
+    trust_remote_code: bool = False,
+    prompt: str | None = None,
+    backend: str | None = None,
+    **kwargs: Any,
+) -> gr.Blocks:
     """Load a model and serve its app until the process is stopped; it asks nobody else for anything.
 
     Args:
         path: A checkpoint folder or Hub repository.
         trust_remote_code: Let code beside it run, and read weights that are a pickle.
+        prompt: As `Paraphraser` takes it.
+        backend: As `Paraphraser` takes it.
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
 
     Returns:
@@ -48,7 +56,7 @@ def launch_demo(path: str | os.PathLike, trust_remote_code: bool = False, **kwar
         FileNotFoundError: There is no such checkpoint.
         OSError: The port is taken.
     """
-    demo = make_demo(path, trust_remote_code)
+    demo = make_demo(path, trust_remote_code, prompt, backend)
     demo.launch(theme=make_theme(), css_paths=STYLE, footer_links=["api", "settings"], run_history=False, **kwargs)
     return demo
 
@@ -60,22 +68,30 @@ def make_theme() -> gr.Theme:
     return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
 
 
-def make_demo(path: str | os.PathLike, trust_remote_code: bool = False) -> gr.Blocks:
+def make_demo(
+    path: str | os.PathLike, trust_remote_code: bool = False, prompt: str | None = None, backend: str | None = None
+) -> gr.Blocks:
     """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
 
     Args:
         path: A checkpoint folder or Hub repository, of any encoder-decoder or any classifier of sentence pairs.
         trust_remote_code: As `launch_demo` takes it.
+        prompt: As `Paraphraser` takes it.
+        backend: As `Paraphraser` takes it.
 
     Raises:
         InputError: The folder holds no model or no tokenizer.
         FileNotFoundError: There is no such checkpoint.
     """
     name = Path(path).resolve().name if Path(path).is_dir() else str(path)
-    build = _match_app if _labels_pairs(path) else _paraphrase_app
+    labels_pairs = backend is None and _labels_pairs(path)
     with gr.Blocks(title=name, analytics_enabled=False) as demo:
         gr.Markdown(f"# {name}")
-        build(path, trust_remote_code)
+        if labels_pairs:
+            _match_app(path, trust_remote_code)
+        else:
+            options = {"prompt": prompt, "backend": backend, "trust_remote_code": trust_remote_code}
+            _paraphrase_app(Paraphraser.from_pretrained(path, **options))
     return demo
 
 
@@ -84,9 +100,7 @@ def _labels_pairs(path: str | os.PathLike) -> bool:
     return any(name.endswith("ForSequenceClassification") for name in read_config(path).get("architectures") or [])
 
 
-def _paraphrase_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
-    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
-
+def _paraphrase_app(paraphraser: Paraphraser) -> None:
     def paraphrase(text: str, n: int, strength: float, diversity: float, *thresholds_and_keep: Any) -> tuple[str, str]:
         *thresholds, keep = thresholds_and_keep
         least = dict(zip(("min_adequacy", "min_fluency", "min_novelty"), thresholds, strict=True))

@@ -14,7 +14,6 @@ from ..analysis.word_diff import format_changes
 from ..errors import InputError
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
-from ..models.layers.portable import can
 
 __all__ = ["format_edits", "format_match", "format_paraphrases"]
 
@@ -63,7 +62,7 @@ def format_edits(paraphraser: Paraphraser, text: str, count: int = 3) -> str:
         text: The text.
         count: Pairs.
     """
-    if not can(paraphraser.model.config, "reads_pairs"):
+    if paraphraser.retriever is None:
         return ""
     pairs = paraphraser.retriever.retrieve([text], count)[0]
     edits = [_format_edit(paraphraser, text, pair[:2], is_open=not place) for place, pair in enumerate(pairs)]

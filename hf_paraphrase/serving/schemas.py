@@ -100,7 +100,7 @@ class ScoredParaphrase(BaseModel):
     text: str
     score: float
     adequacy: float
-    fluency: float
+    fluency: float | None
     novelty: float
 
 

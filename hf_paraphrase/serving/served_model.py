@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
 from ..generation.engine import load_pair_model
+from ..generation.loading import names_language_model
 from ..generation.paraphrase_choice import Paraphrase
 from ..generation.paraphraser import Paraphraser
 from ..models.layers.portable import can
@@ -60,8 +61,8 @@ class ServedModel:
 def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False) -> ServedModel:
     """Load a model to be served.
 
-    Sequence-to-sequence models paraphrase, classifiers match, and whatever else loads embeds; so do those
-    sequence-to-sequence models that have vectors of sentences or documents.
+    Sequence-to-sequence and causal language models paraphrase, classifiers match, and whatever else loads embeds; so
+    do those sequence-to-sequence models that have vectors of sentences or documents.
 
     Args:
         path: A checkpoint folder or Hub repository.
@@ -79,6 +80,9 @@ def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote
         return ServedModel(
             name, match=_make_matcher(*load_pair_model(path, trust_remote_code=trust_remote_code), max_batch)
         )
+    if names_language_model(path) or os.fspath(path).endswith(".gguf"):
+        paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
+        return serve_paraphraser(name, paraphraser, max_batch)
     if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
@@ -117,6 +121,8 @@ def _make_matcher(
 def _find_embedder(paraphraser: Paraphraser, max_batch: int) -> Callable[[Sequence[str], None], list] | None:
     """What embeds texts by a paraphraser's model; None where it has no vectors of texts."""
     model, tokenizer = paraphraser.model, paraphraser.tokenizer
+    if model is None:  # behind an address
+        return None
     if can(model.config, "embeds_sentences"):
         return _make_embedder(lambda texts: model.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
     if can(model.config, "rewrites_documents"):

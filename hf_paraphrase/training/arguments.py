@@ -9,12 +9,12 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from .mixture import MixedCorpus
 
-__all__ = ["CORPUS_FIELDS", "ParaphraseConfig", "TrainingConfig"]
+__all__ = ["CORPUS_FIELDS", "AnswerConfig", "ParaphraseConfig", "TrainingConfig"]
 
 # What says of a recipe with one corpus which that is.
 CORPUS_FIELDS = ("dataset", "dataset_name", "dataset_kwargs")
 # Tasks that learn from pairs of a source and a target.
-PAIR_TASKS = ("paraphrase", "edit", "decompose")
+PAIR_TASKS = ("paraphrase", "edit", "decompose", "answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class TrainingConfig(Options):
 
     task: str = option(
         "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `decompose` (by levels), `adapt` (their "
-        "phrases), `match`, `autoencode` or `language_model`.",
+        "phrases), `answer` (a language model's prompt), `match`, `autoencode` or `language_model`.",
         "paraphrase",
     )
     dataset: str | None = option(
@@ -281,3 +281,19 @@ class ParaphraseConfig(TrainingConfig):
             raise InputError("`objective: rbm` needs `reward`: `rouge`, or a classifier of sentence pairs")
         if self.pretrained is None:
             raise InputError("`objective: rbm` fine-tunes a model that writes already: name it in `pretrained`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerConfig(TrainingConfig):
+    """As `TrainingConfig`, with what a language model is told."""
+
+    prompt: str | None = option(
+        "YAML file of the prompt that the model learns to answer; null for that of the package, without examples.",
+        None,
+    )
+    max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.label_smoothing_factor or self.sampled_softmax is not None:
+            raise InputError("`label_smoothing_factor` and `sampled_softmax` are not for `task: answer`")

@@ -152,6 +152,7 @@ MISSING = {
     "paraphrase": ["none", "a text"],
     "paraphrase-document": ["--model", "none", "HERE", "--output", "out.md"],
     "augment": ["none.csv", "--model", "none", "--column", "text", "--output", "out"],
+    "distill": ["none.csv", "--teacher", "none", "--column", "text", "--recipe", "no/such", "--output-dir", "out"],
     "mine": ["none.txt", "--output", "out"],
     "serve": ["none", "--port", "0"],
     "push": ["none", "--dry-run"],

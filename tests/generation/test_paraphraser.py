@@ -26,7 +26,7 @@ from hf_paraphrase.generation.writers import Ask, Candidate, ModelWriter, ignore
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.models.layers import precision
 from hf_paraphrase.tokenization import train_word_tokenizer
-from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_t5, word_tokenizer
+from tests.models.tiny import save, tiny_bart, tiny_gpt2, tiny_matcher, tiny_t5, word_tokenizer
 
 from .paraphrasers import PAIRS, PARAPHRASERS, make_paraphraser, random_sentences
 
@@ -339,7 +339,7 @@ def test_models_that_are_named_are_loaded_once(tmp_path: Path, monkeypatch: pyte
 
 def test_other_models_are_refused() -> None:
     with pytest.raises(ValueError, match="needs an encoder-decoder model"):
-        Paraphraser(tiny_gpt2(), word_tokenizer())
+        Paraphraser(tiny_matcher(2), word_tokenizer())
 
 
 @pytest.mark.parametrize("place", ["terminal", "notebook", "pipe"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .adapt import AdaptTask
+from .answer import AnswerTask
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
 from .decompose import DecomposeTask
@@ -14,6 +15,7 @@ from .paraphrase import ParaphraseTask
 __all__ = [
     "TASKS",
     "AdaptTask",
+    "AnswerTask",
     "AutoencodeTask",
     "DecomposeTask",
     "EditTask",
@@ -26,6 +28,7 @@ __all__ = [
 
 TASKS: dict[str, type[Task]] = {
     "adapt": AdaptTask,
+    "answer": AnswerTask,
     "autoencode": AutoencodeTask,
     "decompose": DecomposeTask,
     "edit": EditTask,

@@ -1,0 +1,279 @@
+"""From texts and a teacher to a small fast student: candidates, a corpus with a card, training, a table.
+
+Sequence-level distillation (Kim and Rush 2016): the student learns the paraphrases that the teacher writes, several of
+each text, of which those remain that pass what a `Paraphraser` asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from huggingface_hub import ModelCard
+from xxhash import xxh3_64_intdigest
+
+from .augmentation.card import CARD_FILE, make_augmentation_card
+from .augmentation.run import Augmentation, run_augmentation
+from .common.files import locked, write_directory, write_lines, write_text
+from .errors import InputError
+from .generation.engine import load_paraphraser
+from .generation.paraphraser import Paraphraser
+from .generation.prompts import load_prompt
+from .generation.writers import ModelWriter
+from .metrics.ibleu.scoring import ibleu
+from .training.loop import train
+from .training.recipe import Recipe
+
+__all__ = ["Distillation", "distill"]
+
+SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
+# What decides which candidates pass, for the teacher and for whoever is put beside it.
+OF_THE_CHOICE = ("min_fluency", "min_novelty", "diversity", "keep", "seed", "batch_size", "max_new_tokens")
+COLUMNS = {
+    "adequacy": "adequacy",
+    "pinc": "PINC",
+    "ibleu": "iBLEU",
+    "kept": "kept",
+    "answered": "answered",
+    "texts_per_second": "texts a second",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distillation:
+    """What is asked of a distillation: all that decides its result.
+
+    Args:
+        texts: The texts and the teacher.
+        recipe: The student's.
+        held_out: Part of the texts that validate, and as large a part that the table is made of.
+        encoder: Whose cosine is the adequacy of the table; None for the round trip by the model of the package.
+        most_tested: Texts in the table, at most.
+        teacher_licence: Of the teacher, and what it says of outputs; None for what its card says.
+    """
+
+    texts: Augmentation
+    recipe: Recipe
+    held_out: float = 0.05
+    encoder: str | None = None
+    most_tested: int = 1000
+    teacher_licence: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """All of it that later stages depend on; the first and the training check their own."""
+        return {"held_out": self.held_out, "encoder": self.encoder, "most_tested": self.most_tested}
+
+
+@dataclass
+class _Sums:
+    """What became of the texts that a model was asked for."""
+
+    outputs: list[str] = field(default_factory=list)
+    adequacy: list[float] = field(default_factory=list)
+    novelty: list[float] = field(default_factory=list)
+    candidates: int = 0
+    changed: int = 0
+
+
+def distill(
+    asked: Distillation,
+    output_dir: str | os.PathLike,
+    *,
+    baseline: bool = True,
+    data_dir: str | os.PathLike | None = None,
+    trust_remote_code: bool = False,
+    **run_options: Any,
+) -> list[dict[str, Any]] | None:
+    """Do what is missing of a distillation.
+
+    The folder gets `candidates/` (what the teacher wrote: see `run_augmentation`), `corpus/` (what passed, as pairs,
+    with a card), `test.jsonl`, `student/`, with `baseline` `undistilled/`, and the table.
+
+    Args:
+        asked: What is asked.
+        output_dir: Where all of it goes.
+        baseline: Whether the recipe is trained as it stands too.
+        data_dir: Folder with the files of the recipe's own corpus, for the baseline.
+        trust_remote_code: Let what is loaded by its name run its own code.
+        run_options: Of `run_augmentation`: `workers`, `executor`, `executor_options`, `logging_dir`.
+
+    Returns:
+        The rows of the table; None where jobs were submitted that are not done.
+
+    Raises:
+        InputError: Something that the user can mend, such as another distillation in the same folder.
+    """
+    folder = Path(output_dir)
+    with locked(folder):
+        _begin(asked, folder)
+        counts = run_augmentation(
+            asked.texts, str(folder / "candidates"), trust_remote_code=trust_remote_code, **run_options
+        )
+        if counts is None:
+            return None
+        if not (folder / "corpus").is_dir():
+            _write_corpus(asked, counts, folder)
+        runs = {"student": _recipe_of_student(asked.recipe, folder / "corpus")}
+        if baseline:
+            runs["undistilled"] = asked.recipe
+        for name, recipe in runs.items():
+            if not (folder / name / "training_summary.json").is_file():
+                options = {"data_dir": data_dir if name == "undistilled" else None, "resume": True}
+                train(recipe, folder / name, trust_remote_code=trust_remote_code, **options)
+        return _make_table(asked, folder, list(runs), trust_remote_code)
+
+
+def _begin(asked: Distillation, folder: Path) -> None:
+    """Note the settings, or check that they are those of before."""
+    path, described = folder / SETTINGS_FILE, asked.describe()
+    if not path.is_file():
+        write_text(path, json.dumps(described, indent=2))
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in described.items():
+        if before.get(name) != value:
+            raise InputError(
+                f"{folder} was begun with {name} {before.get(name)!r}, not {value!r}; name another folder"
+            )
+
+
+def _write_corpus(asked: Distillation, counts: Counter[str], folder: Path) -> None:
+    """Write the pairs that passed, those to test with apart, and a card.
+
+    A text decides by itself on which side it is, so that no text is on two.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
+    written: dict[str, list[str]] = {}
+    for file in sorted((folder / "candidates" / "data").glob("*.parquet")):
+        for row in pq.read_table(file, columns=[asked.texts.column, "paraphrase"]).to_pylist():
+            if row["paraphrase"] is not None:
+                written.setdefault(row[asked.texts.column], []).append(row["paraphrase"])
+    for text, paraphrases in written.items():
+        draw = xxh3_64_intdigest(" ".join(text.casefold().split()).encode()) / 2**64
+        split = "test" if draw < asked.held_out else "validation" if draw < 2 * asked.held_out else "train"
+        if split == "test":
+            rows[split].append({"source": text, "references": list(dict.fromkeys(paraphrases))})
+        else:
+            rows[split] += [{"source": text, "target": one} for one in dict.fromkeys(paraphrases)]
+    if empty := [split for split, found in rows.items() if not found]:
+        raise InputError(
+            f"of {len(written):,} texts with a paraphrase none is left for the split {empty[0]}; give more texts, a "
+            "larger part held out, or lower floors"
+        )
+    write_lines(folder / "test.jsonl", rows["test"])
+    card = _make_card(asked, counts, {split: len(found) for split, found in rows.items()}, folder.name)
+
+    def write(corpus: Path) -> None:
+        for split in ("train", "validation"):
+            write_lines(corpus / f"{split}.jsonl", rows[split])
+        write_text(corpus / CARD_FILE, card)
+
+    write_directory(folder / "corpus", write)
+
+
+def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, int], title: str) -> str:
+    texts = asked.texts
+    licence = asked.teacher_licence or _read_licence(texts.model)
+    teacher = {"model": Path(texts.model).name if Path(texts.model).exists() else texts.model, "licence": licence}
+    told = load_prompt(texts.prompt)
+    sections = {
+        "Splits": ("split", "rows", {name: f"{size:,}" for name, size in sizes.items()}),
+        "Teacher": ("of the teacher", "is", teacher),
+        "Prompt": ("part", "text", {"system": repr(told.system), "user": repr(told.user)}),
+    }
+    files = {split: f"{split}.jsonl" for split in ("train", "validation")}
+    return make_augmentation_card(texts, counts, title, files, sections)
+
+
+def _read_licence(model: str) -> str:
+    """What a model's card says of its licence."""
+    card = Path(model) / CARD_FILE
+    found = ModelCard.load(card).data.license if card.is_file() else None
+    return found or "unknown: find out what it says of outputs before you share them"
+
+
+def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
+    """The recipe with the corpus in place of its own."""
+    empty = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
+    training = replace(
+        recipe.training, dataset=str(corpus), dataset_name=None, dataset_kwargs={}, data_dir=None, **empty
+    )
+    return replace(recipe, training=training)
+
+
+def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_remote_code: bool) -> list[dict]:
+    """Ask all models for the same texts; a row that is there is not made again."""
+    lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
+    tests = [json.loads(line) for line in lines]
+    texts = asked.texts
+    teacher = {"backend": texts.backend, "prompt": texts.prompt, "trust_remote_code": trust_remote_code}
+    models = {"teacher": (texts.model, teacher)}
+    models |= {name: (str(folder / name), {"trust_remote_code": trust_remote_code}) for name in runs}
+    path = folder / ROWS_FILE
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    judge = {"adequacy": "embedding", "encoder": asked.encoder} if asked.encoder else {"adequacy": _make_judge()}
+    chosen = {name: texts.options[name] for name in OF_THE_CHOICE if name in texts.options}
+    for name, (model, options) in models.items():
+        if any(row["model"] == name for row in rows):
+            continue
+        paraphraser = Paraphraser.from_pretrained(model, **options)
+        own = {name: value for name, value in texts.options.items() if name == "decoding"} if name == "teacher" else {}
+        rows.append({"model": name, **_measure(paraphraser, tests, {**judge, **chosen, **own, "min_adequacy": 0})})
+        write_text(path, json.dumps(rows, indent=2))
+    write_text(folder / TABLE_FILE, _format_table(rows, len(tests)))
+    return rows
+
+
+def _make_judge() -> Callable[[list[str], list[str]], list[float]]:
+    """The round trip of the model that comes with the package: one judge for all."""
+    from .generation.adequacy import Judged, RoundTrip
+
+    judge = RoundTrip(ModelWriter(*load_paraphraser()))
+    return lambda sources, candidates: judge(list(map(Judged, sources, candidates)), 16)
+
+
+def _measure(
+    paraphraser: Paraphraser, tests: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> dict[str, float]:
+    """What a model makes of texts: the first paraphrase of each, or where there is none the text itself."""
+    sources, sums = [row["source"] for row in tests], _Sums()
+    began = time.perf_counter()
+    groups = paraphraser(sources, n=1, return_rejected=True, **options)
+    seconds = time.perf_counter() - began
+    for source, group in zip(sources, groups, strict=True):
+        reasons = [one.reason or "" for one in group]
+        sums.candidates += len(reasons)
+        sums.changed += sum(reason.startswith(("loses", "invents", "changes")) for reason in reasons)
+        first = next((one for one in group if one.reason is None), None)
+        sums.outputs.append(source if first is None else first.text)
+        sums.novelty.append(0.0 if first is None else first.novelty)
+        sums.adequacy += [] if first is None else [first.adequacy]
+    references = [row["references"] for row in tests]
+    return {
+        "adequacy": sum(sums.adequacy) / max(len(sums.adequacy), 1),
+        "pinc": 100 * sum(sums.novelty) / len(tests),
+        "ibleu": ibleu(sums.outputs, references, sources, lowercase=True)["score"],
+        "kept": 100 * (1 - sums.changed / max(sums.candidates, 1)),
+        "answered": 100 * len(sums.adequacy) / len(tests),
+        "texts_per_second": len(tests) / seconds,
+    }
+
+
+def _format_table(rows: Sequence[Mapping[str, Any]], tested: int) -> str:
+    heads = ["model", *COLUMNS.values()]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in rows:
+        digits = {name: 3 if name == "adequacy" else 1 for name in COLUMNS}
+        lines.append(f"| {row['model']} | " + " | ".join(f"{row[name]:.{digits[name]}f}" for name in COLUMNS) + " |")
+    note = (
+        f"Of {tested:,} texts that no student was trained on. Adequacy is that of answered texts, by one judge for "
+        "all; PINC and iBLEU are of all texts, where one without an answer stands as it is; the references of iBLEU "
+        "are the teacher's. Kept: candidates in which no name, number or the like changed."
+    )
+    return "\n".join([note, "", *lines]) + "\n"

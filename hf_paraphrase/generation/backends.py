@@ -1,0 +1,61 @@
+"""Which writer runs a model: `generate()`, CTranslate2, a prompt, or a server elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import InputError
+from ..models.layers.portable import can
+from ..models.search.pipeline_checks import check_model
+from ..models.search.retrieved_pairs import load_retriever
+from ..models.text.encoded_inputs import read_prefix
+from .ctranslate2_engine import load_engine
+from .language_model_writer import LanguageModelWriter
+from .prompts import PROMPT_FILE, Prompt, load_prompt
+from .server_writer import ServerWriter
+from .writers import CTranslate2Writer, ModelWriter
+
+if TYPE_CHECKING:
+    from ..retrieval import ParaphraseRetriever
+
+__all__ = ["load_writer"]
+
+
+def load_writer(
+    model: PreTrainedModel | str,
+    tokenizer: PreTrainedTokenizerBase | None,
+    *,
+    retriever: ParaphraseRetriever | None = None,
+    prefix: str | None = None,
+    prompt: str | os.PathLike | Prompt | None = None,
+    backend: str | None = None,
+    compute_type: str = "int8",
+    trust_remote_code: bool = False,
+) -> ModelWriter:
+    """Make the writer of a model; the arguments are those of `Paraphraser`.
+
+    Raises:
+        InputError: There is no such backend, it cannot run the model, or an argument is for another kind of model.
+    """
+    if isinstance(model, str):
+        return ServerWriter(backend, model, load_prompt(prompt))
+    if not model.config.is_encoder_decoder and model.can_generate():
+        others = {"prefix": prefix, "retriever": retriever, "backend": backend}
+        if given := [name for name, value in others.items() if value is not None]:
+            raise InputError(f"`{given[0]}` is for encoder-decoders; a {type(model).__name__} reads a `prompt`")
+        own = Path(model.name_or_path) / PROMPT_FILE
+        if prompt is None and model.name_or_path and own.is_file():
+            prompt = own
+        return LanguageModelWriter(model, tokenizer, load_prompt(prompt))
+    check_model(model)
+    if prompt is not None:
+        raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
+    prefix = read_prefix(model.config) if prefix is None else prefix
+    retriever = (retriever or load_retriever(model, trust_remote_code)) if can(model.config, "reads_pairs") else None
+    engine = load_engine(backend, model, tokenizer, compute_type)
+    arguments = (model, tokenizer, retriever, prefix)
+    return ModelWriter(*arguments) if engine is None else CTranslate2Writer(engine, *arguments)

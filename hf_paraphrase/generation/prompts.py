@@ -1,0 +1,176 @@
+"""How a language model is asked for a paraphrase, and how its answer is read: a small YAML file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from ..common.checks import is_number
+from ..common.fields import Options, check_known, read_yaml
+from ..common.files import write_text
+from ..errors import InputError
+
+__all__ = ["DEFAULT_PROMPT", "PROMPT_FILE", "Prompt", "load_prompt"]
+
+# The name of the file beside a model that was trained to answer its prompt.
+PROMPT_FILE = "prompt.yaml"
+DEFAULT_PROMPT = Path(__file__).with_name(PROMPT_FILE)
+PLACEHOLDER = re.compile(r"\{(\w*)\}")
+# A reasoning model thinks aloud first; without the end of a thought there is no answer.
+THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+OPENING = (
+    r"(?:sure|certainly|of course|okay|here(?: is|'s|’s| are)|(?:the )?(?:paraphrase|rewritten|rephrased|answer))"
+)
+PREAMBLE = re.compile(rf"\s*{OPENING}\b[^\n:]{{0,80}}:\s*", re.IGNORECASE)
+ITEM = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+(.+)$", re.MULTILINE)
+QUOTES = (('"', '"'), ("“", "”"), ("«", "»"), ("'", "'"), ("‘", "’"), ("`", "`"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Options):
+    """What a model is told.
+
+    Args:
+        user: What asks for a paraphrase, with `{text}`, and where wanted `{strength}` and `{keep}`.
+        system: What is said before all else; empty for nothing.
+        strength: What stands for `{strength}`, by how far the paraphrase is to differ: the nearest from 0 to 1.
+        keep: What stands for `{keep}` where there is something to keep, with `{words}`.
+        plain: What asks a model without a chat template, which continues it to the end of the line.
+        examples: Texts with their paraphrases.
+        read: What is taken off an answer: "thoughts", "preamble", "list" and "quotes".
+
+    Raises:
+        InputError: A field of the wrong type, or a placeholder that is missing or unknown.
+    """
+
+    user: str
+    system: str = ""
+    strength: dict[int | float, str] = field(default_factory=dict)
+    keep: str = ""
+    plain: str = "Sentence: {text}\nParaphrase:"
+    examples: list[dict[str, str]] = field(default_factory=list)
+    read: list[Literal["thoughts", "preamble", "list", "quotes"]] = field(
+        default_factory=lambda: ["thoughts", "preamble", "list", "quotes"]
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, needed, known in (
+            ("user", "text", {"text", "strength", "keep"}),
+            ("plain", "text", {"text", "strength", "keep"}),
+            ("keep", "words" if self.keep else "", {"words"}),
+        ):
+            found = set(PLACEHOLDER.findall(getattr(self, name)))
+            if needed and needed not in found:
+                raise InputError(f"`{name}` has no {{{needed}}}")
+            if unknown := found - known:
+                places = ", ".join(f"{{{one}}}" for one in sorted(known))
+                raise InputError(f"`{name}` has {{{min(unknown)}}}; it may have {places}")
+        for level in self.strength:
+            if not is_number(level) or not 0 <= level <= 1:
+                raise InputError(f"`strength`: levels are numbers from 0 to 1, not {level!r}")
+        for name in ("strength", "keep"):
+            if f"{{{name}}}" in self.user + self.plain and not getattr(self, name):
+                raise InputError(f"`{name}` says nothing, but `user` or `plain` has {{{name}}}")
+        for number, example in enumerate(self.examples, start=1):
+            if example.keys() != {"text", "paraphrase"} or not all(map(str.strip, example.values())):
+                raise InputError(f"`examples`, number {number}: `text` and `paraphrase` are needed, and nothing else")
+
+    def messages(self, text: str, strength: float | None = None, kept: Sequence[str] = ()) -> list[dict[str, str]]:
+        """The messages of a chat that asks to paraphrase a text.
+
+        Args:
+            text: The text.
+            strength: How far the paraphrase is to differ.
+            kept: What of the text must stay as it is.
+        """
+        turns = [{"role": "system", "content": self.system}] if self.system else []
+        for example in self.examples:
+            turns.append({"role": "user", "content": self._fill(self.user, example["text"], strength)})
+            turns.append({"role": "assistant", "content": example["paraphrase"]})
+        return [*turns, {"role": "user", "content": self._fill(self.user, text, strength, kept)}]
+
+    def continuation(self, text: str, strength: float | None = None, kept: Sequence[str] = ()) -> str:
+        """What a model without a chat template continues with a paraphrase and the end of the line."""
+        parts = [self.system] if self.system else []
+        for example in self.examples:
+            parts.append(f"{self._fill(self.plain, example['text'], strength)} {example['paraphrase']}")
+        return "\n\n".join([*parts, self._fill(self.plain, text, strength, kept)])
+
+    def read_answer(self, answer: str, source: str) -> list[str]:
+        """The paraphrases in an answer: one, or those of a list.
+
+        What the source has too, such as quotes around all of it, stays. Of a text of one line one line is read.
+
+        Args:
+            answer: What the model wrote.
+            source: What it was asked to paraphrase.
+        """
+        if "thoughts" in self.read and "<think>" not in source:
+            answer = THOUGHTS.sub("", answer)
+        if "preamble" in self.read and not PREAMBLE.match(source):
+            answer = PREAMBLE.sub("", answer, count=1) if PREAMBLE.match(answer) else answer
+        answers = [answer.strip()]
+        if "list" in self.read and not ITEM.search(source) and (items := ITEM.findall(answer)):
+            answers = items
+        if "\n" not in source.strip():
+            answers = [one.strip().partition("\n")[0] for one in answers]
+        if "quotes" in self.read:
+            answers = [_unquote(one, source) for one in answers]
+        return [" ".join(one.split()) for one in answers]
+
+    def save(self, path: Path) -> None:
+        """Write a file from which `load_prompt` makes an equal prompt."""
+        write_text(path, yaml.safe_dump(asdict(self), sort_keys=False, allow_unicode=True))
+
+    def _fill(self, template: str, text: str, strength: float | None, kept: Sequence[str] = ()) -> str:
+        level = None
+        if strength is not None and self.strength:
+            level = min(self.strength, key=lambda level: abs(level - strength))
+        values = {
+            "text": text,
+            "strength": "" if level is None else self.strength[level],
+            "keep": self.keep.replace("{words}", ", ".join(kept)) if kept else "",
+        }
+        # All at once: what a text has in braces is text.
+        return PLACEHOLDER.sub(lambda found: values[found[1]], template)
+
+
+def load_prompt(prompt: str | os.PathLike | Prompt | None = None) -> Prompt:
+    """Read a prompt.
+
+    Args:
+        prompt: A YAML file with the fields of `Prompt`; None for that of the package.
+
+    Raises:
+        InputError: The file is missing, or a field cannot be; the message names the file and the field.
+    """
+    if isinstance(prompt, Prompt):
+        return prompt
+    path = DEFAULT_PROMPT if prompt is None else Path(prompt)
+    if not path.is_file():
+        raise InputError(f"`prompt`: there is no file {path}")
+    values: Any = read_yaml(path)
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold fields such as `user`, not {values!r:.100}")
+    check_known(map(str, values), [one.name for one in fields(Prompt)], str(path))
+    if "user" not in values:
+        raise InputError(f"{path}: `user` is missing")
+    try:
+        return Prompt(**values)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _unquote(answer: str, source: str) -> str:
+    for before, after in QUOTES:
+        is_quoted = len(answer) > 2 and answer.startswith(before) and answer.endswith(after)
+        if is_quoted and not source.strip().startswith(before) and before not in answer[1:-1]:
+            return answer[1:-1].strip()
+    return answer

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict
+from torch import nn
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
+
+from ...generation.prompt_encoder import PromptEncoder
+from ...generation.prompts import PROMPT_FILE, load_prompt
+from ..arguments import AnswerConfig
+from ..batching import pad_rows
+from ..data import token_counts
+from ..objectives import cross_entropy_sums
+from .base import NoRowsLeft, Task, TaskData
+
+__all__ = ["AnswerTask"]
+
+logger = logging.getLogger(__name__)
+
+
+class AnswerTask(Task):
+    """Answer a prompt with a paraphrase, for any causal language model: the loss is that of the answer alone.
+
+    Rows of like lengths share a batch. The run keeps its prompt, by which `Paraphraser` asks the model.
+    """
+
+    config_class = AnswerConfig
+    auto_class = AutoModelForCausalLM
+    columns = ("source", "target")
+    can_stream = True
+    training: AnswerConfig
+
+    def __init__(self, training: AnswerConfig, trust_remote_code: bool = False):
+        super().__init__(training, trust_remote_code)
+        # What learns to answer needs no examples, which would make every row long.
+        self.prompt = load_prompt(training.prompt) if training.prompt else replace(load_prompt(), examples=[])
+
+    def texts(self, rows: Dataset) -> Iterable[str]:
+        return (text for column in self.columns for text in rows[column])
+
+    def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
+        tokenizer = super().make_tokenizer(rows, vocab_size)
+        if tokenizer.pad_token is None and tokenizer.eos_token is not None:
+            tokenizer.pad_token = tokenizer.eos_token
+        # The limits of the recipe are those of text and answer, not of the prompt.
+        tokenizer.model_max_length = self.training.max_prompt_length + self.training.max_target_length
+        return tokenizer
+
+    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+        options = {
+            "encoder": PromptEncoder(tokenizer, self.prompt),
+            "most": (self.training.max_prompt_length, self.training.max_target_length),
+        }
+        splits = {}
+        for split, pairs in rows.items():
+            options["kept"] = [name for name in ("group", "corpus") if name in pairs.column_names]
+            splits[split] = pairs.map(
+                _encode, batched=True, remove_columns=pairs.column_names, fn_kwargs=options, desc="Tokenising"
+            )
+            dropped = len(pairs) - len(splits[split])
+            why = "one side has no words, or is longer than `max_prompt_length` or `max_target_length`"
+            if not len(splits[split]):
+                raise NoRowsLeft(f"none of the {dropped} pairs can be used: {why}")
+            if dropped:
+                logger.warning("left out %d of %d pairs: %s", dropped, len(pairs), why)
+        return TaskData(DatasetDict(splits), tokenizer)
+
+    def save_assets(self, data: TaskData, output_dir: Path) -> None:
+        self.prompt.save(output_dir / PROMPT_FILE)
+
+    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
+        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
+
+    def counts(self, encoded: Dataset) -> np.ndarray:
+        return token_counts(encoded, "labels")
+
+    def make_collator(
+        self, tokenizer: PreTrainedTokenizerBase
+    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
+        pad = tokenizer.pad_token_id
+
+        def collate(features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+            pairs = [(feature["input_ids"], feature["labels"]) for feature in features]
+            return {
+                "input_ids": pad_rows([prompt + answer for prompt, answer in pairs], pad),
+                "attention_mask": pad_rows([[1] * (len(prompt) + len(answer)) for prompt, answer in pairs], 0),
+                "labels": pad_rows([[-100] * len(prompt) + answer for prompt, answer in pairs], -100),
+            }
+
+        return collate
+
+    def loss_sums(
+        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return cross_entropy_sums(model, batch)
+
+
+def _encode(
+    columns: dict[str, list], encoder: PromptEncoder, most: tuple[int, int], kept: list[str]
+) -> dict[str, list]:
+    encoded: dict[str, list] = {name: [] for name in ("input_ids", "labels", *kept)}
+    for place, (source, target) in enumerate(zip(columns["source"], columns["target"], strict=True)):
+        if not (source.strip() and target.strip()):
+            continue
+        prompt, answer = encoder.encode(source), encoder.encode_answer(target)
+        if len(prompt) <= most[0] and len(answer) <= most[1]:
+            for name, value in (
+                ("input_ids", prompt),
+                ("labels", answer),
+                *((one, columns[one][place]) for one in kept),
+            ):
+                encoded[name].append(value)
+    return encoded

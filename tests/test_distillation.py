@@ -1,0 +1,117 @@
+"""Distillation from texts to a table: whenever it is killed, the same call goes on, with the same result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import load_dataset
+from safetensors.torch import load_file
+
+from hf_paraphrase.augmentation.run import Augmentation
+from hf_paraphrase.distillation import Distillation, distill
+from hf_paraphrase.errors import InputError
+from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
+from tests.generation.paraphrasers import random_sentences
+from tests.models.tiny import save
+from tests.training.tiny_runs import make_pairs, make_recipe
+
+OPTIONS = {"keep": [], "num_candidates": 3, "max_new_tokens": 50, "min_adequacy": 0.0, "adequacy": "jaccard"}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Distillation:
+    """Of a tiny causal teacher and a tiny recurrent student."""
+    folder = tmp_path_factory.mktemp("teacher")
+    (folder / "texts.csv").write_text("\n".join(["text", *dict.fromkeys(random_sentences(24))]))
+    (folder / "pairs").mkdir()
+    for split, rows in make_pairs(train=20, validation=5).items():
+        rows.to_json(folder / "pairs" / f"{split}.jsonl")
+    PROMPT.save(folder / "mine.yaml")
+    model = save(tiny_llama(), folder / "model", byte_tokenizer())
+    (folder / "model" / "README.md").write_text("---\nlicense: apache-2.0\n---\n# A teacher\n")
+    texts = {
+        "input": str(folder / "texts.csv"),
+        "column": "text",
+        "n": 2,
+        "tasks": 2,
+        "prompt": str(folder / "mine.yaml"),
+    }
+    recipe = make_recipe(num_train_epochs=1, vocab_size=40, dataset=str(folder / "pairs"))
+    return Distillation(texts=Augmentation(model=model, **texts, options=OPTIONS), recipe=recipe, held_out=0.2)
+
+
+@pytest.fixture(scope="module")
+def whole(asked: Distillation, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """What one quiet call makes, and how many files it has put in their places."""
+    folder, moves = tmp_path_factory.mktemp("whole") / "run", []
+    replace = os.replace
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", lambda *paths, **kwargs: moves.append(paths) or replace(*paths, **kwargs))
+        distill(asked, folder)
+    return folder, len(moves)
+
+
+def run_until(moves: int, work: Callable[[], object]) -> int:
+    """Work in a process that kills itself before so many files are put in their places; return its status."""
+    process = os.fork()
+    if process:
+        return os.waitpid(process, 0)[1]
+    replace, left = os.replace, [moves]
+
+    def replace_or_die(*paths: object, **kwargs: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*paths, **kwargs)
+
+    try:
+        os.replace = replace_or_die
+        torch.set_num_threads(1)
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def read_result(folder: Path) -> dict:
+    """All that a run leaves, but for how long it took."""
+    rows = json.loads((folder / "table.json").read_text())
+    texts = {name: (folder / name).read_text() for name in ("test.jsonl", "corpus/train.jsonl", "corpus/README.md")}
+    weights = {name: load_file(folder / name / "model.safetensors") for name in ("student", "undistilled")}
+    weights = {f"{run}.{name}": tensor.tolist() for run, found in weights.items() for name, tensor in found.items()}
+    return {"rows": [{**row, "texts_per_second": 0} for row in rows], **texts, **weights}
+
+
+def test_killed_three_times_the_result_is_the_same(
+    asked: Distillation, whole: tuple[Path, int], tmp_path: Path
+) -> None:
+    folder, moves = whole
+    output = tmp_path / folder.name
+    for _ in range(3):
+        assert run_until(moves // 4, lambda: distill(asked, output)) == signal.SIGKILL
+    assert run_until(10 * moves, lambda: distill(asked, output)) == 0
+    assert read_result(output) == read_result(folder)
+
+
+def test_the_corpus_has_what_passed_and_the_table_all_models(asked: Distillation, whole: tuple[Path, int]) -> None:
+    folder, _ = whole
+    corpus = load_dataset("json", data_files=str(folder / "corpus" / "train.jsonl"), split="train")
+    tested = {json.loads(line)["source"] for line in (folder / "test.jsonl").read_text().splitlines()}
+    assert tested and tested.isdisjoint(corpus["source"]) and len(corpus) >= 5
+    rows = json.loads((folder / "table.json").read_text())
+    assert [row["model"] for row in rows] == ["teacher", "student", "undistilled"]
+    assert all(row["texts_per_second"] > 0 and 0 <= row["answered"] <= 100 for row in rows)
+    card = (folder / "corpus" / "README.md").read_text()
+    assert "| licence | apache-2.0 |" in card and "'Rewrite.'" in card and "## Rejected candidates" in card
+
+
+def test_another_distillation_in_the_same_folder_is_refused(asked: Distillation, whole: tuple[Path, int]) -> None:
+    changed = Distillation(texts=asked.texts, recipe=asked.recipe, held_out=0.3)
+    with pytest.raises(InputError, match=r"begun with held_out 0\.2, not 0\.3"):
+        distill(changed, whole[0])
