@@ -27,6 +27,7 @@ __all__ = [
     "align_memory",
     "get_random_state",
     "load_checkpoint",
+    "save_tokenizer",
     "set_random_state",
 ]
 
@@ -205,10 +206,24 @@ def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, 
     logging.disable_progress_bar()
     try:
         model.save_pretrained(directory)
-        tokenizer.save_pretrained(directory)
+        save_tokenizer(tokenizer, directory)
     finally:
         if shows_bar:
             logging.enable_progress_bar()
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
+    """Save a tokenizer; where its files cannot be written, as on a full disk, tokenizers raises a plain Exception.
+
+    Raises:
+        OSError: They cannot.
+    """
+    try:
+        tokenizer.save_pretrained(directory)
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise OSError(f"could not write {directory}: {error}") from error
 
 
 def get_random_state() -> dict[str, Any]:

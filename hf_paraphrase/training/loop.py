@@ -24,7 +24,7 @@ from ..errors import InputError
 from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
 from .allocator import keep_freed_memory
-from .checkpoints import Checkpoints, align_memory, load_checkpoint
+from .checkpoints import Checkpoints, align_memory, load_checkpoint, save_tokenizer
 from .curves import plot_learning_curves
 from .output import check_output, clear_output
 from .recipe import Recipe
@@ -120,7 +120,7 @@ def _train(
                     rows["train"], recipe.make_config().get_text_config(decoder=True).vocab_size
                 )
                 clear_output(output_dir)
-                write_directory(output_dir / "tokenizer", tokenizer.save_pretrained)
+                write_directory(output_dir / "tokenizer", lambda folder: save_tokenizer(tokenizer, folder))
             recipe.save(output_dir / "recipe")
         tokenizer = load_tokenizer(output_dir / "tokenizer", trust_remote_code)
         data = task.encode(rows, tokenizer)

@@ -18,6 +18,7 @@ from hf_paraphrase.training.checkpoints import (
     TrainingState,
     get_random_state,
     load_checkpoint,
+    save_tokenizer,
     set_random_state,
 )
 
@@ -141,6 +142,17 @@ def test_full_disk_is_said_and_loses_nothing(tmp_path, monkeypatch, model, token
     with pytest.raises(OSError, match=r"could not write .*last-00000010: is its disk full.*last-00000005 is whole"):
         save(checkpoints, model, tokenizer, 10, 5)
     assert names(checkpoints) == ["best-00000005", "last-00000005"]
+
+
+def test_a_disk_that_is_full_at_the_tokenizer(tmp_path, monkeypatch, model, tokenizer):
+    def fail(directory):
+        raise Exception("No space left on device (os error 28)")  # as tokenizers does
+
+    monkeypatch.setattr(tokenizer, "save_pretrained", fail)
+    with pytest.raises(OSError, match=r"could not write .*: No space left on device"):
+        save_tokenizer(tokenizer, tmp_path)
+    with pytest.raises(OSError, match=r"is its disk full"):
+        save(Checkpoints(tmp_path), model, tokenizer, 5, 5)
 
 
 @pytest.mark.parametrize("name", ["training_state.json", "training_state.pt", "model.safetensors"])
