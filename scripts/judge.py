@@ -16,7 +16,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from hf_paraphrase.common.files import write_text
+from hf_paraphrase.common.files import write_json, write_text
 from hf_paraphrase.evaluation.judges import LabelledPair, compare_judges, fit_judge, fit_own_text, make_pairs
 from hf_paraphrase.generation.adequacy import load_adequacy
 from hf_paraphrase.generation.loading import load_paraphraser
@@ -65,10 +65,9 @@ def compare(held_out: Path, labelled: list[str], encoder: str | None, output: Pa
             rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
         pairs = [LabelledPair("same" if label == "1" else "other", *texts) for *texts, label in rows]
         tables[name] = compare_judges(judges, pairs)
-    text = json.dumps(tables, indent=2)
-    print(text)
+    print(json.dumps(tables, indent=2))
     if output is not None:
-        write_text(output, text + "\n")
+        write_json(output, tables)
 
 
 if __name__ == "__main__":
