@@ -18,15 +18,15 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
     \b
     hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl
 
-    It reads Markdown, plain text and subtitles; all but the sentences stays byte for byte. Of each sentence the best
-    candidate is taken that keeps its names, numbers, links, code and emphasis.
+    It reads Markdown, plain text, HTML and subtitles; all but the sentences stays byte for byte. Of each sentence
+    the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
 
     file: Path = option("The document, in UTF-8.", positional=True)
     model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL)
     output: Path = option("Where the new document goes; it may be the same file.")
     format: str = option(
-        "What is read as markup: markdown, plain, subtitles, or auto to tell by the file's ending.", "auto"
+        "What is read as markup: markdown, plain, subtitles, html, or auto to tell by the file's ending.", "auto"
     )
     changes: Path | None = option(
         "JSON Lines file of what became of each sentence, and why those left were left.", None

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
+from .html import find_html_passages
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
 from .sentence_ranges import check_language
+from .styled_text import StyledSentence, split_styled
 
 __all__ = ["SentenceChange", "format_of", "rewrite_document"]
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 
-FORMATS = ("auto", "markdown", "plain", "subtitles")
+FORMATS = ("auto", "markdown", "plain", "subtitles", "html")
 # The formats of files by their endings; what else there is must be named.
 ENDINGS = {".md": "auto", ".markdown": "auto", ".txt": "auto", ".text": "auto", "": "auto"}
-ENDINGS |= {".srt": "subtitles", ".vtt": "subtitles"}
+ENDINGS |= {".srt": "subtitles", ".vtt": "subtitles", ".html": "html", ".htm": "html", ".xhtml": "html"}
 TIMING = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s+(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}")
 # Tags of subtitles: styles, voices, places on the screen.
 CUE_TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
@@ -160,7 +162,8 @@ def rewrite_document(
         format: `markdown` (CommonMark with tables and struck-out text, and the math, notes, task boxes and templates
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
             but indentation, else plain; or `subtitles`, SubRip or WebVTT, of which cues with whole sentences are
-            rewritten.
+            rewritten; or `html`, whose sentences are handed over without tags, and whose links and styles come back
+            around the same words, which must stand in the answer once.
         return_changes: Whether to tell what became of each sentence too.
         language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
@@ -172,6 +175,10 @@ def rewrite_document(
             asked for.
     """
     check_language(language)
+    if isinstance(text, str) and format == "html":
+        sentences = list(split_styled(text, find_html_passages(text), language))
+        rewritten, changes = _rewrite_styled(text, sentences, rewrite)
+        return (rewritten, changes) if return_changes else rewritten
     document = _read_document(text, format)
     found = [(passage, split_passage(passage, language)) for passage in document.passages]
     asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
@@ -192,6 +199,31 @@ def rewrite_document(
                 edits.append((start, end, outcome.source))
     rewritten = replace_ranges(text, edits)
     return (rewritten, changes) if return_changes else rewritten
+
+
+def _rewrite_styled(
+    text: str, sentences: Sequence[StyledSentence], rewrite: Rewrite
+) -> tuple[str, list[SentenceChange]]:
+    """Rewrite sentences that are handed over without their tags."""
+    answers = iter(_ask(rewrite, [one for one in sentences if one.obstacle is None]))
+    edits, changes = [], []
+    for sentence in sentences:
+        after, source, reason = None, None, sentence.obstacle or "no rewriting was given"
+        for candidate in [] if sentence.obstacle else next(answers):
+            after = " ".join(candidate.split())
+            source = None if after in ("", sentence.text) else sentence.fit(after)
+            if source is not None:
+                edits.append((sentence.start, sentence.end, source))
+                break
+            reason = "its rewriting is the same" if after == sentence.text else "its markup would change"
+        if source is None:
+            after = None
+        changes.append(
+            SentenceChange(
+                sentence.line, sentence.start, sentence.end, sentence.text, after, None if after else reason
+            )
+        )
+    return replace_ranges(text, edits), changes
 
 
 class _Outcome(NamedTuple):

@@ -376,7 +376,7 @@ class Paraphraser:
 
         Args:
             text: The document.
-            format: "markdown", "plain", "subtitles", or "auto" to find out.
+            format: "markdown", "plain", "subtitles", "html", or "auto" to find out.
             return_changes: Return what became of every sentence too, and why one was left.
             language: The code of its language, by which the sentence splitter knows abbreviations.
             options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may

@@ -17,7 +17,9 @@ __all__ = [
     "Markup",
     "Passage",
     "Range",
+    "MIN_WORDS",
     "Sentence",
+    "count_words",
     "split_passage",
     "lay_out",
     "replace_ranges",
@@ -146,7 +148,7 @@ class Sentence:
             return "a hard line break stands in it"
         bounds = [self.start, *(bound for span in self.spans for bound in span), self.end]
         words = " ".join(mask[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)).split()
-        if _count_words(words) < MIN_WORDS:
+        if count_words(words) < MIN_WORDS:
             return f"it has fewer than {MIN_WORDS} words outside its markup"
         return None
 
@@ -269,7 +271,7 @@ def _find_words(content: str, mask: str, start: int, end: int) -> list[str]:
     return [content[word.start() : word.end()] for word in WORD.finditer(mask, start, end)]
 
 
-def _count_words(words: Iterable[str]) -> int:
+def count_words(words: Iterable[str]) -> int:
     """How many words there are, if those of scripts without spaces have two characters each."""
     unspaced = sum(len(found) for word in words for found in UNSPACED.findall(word)) // 2
     return unspaced + sum(any(letter.isalpha() for letter in UNSPACED.sub("", word)) for word in words)
