@@ -18,15 +18,15 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
     \b
     hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl
 
-    It reads Markdown, plain text, HTML and subtitles; all but the sentences stays byte for byte. Of each sentence
-    the best candidate is taken that keeps its names, numbers, links, code and emphasis.
+    It reads Markdown, plain text, HTML, Word (.docx) and subtitles; all but the sentences stays byte for byte. Of
+    each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
     """
 
-    file: Path = option("The document, in UTF-8.", positional=True)
+    file: Path = option("The document, in UTF-8 unless it is a .docx.", positional=True)
     model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL)
     output: Path = option("Where the new document goes; it may be the same file.")
     format: str = option(
-        "What is read as markup: markdown, plain, subtitles, html, or auto to tell by the file's ending.", "auto"
+        "What is read as markup: markdown, plain, subtitles, html, docx, or auto to tell by the file's ending.", "auto"
     )
     changes: Path | None = option(
         "JSON Lines file of what became of each sentence, and why those left were left.", None
@@ -40,12 +40,15 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
 
     def run(self) -> str:
         """Write the new document, and say how many sentences changed."""
-        from ..common.files import open_text, write_lines, write_text
+        from ..common.files import open_text, whole_file, write_lines, write_text
         from ..generation.documents import format_of
 
         kind = format_of(str(self.file), self.format)
-        with open_text(self.file, newline="", errors=self.errors) as opened:
-            text = opened.read()
+        if kind == "docx":
+            text = self.file.read_bytes()
+        else:
+            with open_text(self.file, newline="", errors=self.errors) as opened:
+                text = opened.read()
         floors = {"min_adequacy": self.min_adequacy, "min_novelty": self.min_novelty}
         paraphraser = self.load_paraphraser()
         document, records = paraphraser.document(
@@ -58,7 +61,11 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
             seed=self.seed,
             batch_size=self.batch_size,
         )
-        write_text(self.output, document, newline="")
+        if isinstance(document, bytes):
+            with whole_file(self.output) as temporary:
+                temporary.write_bytes(document)
+        else:
+            write_text(self.output, document, newline="")
         if self.changes is not None:
             write_lines(self.changes, [record._asdict() for record in records])
         rewritten = sum(record.reason is None for record in records)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
+from .docx import REMOVABLE, STYLES, find_docx_passages, keep_spaces, rewrite_parts
 from .html import find_html_passages
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
@@ -19,10 +20,11 @@ __all__ = ["SentenceChange", "format_of", "rewrite_document"]
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 
-FORMATS = ("auto", "markdown", "plain", "subtitles", "html")
+FORMATS = ("auto", "markdown", "plain", "subtitles", "html", "docx")
 # The formats of files by their endings; what else there is must be named.
 ENDINGS = {".md": "auto", ".markdown": "auto", ".txt": "auto", ".text": "auto", "": "auto"}
 ENDINGS |= {".srt": "subtitles", ".vtt": "subtitles", ".html": "html", ".htm": "html", ".xhtml": "html"}
+ENDINGS |= {".docx": "docx"}
 TIMING = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s+(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}")
 # Tags of subtitles: styles, voices, places on the screen.
 CUE_TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
@@ -141,8 +143,8 @@ def format_of(name: str, format: str = "auto") -> str:
 
 
 def rewrite_document(
-    text: str, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
-) -> str | tuple[str, list[SentenceChange]]:
+    text: str | bytes, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
+) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
     """Rewrite the sentences of a document's prose; all that is no rewritten sentence stays byte for byte.
 
     Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and
@@ -155,7 +157,7 @@ def rewrite_document(
     width of the longest of its lines, with the old line ends, indents and quote markers between.
 
     Args:
-        text: The document, with its own line ends, byte order mark and all.
+        text: The document, with its own line ends, byte order mark and all; of `docx` the bytes of the file.
         rewrite: Takes all sentences of the document at once, each on one line and with its markup, and returns as
             many answers: the new sentence, or a list of candidates, of which the first that fits is taken, or None to
             leave the old one. It is not called where there are no sentences.
@@ -163,7 +165,8 @@ def rewrite_document(
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
             but indentation, else plain; or `subtitles`, SubRip or WebVTT, of which cues with whole sentences are
             rewritten; or `html`, whose sentences are handed over without tags, and whose links and styles come back
-            around the same words, which must stand in the answer once.
+            around the same words, which must stand in the answer once; or `docx`, the same in Word's documents, of
+            which `SentenceChange` counts lines and places in the XML.
         return_changes: Whether to tell what became of each sentence too.
         language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
@@ -175,6 +178,9 @@ def rewrite_document(
             asked for.
     """
     check_language(language)
+    if isinstance(text, bytes) and format == "docx":
+        rewritten, changes = _rewrite_docx(text, rewrite, language)
+        return (rewritten, changes) if return_changes else rewritten
     if isinstance(text, str) and format == "html":
         sentences = list(split_styled(text, find_html_passages(text), language))
         rewritten, changes = _rewrite_styled(text, sentences, rewrite)
@@ -199,6 +205,23 @@ def rewrite_document(
                 edits.append((start, end, outcome.source))
     rewritten = replace_ranges(text, edits)
     return (rewritten, changes) if return_changes else rewritten
+
+
+def _rewrite_docx(document: bytes, rewrite: Rewrite, language: str) -> tuple[bytes, list[SentenceChange]]:
+    """Rewrite the parts of a document of Word."""
+    changes: list[SentenceChange] = []
+
+    def rewrite_all(parts: dict[str, str]) -> dict[str, str]:
+        styles = parts.pop(STYLES)
+        written = {}
+        for name, text in parts.items():
+            sentences = list(split_styled(text, find_docx_passages(text, styles), language, REMOVABLE))
+            new, found = _rewrite_styled(text, sentences, rewrite)
+            changes.extend(found)
+            written[name] = keep_spaces(new) if new != text else text
+        return written
+
+    return rewrite_parts(document, rewrite_all), changes
 
 
 def _rewrite_styled(
@@ -240,8 +263,9 @@ def _left(reason: str) -> _Outcome:
 
 
 def _read_document(text: str, format: str) -> Document:
-    if not isinstance(text, str):
-        raise InputError(f"`text` must be a str, not {type(text).__name__}")
+    if not isinstance(text, str) or format == "docx":
+        expected = "the bytes of a file" if format == "docx" else "a str"
+        raise InputError(f"`text` must be {expected}, not {type(text).__name__}")
     if format not in FORMATS:
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}, not {format!r}")
     if format == "subtitles":

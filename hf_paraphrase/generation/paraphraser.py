@@ -366,17 +366,17 @@ class Paraphraser:
 
     def document(
         self,
-        text: str,
+        text: str | bytes,
         format: str = "auto",
         return_changes: bool = False,
         language: str = "en",
         **options: Any,
-    ) -> str | tuple[str, list[SentenceChange]]:
+    ) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
         """Rewrite the sentences of a document; all else stays byte for byte: see `rewrite_document`.
 
         Args:
-            text: The document.
-            format: "markdown", "plain", "subtitles", "html", or "auto" to find out.
+            text: The document; of a .docx its bytes.
+            format: "markdown", "plain", "subtitles", "html", "docx", or "auto" to tell the first two apart.
             return_changes: Return what became of every sentence too, and why one was left.
             language: The code of its language, by which the sentence splitter knows abbreviations.
             options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
