@@ -15,6 +15,7 @@ from ..installation import require
 from .options import (
     DEFAULT_MODEL,
     WriterOptions,
+    keep_file_option,
     max_source_length_option,
     parse_pairs,
     read_keep,
@@ -77,6 +78,7 @@ class AugmentationOptions(WriterOptions):
         None,
         read=read_keep,
     )
+    keep_file: Path | None = keep_file_option()
     decoding: str | None = option("How candidates are found: beam, diverse_beam, dips, sample or noise.", None)
     num_candidates: int | None = option("Candidates to choose from.", None, least=1)
     max_new_tokens: int | None = option("The longest candidate, in tokens.", None, least=1)
@@ -100,6 +102,12 @@ class AugmentationOptions(WriterOptions):
         from ..augmentation.run import Augmentation
 
         given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
+        if self.keep_file:
+            from ..generation.keep import DEFAULT_KEEP, check_keep
+
+            # Jobs elsewhere may not see the file.
+            terms = [f'"{term}"' for term in check_keep(self.keep_file)]
+            given["keep"] = [*given.get("keep", DEFAULT_KEEP), *terms]
         return self.call(Augmentation, options={**given, **self.paraphraser_option})
 
 

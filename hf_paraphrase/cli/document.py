@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..common.fields import option
-from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions, strength_option
+from .document_diff import echo_diff, make_diff_page
+from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions, keep_file_option, read_keep, strength_option
 from .verbs import verb
 
 __all__ = ["ParaphraseDocument"]
@@ -31,10 +32,18 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
     changes: Path | None = option(
         "JSON Lines file of what became of each sentence, and why those left were left.", None
     )
+    diff: bool = option("Print what changed in each sentence.", False)
+    diff_html: Path | None = option("HTML page of what changed in each sentence.", None)
     strength: float | None = strength_option()
     min_adequacy: float | None = option("Least adequacy.  [default: 0.1]", None, least=0, most=1)
     min_novelty: float | None = option("Least novelty.  [default: 0.1]", None, least=0, most=1)
-    language: str = option("Code of the prose's language, by which abbreviations are known, such as de.", "en")
+    keep: list[str] | None = option(
+        "What is kept, commas between, as `paraphrase` takes it.  [default: all kinds]", None, read=read_keep
+    )
+    keep_file: Path | None = keep_file_option()
+    language: str = option(
+        "Code of the prose's language, such as de, by which abbreviations and names are known.", "en"
+    )
     seed: int = option("Of all that is drawn at random.", 0)
     batch_size: int = option("Sentences at once.", 16, least=1)
 
@@ -42,6 +51,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
         """Write the new document, and say how many sentences changed."""
         from ..common.files import open_text, whole_file, write_lines, write_text
         from ..generation.documents import format_of
+        from ..generation.paraphraser import DOCUMENT_OPTIONS
 
         kind = format_of(str(self.file), self.format)
         if kind == "docx":
@@ -49,6 +59,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
         else:
             with open_text(self.file, newline="", errors=self.errors) as opened:
                 text = opened.read()
+        keep = list(DOCUMENT_OPTIONS["keep"] if self.keep is None else self.keep)
         floors = {"min_adequacy": self.min_adequacy, "min_novelty": self.min_novelty}
         paraphraser = self.load_paraphraser()
         document, records = paraphraser.document(
@@ -58,6 +69,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
             language=self.language,
             **{name: floor for name, floor in floors.items() if floor is not None},
             strength=self.strength,
+            keep=[*keep, self.keep_file] if self.keep_file else keep,
             seed=self.seed,
             batch_size=self.batch_size,
         )
@@ -68,5 +80,9 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
             write_text(self.output, document, newline="")
         if self.changes is not None:
             write_lines(self.changes, [record._asdict() for record in records])
+        if self.diff_html is not None:
+            write_text(self.diff_html, make_diff_page(str(self.file), records))
+        if self.diff:
+            echo_diff(records)
         rewritten = sum(record.reason is None for record in records)
         return f"{rewritten} of {len(records)} sentences rewritten: {self.output}"

@@ -35,6 +35,7 @@ __all__ = [
     "max_source_length_option",
     "metrics_option",
     "parse_pairs",
+    "keep_file_option",
     "read_keep",
     "read_lines",
     "split_model",
@@ -90,6 +91,11 @@ def read_keep(label: str, value: str) -> list[str]:
     from ..generation.keep import parse_keep
 
     return parse_keep(value)
+
+
+def keep_file_option() -> Any:
+    """The option that names a file of terms."""
+    return option("A file of terms that are kept too, one a line.", None)
 
 
 def trust_option() -> Any:

@@ -19,6 +19,7 @@ from .options import (
     PROMPT_HELP,
     ReadingOptions,
     SearchOptions,
+    keep_file_option,
     max_source_length_option,
     read_keep,
     split_model,
@@ -36,7 +37,7 @@ __all__ = ["ParaphraseTexts"]
 
 # The options that are no arguments of a `Paraphraser`'s call, or given to it otherwise.
 OWN = {"texts", "model", "n", "input", "column", "output", "errors", "as_json", "safe_cells", "dtype"}
-OWN |= {"prompt", "backend"}
+OWN |= {"prompt", "backend", "keep_file"}
 OWN |= {"trust_remote_code"}
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
@@ -75,6 +76,8 @@ class WantedOptions(Verb):
         None,
         read=read_keep,
     )
+    keep_file: Path | None = keep_file_option()
+    language: str = option("Code of the texts' language; in de not every capital makes a name.", "en")
     adequacy: str | None = option("Round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Model that `--adequacy embedding` asks.", None)
     fluency: str | None = option("A causal language model; by default the model itself.", None)
@@ -156,6 +159,10 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
                 yield source
 
         given = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != default_of(one)}
+        if self.keep_file:
+            from ..generation.keep import DEFAULT_KEEP
+
+            given["keep"] = [*given.get("keep", DEFAULT_KEEP), self.keep_file]
         groups = paraphraser(remembered(), self.n, **{name: given[name] for name in given.keys() - OWN})
         numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
         if self.output is not None:

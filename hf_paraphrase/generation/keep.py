@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import pairwise
 
+from ..common.files import open_text
 from ..datasets.sentences import STARTERS, split_by_rules
 from ..errors import InputError
 from ..models.text.surface import FUNCTION_WORDS
@@ -137,6 +140,18 @@ def _find_names(text: str) -> Iterable[str]:
                 yield FirstWord(word)
 
 
+def _find_names_among_nouns(text: str) -> Iterable[str]:
+    """Names where every noun has a capital: words with a capital inside (BMW, iPhone), and neighbours (Ann Lee)."""
+    for sentence in split_by_rules(text):
+        words = list(WORD.finditer(sentence))
+        names = {place for place, found in enumerate(words) if found[0][1:] != found[0][1:].lower()}
+        for place, (first, second) in enumerate(pairwise(words)):
+            is_joined = sentence[first.end() : second.start()] in (" ", "-")
+            if place > 0 and is_joined and first[0][0].isupper() and second[0][0].isupper():
+                names |= {place, place + 1}
+        yield from (words[place][0] for place in sorted(names))
+
+
 def _begins_name(word: str, rest: str) -> bool:
     """Whether the first word of a sentence is a name: its initial, or before a possessive s or another name."""
     lower, is_initial = word.lower(), len(word) == 1 and rest.startswith(".")
@@ -175,6 +190,18 @@ DEFAULT_KEEP = ("names", "numbers", "urls", "addresses", "placeholders", "mentio
 COUNTED = ("numbers", "placeholders", "mentions", "words")
 
 
+# Where every noun has a capital letter, and where no letter is one.
+CAPITAL_NOUNS = frozenset(("de", "gsw", "lb", "nds"))
+CASELESS_CODES = """
+    am ar bn bo dv fa gu he hi ja kn ko km lo ml mr my ne or pa ps sd si ta te th ti ug ur yi zh
+"""
+CASELESS = frozenset(CASELESS_CODES.split())
+
+
+class CapitalNouns(str):
+    """The kind `names` where every noun has a capital letter."""
+
+
 class FirstWord(str):
     """A name at the beginning of a sentence, which may well be a word in lower case elsewhere."""
 
@@ -183,19 +210,46 @@ class Word(str):
     """A word of the caller's own, even if a kind has the same name."""
 
 
-def check_keep(keep: Iterable[str]) -> tuple[str, ...]:
+def check_keep(keep: Iterable[str | os.PathLike] | os.PathLike, language: str = "en") -> tuple[str, ...]:
     """Make a tuple of what is kept: names of kinds, and a `Word` for each word of the caller's own.
 
+    Args:
+        keep: Kinds, words, and paths of files with a word or term on each line.
+        language: The code of the texts' language. In German, where every noun has a capital letter, only words with
+            a capital inside (BMW) and capital words side by side (Angela Merkel) are names; a lone one, such as Köln,
+            must be given as a word.
+
     Raises:
-        InputError: An entry is not a text with words or signs, or looks like a misspelt kind.
+        InputError: An entry is not a text with words or signs, or looks like a misspelt kind; a file has no words; or
+            names are asked for in a language without capital letters.
     """
-    return tuple(map(_check_entry, (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else keep))
+    entries = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else keep
+    checked: list[str] = []
+    for entry in entries:
+        checked += _read_terms(entry) if isinstance(entry, os.PathLike) else [_check_entry(entry)]
+    main = language.lower().partition("-")[0]
+    if main in CASELESS and any(one == "names" and not isinstance(one, Word) for one in checked):
+        raise InputError(
+            f"`keep`: names are found by capital letters, which {language!r} does not have: leave `names` out, and "
+            "give the names as words or in a file"
+        )
+    if main in CAPITAL_NOUNS:
+        checked = [CapitalNouns(one) if one == "names" and not isinstance(one, Word) else one for one in checked]
+    return tuple(checked)
+
+
+def _read_terms(path: str | os.PathLike) -> list[str]:
+    with open_text(path) as opened:
+        terms = [Word(line.strip()) for line in opened if line.strip()]
+    if not terms:
+        raise InputError(f"`keep`: {os.fspath(path)} has no line with text; it takes a word or term on each line")
+    return terms
 
 
 def _check_entry(entry: str) -> str:
     if not isinstance(entry, str) or not entry.strip(' "'):
         raise InputError(f"`keep` takes {', '.join(KEPT)}, and words of your own, not {entry!r}")
-    if entry in KEPT or isinstance(entry, Word):
+    if isinstance(entry, Word) or entry in KEPT:
         return entry
     if len(entry) > 2 and entry[0] == entry[-1] == '"':
         return Word(entry[1:-1])
@@ -217,7 +271,8 @@ def find_kept(text: str, kind: str) -> list[str]:
 
     Names are words with a capital letter, but for I; the first word of a sentence only before a possessive s or
     another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). Where no word
-    of several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun. Numbers are
+    of several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun
+    (but see `check_keep`). Numbers are
     written in digits of any script, and equal with and without separators of thousands (but for full stops and
     spaces): three is none. What is joined, such as a date, is one number. Addresses are those of e-mail. Placeholders
     are those of templates and formats, mentions begin with @ or #, and terms are names with signs, such as C++. Code
@@ -233,10 +288,14 @@ def find_kept(text: str, kind: str) -> list[str]:
 def _find_all(text: str, kind: str) -> list[str]:
     """What of one kind, or of a word of the caller's, stands in a text, as often as it does, in order."""
     text = unicodedata.normalize("NFC", text)
+    if isinstance(kind, CapitalNouns):
+        return list(_find_names_among_nouns(text))
     return _find_word(text, unicodedata.normalize("NFC", kind)) if isinstance(kind, Word) else list(KEPT[kind](text))
 
 
 def _find_word(text: str, word: str) -> list[str]:
+    if word.casefold() not in text.casefold():
+        return []  # soon said, of thousands of terms
     before, after = (r"(?<!\w)" if word[0].isalnum() else ""), (r"(?!\w)" if word[-1].isalnum() else "")
     return [word] * len(re.findall(before + re.escape(word) + after, text, re.IGNORECASE))
 

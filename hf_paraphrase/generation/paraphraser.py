@@ -28,7 +28,7 @@ from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
-from .keep import DEFAULT_KEEP
+from .keep import DEFAULT_KEEP, check_keep
 from .limits import SourceCutter, WholeTexts, check_each_is_text
 from .open_judge import OpenJudge
 from .own_text import OwnText
@@ -210,7 +210,8 @@ class Paraphraser:
         min_fluency: float = 0.0,
         min_novelty: float = MIN_NOVELTY,
         diversity: float = 0.0,
-        keep: Sequence[str] = DEFAULT_KEEP,
+        keep: Sequence[str | os.PathLike] | os.PathLike = DEFAULT_KEEP,
+        language: str = "en",
         weights: Sequence[float] = WEIGHTS,
         decoding: str | None = None,
         num_candidates: int | None = None,
@@ -250,7 +251,8 @@ class Paraphraser:
             keep: Reject what loses or invents one of these: names, numbers, urls, addresses (of e-mail), placeholders,
                 mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`, in double
                 quotes if a kind has such a name: `keep=['"name"']`. See `find_kept`. By default all but code and
-                quotes. With a model that knows no case, in any case.
+                quotes. A path is a file of terms, one a line. With a model that knows no case, in any case.
+            language: The code of the texts' language: in German not every capital makes a name (see `check_keep`).
             weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
             decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
                 `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
@@ -299,7 +301,7 @@ class Paraphraser:
             min_fluency=min_fluency,
             min_novelty=min_novelty,
             diversity=diversity,
-            keep=keep,
+            keep=check_keep(keep, language),
             weights=weights,
             return_rejected=return_rejected,
         )
@@ -378,7 +380,7 @@ class Paraphraser:
             text: The document; of a .docx its bytes.
             format: "markdown", "plain", "subtitles", "html", "docx", or "auto" to tell the first two apart.
             return_changes: Return what became of every sentence too, and why one was left.
-            language: The code of its language, by which the sentence splitter knows abbreviations.
+            language: The code of its language, by which abbreviations and names are known.
             options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
                 be tried; all that `keep` knows is kept; and a sentence is left whose candidates have
                 less than 0.1 of adequacy or novelty. A sentence longer than the model reads is left too.
@@ -391,7 +393,7 @@ class Paraphraser:
         """
         if options.get("return_rejected"):
             raise InputError("`return_rejected` is for texts; `return_changes` says why a sentence was left")
-        options = {**DOCUMENT_OPTIONS, **options}
+        options = {**DOCUMENT_OPTIONS, "language": language, **options}
         cutter = self.writer.cutter(options.get("max_source_length"), quiet=True)
 
         refusals: dict[str, str | None] = {}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,34 @@ def test_files_that_are_not_known_to_be_prose_are_refused(
     error = capsys.readouterr().err
     assert f"ends in {Path(name).suffix.lower()}, which is none of .md" in error and "reads it as such" in error
     assert run(*arguments, "--format", "plain") == 0
+
+
+def test_what_changed_is_shown(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    file, page = tmp_path / "in.md", tmp_path / "diff.html"
+    file.write_text("How do I cook bread & \x1b[2J eggs?\n", encoding="utf-8")
+    command = ["paraphrase-document", "--model", checkpoint, file, "--output", tmp_path / "out.md"]
+    assert run(*command, "--diff", "--diff-html", page) == 0
+    shown = capsys.readouterr().out.splitlines()[0]
+    assert shown == "1: How do I cook [-bread-]{+soup+} & \\u001b[2J eggs?"
+    html = page.read_text(encoding="utf-8")
+    assert '<li value="1">How do I cook <del>bread</del><ins>soup</ins> &amp; ' in html
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert run(*command, "--diff") == 0
+    assert "\x1b[31m[-bread-]\x1b[0m\x1b[32m{+soup+}\x1b[0m" in capsys.readouterr().out
+
+
+def test_a_word_document_is_rewritten(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    text = "<w:p><w:r><w:t>How do I cook bread?</w:t></w:r></w:p>"
+    file, output = tmp_path / "in.docx", tmp_path / "out.docx"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="w">{text}</w:document>')
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", output) == 0
+    with zipfile.ZipFile(output) as archive:
+        assert b"<w:t>How do I cook soup?</w:t>" in archive.read("word/document.xml")
 
 
 def test_subtitles_are_known_by_their_ending(

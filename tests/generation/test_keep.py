@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hf_paraphrase.errors import InputError
@@ -185,6 +187,40 @@ def test_words_that_kinds_are_called_by() -> None:
     assert find_change("Number 5 in Oslo", "Number 6 in Rome", keep) is None
     assert find_change("2 numbers and 3 numbers", "3 numbers and 2 numbers", check_keep(['"numbers"'])) is None
     assert check_keep(check_keep(['"numbers"'])) == ("numbers",) and parse_keep("none") == []
+
+
+def test_a_file_of_terms(tmp_path: Path) -> None:
+    path = tmp_path / "terms.txt"
+    path.write_text("umbrella\r\n\n  names \nNew  Age", encoding="utf-8")
+    assert check_keep(path) == check_keep([path]) == ("umbrella", "names", "New  Age")
+    keep = check_keep(["numbers", path])
+    assert find_change("An umbrella for 5", "A parasol for 5", keep) == "loses 'umbrella' (umbrella)"
+    assert find_change("Ann names it", "Bo names it", keep) is None
+    path.write_text("\n", encoding="utf-8")
+    with pytest.raises(InputError, match="terms.txt has no line with text"):
+        check_keep([path])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        ("Angela Merkel fuhr mit einem BMW nach Hause.", None),
+        ("Mit dem BMW kam Angela Merkel zu ihrer Wohnung.", None),
+        ("Angela Müller fuhr mit einem BMW nach Hause.", "loses 'Merkel' (names)"),
+        ("Angela Merkel fuhr mit einem Auto nach Hause.", "loses 'BMW' (names)"),
+        ("Angela Merkel fuhr mit einem BMW zu Olaf Scholz.", "invents 'Olaf' (names)"),
+    ],
+)
+def test_german_nouns_are_no_names(candidate: str, reason: str | None) -> None:
+    source = "Gestern fuhr Angela Merkel mit ihrem BMW in das Haus."
+    assert find_change(source, candidate, check_keep(["names"], "de-AT")) == reason
+    assert find_change(source, candidate, check_keep(["names"])) is not None
+
+
+def test_names_need_capital_letters() -> None:
+    with pytest.raises(InputError, match="capital letters, which 'zh-TW' does not have: leave `names` out"):
+        check_keep(["names"], "zh-TW")
+    assert check_keep(['"names"', "numbers"], "ja") == ("names", "numbers")
 
 
 def test_no_placeholder_changes_its_case() -> None:
