@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,9 @@ __all__ = [
     "strength_option",
     "trust_option",
 ]
+
+# A path or a Hub repository; sentences have spaces or other punctuation.
+MODEL_NAME = re.compile(r"[\w.~:/\\-]*[\w~/\\-]")
 
 # What the abilities of a model mean.
 ABILITIES = {
@@ -291,21 +295,22 @@ def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> 
 def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]]:
     """The model and the texts of a command line, where the model may be an option or the first word.
 
-    A first word is a model if it is a folder, `RELEASED`, or has a slash and no space, as a Hub repository has.
+    A first word is a model if it is a folder, `RELEASED`, or reads as a path or Hub repository: with a slash, without
+    spaces or the punctuation of sentences.
 
     Args:
         model: The option; None where it is not given, and all words are texts otherwise.
         words: What stands outside of options.
 
     Raises:
-        InputError: The first word has neither slash nor space, and so might be either.
+        InputError: The first word might be either.
     """
     if model is not None or not words:
         return model or RELEASED, list(words)
     first, *others = words
     if os.path.isdir(first) or first == RELEASED:
         return first, others
-    if any(character.isspace() for character in first) or not first:
+    if not MODEL_NAME.fullmatch(first):
         return RELEASED, list(words)
     if "/" in first or os.sep in first:
         return first, others

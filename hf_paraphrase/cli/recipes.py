@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..common.fields import option
 from .terminal import echo
 from .verbs import Verb, verb
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
 __all__ = ["ListRecipes", "describe_recipe"]
 
-COLUMNS = ("recipe", "paper", "corpus", "parameters", "what the paper reports, and of which model")
+COLUMNS = ("recipe", "paper", "corpus", "what the paper reports, and of which model")
+# Trains in minutes on a corpus that comes with the package.
+FIRST_RECIPE = "residual-lstm-synthetic"
 
 
 @verb("recipes")
@@ -24,8 +29,8 @@ class ListRecipes(Verb):
     hf-paraphrase recipes --json
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
 
-    Each with paper, corpus, size, and what the paper reports. The size is that of a model with as many words as the
-    recipe allows; where none stands, that of the checkpoint to start from. The paper is that of the architecture; its
+    Each with paper, corpus, and what the paper reports. --json adds the number of parameters, with as many words as
+    the recipe allows; null means that of the checkpoint to start from. The paper is that of the architecture; its
     figures are those of the same architecture and depth, whatever the width. Of one recipe, every field is shown with
     the recipe that states it, since recipes extend each other.
     """
@@ -39,7 +44,7 @@ class ListRecipes(Verb):
 
         if self.name is not None:
             return trace_recipe(self.name)
-        return [describe_recipe(name) for name in list_recipes()]
+        return [describe_recipe(name, with_size=self.as_json) for name in list_recipes()]
 
     def show(self, described: list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]) -> None:
         """Print the table, or JSON."""
@@ -54,30 +59,27 @@ class ListRecipes(Verb):
                     echo(f"{line:<{width}}  # {origin}")
         else:
             echo(_format_table([COLUMNS, *map(_cells, described)]))
+            echo(f"Start with {FIRST_RECIPE}: it needs no download and trains in minutes.")
 
 
-def describe_recipe(name: str) -> dict[str, Any]:
+def describe_recipe(name: str, with_size: bool = True) -> dict[str, Any]:
     """What a recipe trains.
 
     Args:
         name: As `load_recipe` takes it.
+        with_size: Build the model to count its parameters, which takes most of the time.
 
     Returns:
         `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
-        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None where the checkpoint
-        to start from decides), and `reported`: the paper's rows, each with `model`, `num_beams` and `scores`.
+        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None without a size, or
+        where the checkpoint to start from decides), and `reported`: the paper's rows, each with `model`, `num_beams`
+        and `scores`.
     """
-    import torch
-
     from ..papers import find_paper, find_paper_rows
-    from ..pretrained import make_model
     from ..training.recipe import load_recipe
-    from ..training.tasks import TASKS
 
     recipe = load_recipe(name)
     config, training = recipe.make_config(), recipe.training
-    with torch.device("meta"):
-        model = make_model(TASKS[training.task].auto_class, config)
     paper = find_paper(config.model_type)
     is_sized = training.pretrained is None or recipe.model_config.keys() != {"model_type"}
     return {
@@ -88,17 +90,26 @@ def describe_recipe(name: str) -> dict[str, Any]:
         "dataset": training.dataset,
         "dataset_name": training.dataset_name,
         "mixture": [corpus.title for corpus in training.corpora],
-        "num_parameters": model.num_parameters() if is_sized else None,
+        "num_parameters": _count_parameters(training.task, config) if with_size and is_sized else None,
         "reported": [row._asdict() for row in find_paper_rows(config, training.dataset)],
     }
+
+
+def _count_parameters(task: str, config: PreTrainedConfig) -> int:
+    import torch
+
+    from ..pretrained import make_model
+    from ..training.tasks import TASKS
+
+    with torch.device("meta"):
+        return make_model(TASKS[task].auto_class, config).num_parameters()
 
 
 def _cells(described: dict[str, Any]) -> tuple[str, ...]:
     corpus = "/".join(filter(None, (described["dataset"], described["dataset_name"])))
     corpus = corpus or " + ".join(described["mixture"])
     reported = "; ".join(_format_figures(described["reported"]))
-    size = "" if described["num_parameters"] is None else f"{described['num_parameters']:,}"
-    return (described["name"], described["paper"] or "", corpus, size, reported)
+    return (described["name"], described["paper"] or "", corpus, reported)
 
 
 def _format_figures(rows: list[dict[str, Any]]) -> list[str]:
@@ -115,6 +126,5 @@ def _format_figures(rows: list[dict[str, Any]]) -> list[str]:
 
 def _format_table(rows: list[tuple[str, ...]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [">" if name == "parameters" else "<" for name in COLUMNS]
-    line = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    line = "  ".join(f"{{:<{width}}}" for width in widths)
     return "\n".join(line.format(*row).rstrip() for row in rows)

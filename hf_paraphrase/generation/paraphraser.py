@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from ..common.checks import whole_number
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
+from ..models.search.argument_types import check_argument_names
 from ..models.search.pipeline_checks import read_array
 from ..models.search.retrieved_pairs import load_retriever
 from ..models.text.surface import drop_invisible
@@ -287,6 +289,10 @@ class Paraphraser:
             InputError: An argument that cannot be, or a model that cannot be loaded, said before any text is read; or
                 something among the texts is none.
         """
+        try:
+            check_argument_names(generate_kwargs, inspect.signature(Paraphraser.__call__).parameters, self.model)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
         strength = read_strength(self.strength if strength is None else strength)
         num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates

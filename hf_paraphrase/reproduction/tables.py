@@ -146,9 +146,10 @@ def reproduce(
     check_device(device)
     if runs[0].recipe.training.task in TEXT_TASKS:
         _check_scores(table)
-    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device)
+    # Before hours of training, so that missing files show at once.
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
+    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
     return [_measure(table, measurement, runs, corpus, scoring, device) for measurement in table.measurements]
 

@@ -46,12 +46,19 @@ def test_a_recipe_is_described_by_paper_corpus_size_and_figures() -> None:
 def test_the_table_has_a_line_a_recipe(capsys: pytest.CaptureFixture) -> None:
     assert run("recipes") == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split()[:4] == ["recipe", "paper", "corpus", "parameters"]
-    residual, sarah, transformer = lines
+    assert head.split()[:4] == ["recipe", "paper", "corpus", "what"]
+    residual, sarah, transformer, start = lines
     assert residual.split("  ")[0] == "residual-lstm-mscoco"
-    assert residual.endswith("47,900,284  bleu_4 36.7 at beam 5, bleu_4 37.0 at beam 10: 4-layer residual, 512 units")
-    assert sarah.split()[1:5] == ["Traynor", "2018", "gutenberg", "1,097,586"]
+    assert residual.endswith("  bleu_4 36.7 at beam 5, bleu_4 37.0 at beam 10: 4-layer residual, 512 units")
+    assert sarah.split()[1:5] == ["Traynor", "2018", "gutenberg"]
     assert transformer.split()[:4] == ["transformer-quora", "Vaswani", "et", "al."]
+    assert start.startswith("Start with residual-lstm-synthetic:") and "residual-lstm-synthetic" in list_recipes()
+
+
+@pytest.mark.usefixtures("few")
+def test_the_table_builds_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hf_paraphrase.pretrained.make_model", lambda *_: pytest.fail("a model was built"))
+    assert run("recipes") == 0
 
 
 @pytest.mark.usefixtures("few")

@@ -217,6 +217,15 @@ def test_what_cannot_be_is_said_before_any_model_work(
             paraphraser((1 / 0 for _ in "a"), **options)
 
 
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [("min_adequcy", "`min_adequacy`"), ("num_beam", "`num_beams`"), ("max_new_token", "`max_new_tokens`")],
+)
+def test_a_misspelt_argument_gets_the_closest_names(name: str, close: str) -> None:
+    with pytest.raises(InputError, match=f"unknown argument `{name}`; did you mean {close}"):
+        make_paraphraser("bart")("how do i learn", **{name: 1})
+
+
 def test_options_of_noise() -> None:
     paraphraser = make_paraphraser("hierarchical_lm")
     with pytest.raises(InputError, match="`num_beams`: `decoding='noise'` takes temperature, noise, max_new_tokens"):

@@ -194,6 +194,15 @@ def test_what_has_no_place_in_the_result_is_refused(pipe, name):
         pipe("the cat", **{name: True})
 
 
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [("num_candidate", "`num_candidates`"), ("num_beam", "`num_beams`"), ("trunction", "`truncation`")],
+)
+def test_a_misspelt_argument_gets_the_closest_names(pipe, name, close):
+    with pytest.raises(ValueError, match=f"unknown argument `{name}`; did you mean {close}"):
+        pipe("the cat", **{name: 1})
+
+
 def test_streamer(pipe, capsys):
     (record,) = pipe("the cat", streamer=TextStreamer(pipe.tokenizer, skip_special_tokens=True), num_beams=1, **SHORT)
     assert capsys.readouterr().out == record["generated_text"] + "\n"

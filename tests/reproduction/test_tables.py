@@ -300,6 +300,19 @@ def test_a_metric_that_cannot_be_shows_before_the_training(tmp_path: Path, monke
         reproduce(make_table(), "small", tmp_path)
 
 
+def test_missing_data_shows_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "hf_paraphrase.reproduction.tables.train_all", lambda *_: pytest.fail("a training began without data")
+    )
+
+    def lack(*args, **kwargs):
+        raise FileNotFoundError("train.csv is missing")
+
+    monkeypatch.setattr("hf_paraphrase.reproduction.tables.load_dataset", lack)
+    with pytest.raises(FileNotFoundError, match=r"train\.csv is missing"):
+        reproduce(make_table(), "small", tmp_path)
+
+
 def test_unknown_settings() -> None:
     with pytest.raises(InputError, match="--settings large: tiny has: small"):
         make_table().choose("large")

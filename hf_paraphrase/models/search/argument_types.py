@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 
-__all__ = ["check_arguments", "plain_number"]
+__all__ = ["check_argument_names", "check_arguments", "plain_number"]
 
 COUNTS = {"num_beams", "num_return_sequences", "max_new_tokens", "max_length", "num_beam_groups"}
 COUNTS |= {"num_candidates", "num_neighbors", "candidates_per_beam", "batch_size"}
@@ -57,6 +59,28 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             _check(name, value, all(map(_is_whole, ids)), "must be the number of a token, or several")
         elif name == "generation_config":
             _check(name, value, isinstance(value, GenerationConfig), "must be a GenerationConfig")
+
+
+def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTrainedModel) -> None:
+    """Refuse misspelt arguments; names unlike all known ones may belong to a custom search, and `generate()` decides.
+
+    Args:
+        names: The arguments meant for `generate()`.
+        own: The caller's other arguments.
+        model: Its `generate()` and `forward()` take further ones.
+
+    Raises:
+        ValueError: With the closest names.
+    """
+    known = COUNTS | SWITCHED_COUNTS | NUMBERS | PENALTIES | DRAWN | TRUTHS | TEXTS | TOKENS | {*own}
+    known |= vars(GenerationConfig()).keys()
+    if known.issuperset(names := [*names]):
+        return
+    for function in (model.generate, model.forward):
+        known |= inspect.signature(function).parameters.keys()
+    for name in names:
+        if name not in known and (close := get_close_matches(name, known, n=3, cutoff=0.8)):
+            raise ValueError(f"unknown argument `{name}`; did you mean {' or '.join(f'`{one}`' for one in close)}?")
 
 
 def plain_number(value: Any) -> Any:

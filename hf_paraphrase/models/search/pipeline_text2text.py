@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
+from inspect import signature
 from itertools import islice
 from typing import Any
 
@@ -23,7 +25,7 @@ from ..text.control_tokens import find_control
 from ..text.encoded_inputs import has_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
-from .argument_types import check_arguments, plain_number
+from .argument_types import check_argument_names, check_arguments, plain_number
 from .batch_writing import Sequences, decode, encode, generate
 from .decodings import find_decoding
 from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
@@ -290,6 +292,8 @@ class Text2TextGenerationPipeline(Pipeline):
         asked = {"return_text": return_text, "return_tensors": return_tensors, "stop_sequence": stop_sequence}
         check_arguments({**asked, "replace_unknown": replace_unknown, "restore_surface": restore_surface})
         check_arguments(generate_kwargs)
+        own = {*signature(self._sanitize_parameters).parameters, *(one.name for one in fields(GenerationRequest))}
+        check_argument_names(generate_kwargs, own, self.model)
         strategies = [strategy.value for strategy in TruncationStrategy]
         if truncation is not None and truncation not in (True, False, *strategies):
             raise ValueError(f"`truncation` must be True, False or one of {', '.join(strategies)}, not {truncation!r}")
