@@ -21,6 +21,8 @@ __all__ = ["launch_demo", "make_demo"]
 
 STYLE = Path(__file__).with_name("demo.css")
 LONGEST_TEXT = 1000  # characters
+LEAST = {"adequacy": 0.1, "fluency": 0.0, "novelty": 0.1}
+OWN_TEXT = "It paraphrases English sentences, and refuses other languages, code, lists and single words."
 TEXTS = [
     ["How can I learn Spanish quickly?"],
     ["Where can I buy a cheap keyboard in Stockholm?"],
@@ -108,6 +110,8 @@ def _paraphrase_app(paraphraser: Paraphraser) -> None:
         found = paraphraser(text, int(n), return_rejected=True, **options)
         return format_paraphrases(text, found), format_edits(paraphraser, text)
 
+    if paraphraser.own_text.limits is not None:
+        gr.Markdown(OWN_TEXT)
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=TEXTS[0][0])
@@ -118,8 +122,7 @@ def _paraphrase_app(paraphraser: Paraphraser) -> None:
             diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="What likeness to each other costs")
             with gr.Accordion("What must pass", open=False):
                 thresholds = [
-                    gr.Slider(0, 1, 0, step=0.05, label=f"Least {score}")
-                    for score in ("adequacy", "fluency", "novelty")
+                    gr.Slider(0, 1, least, step=0.05, label=f"Least {score}") for score, least in LEAST.items()
                 ]
                 keep = gr.CheckboxGroup(list(KEPT), value=list(DEFAULT_KEEP), label="Kept as they are")
             button = gr.Button("Paraphrase", variant="primary")
@@ -163,10 +166,12 @@ def _answer(
         except InputError as error:
             raise gr.Error(str(error), print_exception=False) from error
 
-    gr.on(
+    asked = gr.on(
         [button.click, *(text.submit for text in texts)],
         ask_politely,
         [*texts, *options],
         outputs,
         api_name=ask.__name__,
     )
+    # An error leaves the outputs as they are, which would then seem to answer the new text.
+    asked.failure(lambda: dict.fromkeys(outputs, ""), None, outputs, api_visibility="private")

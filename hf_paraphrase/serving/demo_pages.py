@@ -17,6 +17,7 @@ from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceCl
 
 __all__ = ["format_edits", "format_match", "format_paraphrases"]
 
+COPY = "navigator.clipboard.writeText(this.dataset.text)"
 SCORES = ("score", "adequacy", "fluency", "novelty")
 
 
@@ -41,7 +42,8 @@ def format_paraphrases(text: str, found: Sequence[Paraphrase]) -> str:
 def _format_paraphrase(text: str, one: Paraphrase) -> str:
     before, after = format_changes(text, one.text)
     bars = _format_bars({name: getattr(one, name) for name in SCORES})
-    return f'<li><p class="after">{after}</p><p class="before">{before}</p>{bars}</li>'
+    copy = f'<button type="button" class="copy" data-text="{html.escape(one.text)}" onclick="{COPY}">Copy</button>'
+    return f'<li>{copy}<p class="after">{after}</p><p class="before">{before}</p>{bars}</li>'
 
 
 def _format_bars(scores: Mapping[str, float]) -> str:

@@ -40,6 +40,27 @@ def test_nobody_else_is_asked_for_anything(editor: str, monkeypatch: pytest.Monk
     assert not app.analytics_enabled and hosts and hosts <= {"127.0.0.1", "localhost", "::1", "0.0.0.0"}
 
 
+def test_an_error_clears_the_old_answers_and_little_adequacy_is_hidden(editor: str) -> None:
+    from hf_paraphrase.serving.demo import OWN_TEXT, make_demo
+
+    demo = make_demo(editor)
+    (ask,) = [function for function in demo.fns.values() if function.api_name == "paraphrase"]
+    (clear,) = [function for function in demo.fns.values() if function.trigger_after == ask._id]
+    assert clear.trigger_only_on_failure and clear.outputs == ask.outputs
+    assert clear.fn() == dict.fromkeys(ask.outputs, "")
+    values = {getattr(block, "label", None): getattr(block, "value", None) for block in demo.blocks.values()}
+    assert values["Least adequacy"] == values["Least novelty"] == 0.1
+    # Only a model that refuses texts says which.
+    assert OWN_TEXT not in [getattr(block, "value", None) for block in demo.blocks.values()]
+
+
+def test_the_released_model_says_what_it_paraphrases() -> None:
+    from hf_paraphrase.released import RELEASED
+    from hf_paraphrase.serving.demo import OWN_TEXT, make_demo
+
+    assert OWN_TEXT in [getattr(block, "value", None) for block in make_demo(RELEASED).blocks.values()]
+
+
 def test_the_strength_has_a_slider(editor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from hf_paraphrase import Paraphraser
     from hf_paraphrase.serving.demo import make_demo

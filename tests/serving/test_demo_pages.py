@@ -25,6 +25,7 @@ def test_paraphrases_come_with_scores_and_marks() -> None:
         ("fluency", "100", "1.00"),
         ("novelty", "12", "0.12"),
     ]
+    assert re.findall('class="copy" data-text="(.*?)"', page) == ["the dog &lt;i&gt; sat"]
     assert "<details><summary>1 rejected</summary>" in page
     assert "<li>the cat &amp; sat <em>is the &lt;source&gt;</em></li>" in page
 
