@@ -51,6 +51,12 @@ STORY: list[tuple[str, list[str], str | None]] = [
         ["pairs.tsv", "--model", "run", "--column", "source", "--output", "out"],
         "hf-paraphrase[augmentation]",
     ),
+    (
+        "distill",
+        ["pairs.tsv", "--column", "source", "--teacher", "run", "--recipe", "residual-lstm-synthetic"]
+        + ["--output-dir", "student"],
+        "hf-paraphrase[augmentation]",
+    ),
     ("demo", ["run"], "hf-paraphrase[demo]"),
     ("serve", ["run"], "hf-paraphrase[serve]"),
     ("space", ["run", "--output", "space"], "hf-paraphrase[demo]"),

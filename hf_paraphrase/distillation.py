@@ -212,9 +212,8 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
-    teacher = {"backend": texts.backend, "prompt": texts.prompt, "trust_remote_code": trust_remote_code}
-    models = {"teacher": (texts.model, teacher)}
-    models |= {name: (str(folder / name), {"trust_remote_code": trust_remote_code}) for name in runs}
+    models = {"teacher": (texts.model, {"backend": texts.backend, "prompt": texts.prompt})}
+    models |= {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     judge = {"adequacy": "embedding", "encoder": asked.encoder} if asked.encoder else {"adequacy": _make_judge()}
@@ -222,7 +221,7 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     for name, (model, options) in models.items():
         if any(row["model"] == name for row in rows):
             continue
-        paraphraser = Paraphraser.from_pretrained(model, **options)
+        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **options)
         own = {name: value for name, value in texts.options.items() if name == "decoding"} if name == "teacher" else {}
         rows.append({"model": name, **_measure(paraphraser, tests, {**judge, **chosen, **own, "min_adequacy": 0})})
         write_text(path, json.dumps(rows, indent=2))

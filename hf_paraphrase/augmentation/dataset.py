@@ -68,8 +68,8 @@ def augment(
     if isinstance(model, Paraphraser):
         paraphraser = model
     else:
-        given = {"backend": backend, "prompt": prompt, "trust_remote_code": trust_remote_code}
-        paraphraser = Paraphraser.from_pretrained(model, **given)
+        given = {"backend": backend, "prompt": prompt}
+        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **given)
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:

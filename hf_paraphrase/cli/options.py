@@ -127,8 +127,8 @@ class WriterOptions(ModelOptions):
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        options = {"prompt": self.prompt, "backend": self.backend, "trust_remote_code": self.trust_remote_code}
-        return Paraphraser.from_pretrained(self.model, **options)
+        options = {"prompt": self.prompt, "backend": self.backend}
+        return Paraphraser.from_pretrained(self.model, trust_remote_code=self.trust_remote_code, **options)
 
 
 @dataclass(kw_only=True)

@@ -68,7 +68,7 @@ class Calibration:
     bias: float
 
     @classmethod
-    def from_config(cls, config: PreTrainedConfig) -> Calibration | None:
+    def read(cls, config: PreTrainedConfig) -> Calibration | None:
         """Read the field `judge` of a model's config; None where it has none."""
         found = getattr(config, "judge", None)
         if found is None:
@@ -112,7 +112,7 @@ def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
     Returns:
         The judge; None where neither model is calibrated.
     """
-    if writer.model is not None and (calibration := Calibration.from_config(writer.model.config)):
+    if writer.model is not None and (calibration := Calibration.read(writer.model.config)):
         return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
     return _load_released_judge(writer.device)
 
@@ -120,5 +120,5 @@ def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
 @cache
 def _load_released_judge(device: torch.device) -> OpenJudge | None:
     model, tokenizer = load_paraphraser(device=device)
-    calibration = Calibration.from_config(model.config)
+    calibration = Calibration.read(model.config)
     return None if calibration is None else OpenJudge(ModelWriter(model, tokenizer), calibration)

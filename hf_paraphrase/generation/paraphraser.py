@@ -243,9 +243,8 @@ class Paraphraser:
             strength: How far paraphrases are to differ from the text, from 0, as little as may be, to 1, as freely as
                 may be. It raises `min_novelty` and `diversity` (see `strengthen`), and a model with control tokens
                 reads the one of this strength. None for that of the constructor.
-            min_adequacy: Reject what has less adequacy, from 0 to 1. None for 0.1 by "open", which leaves out most of
-                what negates the text or changes a number or a person, and for 0.03 by any other judge. It pays to look
-                at some scores first: those of "round_trip" depend on the model.
+            min_adequacy: Reject what has less adequacy, from 0 to 1. None for 0.1 by "open" and 0.03 by any other
+                judge. Look at some scores first: those of "round_trip" depend on the model.
             min_fluency: The same of fluency.
             min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
             diversity: From 0, the best by score, to 1, those least like the text and each other: see
@@ -256,10 +255,9 @@ class Paraphraser:
                 quotes. A path is a file of terms, one a line. With a model that knows no case, in any case.
             language: The code of the texts' language: in German not every capital makes a name (see `check_keep`).
             weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
-            decoding: How candidates are found: "beam", "diverse_beam", "dips", "sample" (with `temperature`, `top_k`,
-                `top_p`), or, of a model that embeds sentences, "noise" (with `temperature` and `noise`), which is the
-                default there. Elsewhere it is "beam" for one paraphrase, and for several "diverse_beam".
-                CTranslate2 has "beam" alone; a language model has "sample", its default, and "beam".
+            decoding: How candidates are found: "beam" (the default for one paraphrase), "diverse_beam" (for several),
+                "dips", "sample" (of language models; with `temperature`, `top_k`, `top_p`), or "noise" (of models that
+                embed sentences; with `temperature` and `noise`). CTranslate2 has "beam" alone.
             num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
             num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
                 candidates; None for 5.
@@ -272,13 +270,10 @@ class Paraphraser:
             fluency: None to ask the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
                 model (`CausalFluency`), such as "gpt2".
             seed: Of all that is drawn at random.
-            batch_size: Texts, and then candidates, that a model reads at a time; half of them where these do not fit
-                into memory.
-            max_source_length: Most tokens of a text, prefix included, that a model reads, which is warned of at the
-                end; what is kept is looked for in all of it. None for `tokenizer.model_max_length`, the model's
-                positions or 1,024, if that is less; or what cuts and counts.
-            return_rejected: Return the rejected candidates too, after the others, each with its `reason`; of a text
-                that is not of the model's kind (see `find_refusals`) that text.
+            batch_size: Texts, and then candidates, in a batch; halved where memory is short.
+            max_source_length: Most tokens of a text, prefix included; a warning counts the texts that are cut. None
+                for `tokenizer.model_max_length`, the model's positions or 1,024, whichever is least.
+            return_rejected: Return rejected candidates too, last, each with its `reason`; a refused text is its own.
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
         Returns:
@@ -401,7 +396,6 @@ class Paraphraser:
             raise InputError("`return_rejected` is for texts; `return_changes` says why a sentence was left")
         options = {**DOCUMENT_OPTIONS, "language": language, **options}
         cutter = self.writer.cutter(options.get("max_source_length"), quiet=True)
-
         refusals: dict[str, str | None] = {}
 
         def rewrite(sentences: list[str]) -> list[list[str] | None]:

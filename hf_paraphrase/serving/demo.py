@@ -92,8 +92,8 @@ def make_demo(
         if labels_pairs:
             _match_app(path, trust_remote_code)
         else:
-            options = {"prompt": prompt, "backend": backend, "trust_remote_code": trust_remote_code}
-            _paraphrase_app(Paraphraser.from_pretrained(path, **options))
+            options = {"prompt": prompt, "backend": backend}
+            _paraphrase_app(Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **options))
     return demo
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -300,7 +301,7 @@ def test_a_panic_is_the_outcome_of_its_row_alone() -> None:
         return text
 
     rows = object.__new__(outcomes.RowParaphraser)
-    model = SimpleNamespace(device=SimpleNamespace(type="cpu"))
-    rows.paraphraser = type("Fake", (), {"__call__": lambda self, texts: paraphrase(texts), "model": model})()
+    writer = SimpleNamespace(device=SimpleNamespace(type="cpu"), tokens=Counter())
+    rows.paraphraser = type("Fake", (), {"__call__": lambda self, texts: paraphrase(texts), "writer": writer})()
     rows.options, rows.cutter, rows.batch_size = {}, cut, 3
     assert [outcome.error for outcome in rows(["a", "bad", "c"])] == [None, "PanicException: stack", None]

@@ -219,7 +219,7 @@ def test_help_groups_the_commands_each_in_one_whole_line(capsys: pytest.CaptureF
     assert run("--help") == 0
     usage, _, lines = capsys.readouterr().out.partition("Use a model:")
     listed = dict(re.findall(r"^  (\S+)  +(\S.*)$", lines, re.MULTILINE))
-    assert listed.keys() == {words.split()[0] for words in COMMANDS} and len(listed) == 20
+    assert listed.keys() == {words.split()[0] for words in COMMANDS} and len(listed) == 21
     assert all(line.endswith(".") and len(line) <= 57 for line in listed.values())
     examples = re.findall(r"^  hf-paraphrase (\S+)", usage, re.MULTILINE)
     known = list(listed)  # in the order of the help

@@ -9,6 +9,8 @@ CORPUS_OPTIONS = ["dataset_name", "data_dir", "data_files", "dataset_kwargs"]
 NAMED = {"datasets preview"}
 # A table of a paper says which corpus it is about; where its files lie, it cannot.
 FIXED = {"reproduce"}
+# Its corpus is what it writes; where the files of the recipe's own one lie, it cannot know.
+FIXED |= {"distill"}
 READERS = {
     name: command
     for name, command in find_commands().items()

@@ -86,6 +86,7 @@ def test_several_processes_and_streaming_give_the_same_rows(corpus):
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
     path = tmp_path / "books_large_p1.txt"
+    path.touch()
     builder = make_builder("books", data_dir=tmp_path, test_fraction=0.0, lines_per_document=100)
 
     def peak(count: int) -> int:

@@ -8,9 +8,9 @@ from tests.models.test_pipeline_text2text import text2text
 from tests.models.tiny import tiny_bart, tiny_t5
 
 
-def plain_noise(seeds: list[int], count: int, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-    """Noise for every token of every text."""
-    step, rows = input_ids.shape[1], []
+def plain_noise(seeds: list[int], count: int, step: int, scores: torch.Tensor) -> torch.Tensor:
+    """Noise for every token of every text, at a step from 1."""
+    rows = []
     for seed in seeds:
         generator = torch.Generator().manual_seed(seed_of(step, str(seed)))
         rows.append(torch.rand(scores.shape[1], count, generator=generator).T)
@@ -29,7 +29,7 @@ def test_noise_is_left_out_only_where_it_changes_nothing(count: int, impossible:
     input_ids[count : 2 * count, 3] = 3
     before = scores.clone()
     noisy = GumbelNoise(seeds, count, prompt_length, ends)(input_ids, scores)
-    expected = plain_noise(seeds, count, input_ids, scores)
+    expected = plain_noise(seeds, count, input_ids.shape[1] - prompt_length + 1, scores)
     ended = slice(count, 2 * count)
     assert torch.equal(noisy[ended], before[ended])
     expected[ended] = before[ended]

@@ -157,7 +157,8 @@ def test_outputs_of_paraphrase_as_json(tmp_path: Path, texts: dict[str, Path], c
     assert said == run(capsys, *plain, *options)[1]
     (tmp_path / "said.json").write_text(json.dumps({"source": "a", "paraphrases": []}) + "\n")
     with pytest.raises(InputError, match="said.json, line 1, column `paraphrases`: the list is empty"):
-        read_scored_texts([tmp_path / "said.json"], [tmp_path / "said.json"])
+        (tmp_path / "one.txt").write_text("b\n")
+        read_scored_texts([tmp_path / "said.json"], [tmp_path / "one.txt"])
 
 
 def test_the_default_metrics_need_no_extras(

@@ -72,7 +72,8 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
 
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
-    assert EVALUATORS.keys() >= TASKS.keys()
+    # No table of a paper trains language models.
+    assert EVALUATORS.keys() >= TASKS.keys() - {"answer"}
 
 
 def check_recomputed(table: Table, record: dict, file: Path) -> None:
