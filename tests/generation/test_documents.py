@@ -353,7 +353,7 @@ def test_the_format_is_found(text: str, format: str) -> None:
     ("arguments", "message"),
     [
         ((b"text", upper_case), "`text` must be a str, not bytes"),
-        (("text", upper_case, "html"), "`format` must be one of auto, markdown, plain, subtitles, not 'html'"),
+        (("text", upper_case, "tex"), "`format` must be one of auto, .*markdown, .*subtitles.*, not 'tex'"),
         (("Some text of words.", lambda sentences: []), "`rewrite` returned 0 answers to 1 sentences"),
         (("Some text of words.", lambda sentences: [1]), "must return str, lists of str or None, not 1 for 'Some"),
     ],
