@@ -68,7 +68,7 @@ class ServerWriter(ModelWriter):
         # With no token the client would send that for the Hub.
         self.client = _Client(base_url=address, token=os.environ.get(API_KEY) or "none", timeout=SECONDS)
         self.tokens: Counter[str] = Counter()
-        self._lock = Lock()
+        self._lock, self._was_reached = Lock(), False
 
     @property
     def device(self) -> torch.device:
@@ -97,6 +97,7 @@ class ServerWriter(ModelWriter):
 
     def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, with as many requests at a time as texts in a batch."""
+        self._reach()
         jobs = [(text, number) for text in texts for number in range(ask.num_candidates)]
         pool = ThreadPoolExecutor(max_workers=ask.batch_size)
         try:
@@ -104,6 +105,15 @@ class ServerWriter(ModelWriter):
         finally:
             pool.shutdown(cancel_futures=True)  # where one failed for good, the others are not sent
         return [[one for _ in range(ask.num_candidates) for one in next(answers)] for _ in texts]
+
+    def _reach(self) -> None:
+        """Ask for any answer, once, so that a server that is not there is told at once and not after all retries."""
+        if not self._was_reached:
+            try:
+                self.client.session.head(self.address, timeout=SECONDS)
+            except TransportError as error:
+                raise ConnectionError(f"{self._describe(error)}; is the server running?") from error
+            self._was_reached = True
 
     def mean_log_probs(self, *args: Any, **kwargs: Any) -> list[float]:
         """A server scores nothing but its own answers."""
@@ -151,10 +161,10 @@ class _Client(InferenceClient):
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
-        self._session = type(get_session())(follow_redirects=True)
+        self.session = type(get_session())(follow_redirects=True)
 
     def _inner_post(self, request_parameters: Any, *, stream: bool = False) -> bytes:
         request = {"json": request_parameters.json, "headers": request_parameters.headers}
-        response = self._session.post(request_parameters.url, timeout=self.timeout, **request)
+        response = self.session.post(request_parameters.url, timeout=self.timeout, **request)
         hf_raise_for_status(response)
         return response.content

@@ -130,3 +130,11 @@ def test_what_a_server_cannot_do_is_refused_by_name(options: dict) -> None:
 def test_an_address_needs_a_host() -> None:
     with pytest.raises(InputError, match="has no host"):
         Paraphraser.from_pretrained("m", backend="http:///v1")
+
+
+def test_a_server_that_is_not_there_is_told_at_once(waits: list[float]) -> None:
+    with serving(ChatServer(reword)) as address:
+        paraphraser = Paraphraser.from_pretrained("small", backend=address)
+    with pytest.raises(ConnectionError, match=r"could not be reached \(ConnectError\); is the server running\?"):
+        paraphraser("a text", **EASY)
+    assert not waits
