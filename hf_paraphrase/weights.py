@@ -33,6 +33,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 POOLER = re.compile(r"(^|\.)pooler\.")
 # Some tensors of a file are stored as four-bit numbers; what else a model may have without a file is small.
 MOST_PER_BYTE, SPARE = 4, 10_000_000
+WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 SHOWN = 3
 SECONDS_WITHOUT_BAR = 3.0
 
@@ -104,7 +105,7 @@ def check_plan(shapes: Shapes, source: str, folder: Path | None = None) -> None:
     count = sum(torch.Size(shape).numel() for shape in shapes.values())
     check_bound("WEIGHTS", count, f"{source}: the number of weights that config.json describes")
     if folder is not None:
-        size = sum(path.stat().st_size for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
+        size = sum(path.stat().st_size for kind in WEIGHTS for path in folder.glob(kind))
         if count > MOST_PER_BYTE * size + SPARE:
             raise InputError(f"{source}: config.json describes {count:,} weights, but the files hold {size:,} bytes")
 

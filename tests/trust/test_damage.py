@@ -27,6 +27,7 @@ from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import Resid
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.pretrained import load_model, load_tokenizer, make_model
 from hf_paraphrase.registration import ARCHITECTURES
+from hf_paraphrase.weights import check_plan
 from tests.cli.runner import run
 from tests.models.tiny import WORDS, save, tiny_bart, tiny_matcher, tiny_model, tiny_t5
 from tests.trust.damage import BOMBS, DAMAGES
@@ -105,6 +106,13 @@ def test_a_config_of_more_than_its_files_hold_makes_no_weights(folders, tmp_path
         InputError, match=r"config.json describes 6,500,014,240 weights, but the files hold \d\d bytes"
     ):
         load_model(AutoModelForSeq2SeqLM, copy)
+
+
+def test_weights_in_gguf_files_count(tmp_path):
+    (tmp_path / "model.Q4_1.gguf").write_bytes(bytes(5_000_000))
+    check_plan({"weight": (30_000_000,)}, "a model", tmp_path)
+    with pytest.raises(InputError, match="the files hold 5,000,000 bytes"):
+        check_plan({"weight": (30_000_001,)}, "a model", tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
