@@ -5,6 +5,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/environment.sh
-prepare_environment
+prepare_environment '[dev]'
 export NO_MKDOCS_2_WARNING=1
 exec .venv/bin/python -m mkdocs build --strict --config-file .ci/mkdocs.yml "$@"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -274,3 +275,11 @@ def test_the_image_serves_the_wheel_without_root() -> None:
     assert (steps[-1][0], program) == ("ENTRYPOINT", "hf-paraphrase")
     context = find_commands()[name].make_context(name, args)
     assert context.params["host"] == "0.0.0.0" and ["EXPOSE", str(context.params["port"])] in steps
+
+
+def test_the_script_of_the_site_installs_what_builds_it() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    asked = re.search(r"^prepare_environment '\[(\w+)\]'$", (ROOT / "scripts" / "docs.sh").read_text(), re.MULTILINE)[
+        1
+    ]
+    assert any("mkdocs" in needed for needed in extras["docs"]) and any("docs" in needed for needed in extras[asked])
