@@ -14,13 +14,11 @@ from ..errors import InputError
 from ..installation import require
 from .options import (
     DEFAULT_MODEL,
+    PassingOptions,
     WriterOptions,
-    keep_file_option,
     max_source_length_option,
     parse_pairs,
-    read_keep,
     split_names,
-    strength_option,
 )
 from .terminal import echo
 from .verbs import verb
@@ -36,7 +34,7 @@ OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length"
 
 
 @dataclass(kw_only=True)
-class AugmentationOptions(WriterOptions):
+class AugmentationOptions(WriterOptions, PassingOptions):
     """Texts, who paraphrases them, and where."""
 
     input: str = option(
@@ -67,18 +65,6 @@ class AugmentationOptions(WriterOptions):
         "cache where the output is elsewhere]",
         None,
     )
-    strength: float | None = strength_option()
-    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
-    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
-    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
-    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
-    keep: list[str] | None = option(
-        "What paraphrases keep, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, "
-        "quotes, and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
-        None,
-        read=read_keep,
-    )
-    keep_file: Path | None = keep_file_option()
     decoding: str | None = option("How candidates are found: beam, diverse_beam, dips, sample or noise.", None)
     num_candidates: int | None = option("Candidates to choose from.", None, least=1)
     max_new_tokens: int | None = option("The longest candidate, in tokens.", None, least=1)

@@ -27,6 +27,7 @@ __all__ = [
     "IntervalOptions",
     "MetricOptions",
     "ModelOptions",
+    "PassingOptions",
     "PROMPT_HELP",
     "ReadingOptions",
     "SearchOptions",
@@ -223,6 +224,24 @@ class ChoiceOptions(Verb):
     num_candidates: int | None = option("Outputs to choose from.", None, least=1)
     select: str = option("How: score, jaccard, mbr, embedding or matcher.", "score")
     allow_own_pair: bool = option("Edit by pairs that share a row's source or reference too, as papers do.", False)
+
+
+@dataclass(kw_only=True)
+class PassingOptions(Verb):
+    """Which candidates pass as paraphrases."""
+
+    strength: float | None = strength_option()
+    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
+    keep: list[str] | None = option(
+        "What is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, quotes, "
+        "and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
+        None,
+        read=read_keep,
+    )
+    keep_file: Path | None = keep_file_option()
 
 
 @dataclass(kw_only=True)

@@ -17,18 +17,16 @@ from ..released import RELEASED
 from .options import (
     BACKEND_HELP,
     PROMPT_HELP,
+    PassingOptions,
     ReadingOptions,
     SearchOptions,
-    keep_file_option,
     max_source_length_option,
-    read_keep,
     split_model,
-    strength_option,
     trust_option,
 )
 from .terminal import echo
 from .text_tables import Lines, check_table, open_table, read_texts
-from .verbs import Verb, verb
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
@@ -52,7 +50,7 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
 
 
 @dataclass(kw_only=True)
-class WantedOptions(Verb):
+class WantedOptions(PassingOptions):
     """Which texts are paraphrased, and which paraphrases are wanted."""
 
     texts: list[str] = option(
@@ -65,18 +63,6 @@ class WantedOptions(Verb):
     input: str | None = option("A file of texts: .csv, .tsv, .jsonl, .parquet or a text a line; - for lines.", None)
     column: str | None = option("Its column; by default text or source.", None)
     output: Path | None = option("A .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.", None)
-    strength: float | None = strength_option()
-    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
-    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
-    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
-    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
-    keep: list[str] | None = option(
-        "What is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, quotes, "
-        "and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
-        None,
-        read=read_keep,
-    )
-    keep_file: Path | None = keep_file_option()
     language: str = option("Code of the texts' language; in de not every capital makes a name.", "en")
     adequacy: str | None = option("Round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Model that `--adequacy embedding` asks.", None)
