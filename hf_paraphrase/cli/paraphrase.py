@@ -50,7 +50,7 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
 
 
 @dataclass(kw_only=True)
-class WantedOptions(PassingOptions):
+class WantedOptions(Verb):
     """Which texts are paraphrased, and which paraphrases are wanted."""
 
     texts: list[str] = option(
@@ -77,7 +77,7 @@ class WantedOptions(PassingOptions):
 
 
 @verb("paraphrase")
-class ParaphraseTexts(ReadingOptions, SearchOptions, WantedOptions):
+class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptions):
     """Paraphrase sentences, a table or standard input.
 
     \b
