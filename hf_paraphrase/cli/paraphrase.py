@@ -26,7 +26,7 @@ from .options import (
 )
 from .terminal import echo
 from .text_tables import Lines, check_table, open_table, read_texts
-from .verbs import verb
+from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
