@@ -292,8 +292,16 @@ class AnswerConfig(TrainingConfig):
         None,
     )
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
+    lora: dict[str, Any] | None = option(
+        "Train low-rank adapters of `pretrained` in place of its weights (Hu et al. 2022): arguments of peft's "
+        "`LoraConfig`, such as {r: 16, lora_alpha: 32, target_modules: all-linear}. The run ends with the merged "
+        "model. Null trains all weights.",
+        None,
+    )
 
     def __post_init__(self):
         super().__post_init__()
+        if self.lora is not None and self.pretrained is None:
+            raise InputError("`lora` trains adapters of `pretrained`: name a checkpoint")
         if self.label_smoothing_factor or self.sampled_softmax is not None:
             raise InputError("`label_smoothing_factor` and `sampled_softmax` are not for `task: answer`")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
@@ -20,6 +21,7 @@ from ..common.files import copy_file, write_directory
 from ..errors import InputError
 from ..pretrained import load_model, make_model
 from ..trust import TRUST_HINT
+from .lora import has_lora, merge_lora, save_lora
 
 __all__ = [
     "Checkpoints",
@@ -27,6 +29,8 @@ __all__ = [
     "align_memory",
     "get_random_state",
     "load_checkpoint",
+    "load_trained",
+    "naming_damage",
     "save_tokenizer",
     "set_random_state",
 ]
@@ -80,8 +84,9 @@ class TrainingState:
 class Checkpoints:
     """The folder `checkpoints/` of a run: `last-STEP`, to resume from, and `best-STEP`, to use.
 
-    Both are complete pretrained folders. Each appears whole, by a rename, and what it replaces is removed afterwards:
-    whenever a run is killed, the newest `last-STEP` and the `best-STEP` that it names are there.
+    Both are complete pretrained folders, except that `last-STEP` of a run with `lora` holds the adapter alone. Each
+    appears whole, by a rename, and what it replaces is removed afterwards: whenever a run is killed, the newest
+    `last-STEP` and the `best-STEP` that it names are there.
 
     Args:
         directory: The run's output folder.
@@ -121,7 +126,10 @@ class Checkpoints:
         """
 
         def write(directory: Path) -> None:
-            save_pretrained(model, tokenizer, directory)
+            if has_lora(model):
+                save_lora(model, directory)
+            else:
+                save_pretrained(model, tokenizer, directory)
             (directory / STATE_FILE).write_text(json.dumps(asdict(state)), encoding="utf-8")
             torch.save(tensors, directory / TENSOR_FILE)
 
@@ -158,36 +166,44 @@ class Checkpoints:
 
 
 def load_checkpoint(
-    checkpoint: Path, auto_class: type, trust_remote_code: bool = False
+    checkpoint: Path, load: Callable[[Path], PreTrainedModel]
 ) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
     """Read what `Checkpoints.save_last` wrote: the model, where the run is, and the tensors beside the weights.
 
     Args:
         checkpoint: Its folder.
-        auto_class: Loads the model.
-        trust_remote_code: Let its own code run.
+        load: Loads the model.
 
     Raises:
         InputError: If it was damaged later.
     """
-    try:
+    with naming_damage(checkpoint):
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-        return _load_model(checkpoint, auto_class, trust_remote_code), state, tensors
+    return load(checkpoint), state, tensors
+
+
+def load_trained(checkpoint: Path, auto_class: type, trust_remote_code: bool = False) -> PreTrainedModel:
+    """Load the model of a checkpoint, of which those parameters learn that learn in a new model."""
+    with naming_damage(checkpoint):
+        model = load_model(auto_class, checkpoint, trust_remote_code)
+        # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
+        with torch.device("meta"):
+            made = make_model(auto_class, model.config, trust_remote_code)
+    for name, parameter in made.named_parameters():
+        model.get_parameter(name).requires_grad_(parameter.requires_grad)
+    return model
+
+
+@contextmanager
+def naming_damage(checkpoint: Path) -> Iterator[None]:
+    """Say of errors in reading a checkpoint's files that it is damaged."""
+    try:
+        yield
     except (OSError, ValueError, TypeError, RuntimeError, UnpicklingError, SafetensorError) as error:
         if TRUST_HINT in str(error):
             raise
         raise InputError(f"checkpoint {checkpoint} is damaged ({error}); start anew with --overwrite") from error
-
-
-def _load_model(checkpoint: Path, auto_class: type, trust_remote_code: bool) -> PreTrainedModel:
-    model = load_model(auto_class, checkpoint, trust_remote_code)
-    # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
-    with torch.device("meta"):
-        made = make_model(auto_class, model.config, trust_remote_code)
-    for name, parameter in made.named_parameters():
-        model.get_parameter(name).requires_grad_(parameter.requires_grad)
-    return model
 
 
 def align_memory(model: nn.Module) -> None:
@@ -201,11 +217,14 @@ def align_memory(model: nn.Module) -> None:
 
 
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
-    """Save a model as `from_pretrained` and `pipeline` load it; without a bar, which would break the training's."""
+    """Save a model as `from_pretrained` and `pipeline` load it, adapters merged.
+
+    There is no progress bar, which would break the training's.
+    """
     shows_bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        model.save_pretrained(directory)
+        model.save_pretrained(directory, state_dict=merge_lora(model) if has_lora(model) else None)
         save_tokenizer(tokenizer, directory)
     finally:
         if shows_bar:

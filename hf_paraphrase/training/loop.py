@@ -127,10 +127,11 @@ def _train(
         if accelerator.is_main_process and checkpoint is None:
             task.save_assets(data, output_dir)
 
+    config = recipe.make_config(tokenizer)
     if checkpoint is None:
-        model, resumed = task.make_model(recipe.make_config(tokenizer), data), None
+        model, resumed = task.make_model(config, data), None
     else:
-        model, *resumed = load_checkpoint(checkpoint, task.auto_class, trust_remote_code)
+        model, *resumed = load_checkpoint(checkpoint, lambda folder: task.resume_model(folder, config, data))
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             Checkpoints(output_dir).remove_others(resumed[0])
@@ -218,7 +219,8 @@ def _summarise(run: TrainingRun, environment: dict[str, Any]) -> dict[str, Any]:
     return {
         "recipe": asdict(run.recipe),
         "model_type": run.model.config.model_type,
-        "num_parameters": run.model.num_parameters(),
+        # Of the merged model.
+        "num_parameters": sum(one.numel() for name, one in run.model.named_parameters() if ".lora_" not in name),
         "vocab_size": run.model.config.get_text_config(decoder=True).vocab_size,
         "train_pairs": len(run.train_rows),
         "validation_pairs": len(run.encoded["validation"]),

@@ -10,13 +10,15 @@ import numpy as np
 import torch
 from datasets import Dataset, DatasetDict
 from torch import nn
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...generation.prompt_encoder import PromptEncoder
 from ...generation.prompts import PROMPT_FILE, load_prompt
 from ..arguments import AnswerConfig
 from ..batching import pad_rows
+from ..checkpoints import naming_damage
 from ..data import token_counts
+from ..lora import add_lora, check_lora, load_lora
 from ..objectives import cross_entropy_sums
 from .base import NoRowsLeft, Task, TaskData
 
@@ -39,6 +41,8 @@ class AnswerTask(Task):
 
     def __init__(self, training: AnswerConfig, trust_remote_code: bool = False):
         super().__init__(training, trust_remote_code)
+        if training.lora is not None:
+            check_lora(training.lora)
         # What learns to answer needs no examples, which would make every row long.
         self.prompt = load_prompt(training.prompt) if training.prompt else replace(load_prompt(), examples=[])
 
@@ -52,6 +56,20 @@ class AnswerTask(Task):
         # The limits of the recipe are those of text and answer, not of the prompt.
         tokenizer.model_max_length = self.training.max_prompt_length + self.training.max_target_length
         return tokenizer
+
+    def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        model = super().make_model(config, data)
+        if self.training.lora is not None:
+            add_lora(model, self.training.lora, self.training.pretrained)
+        return model
+
+    def resume_model(self, checkpoint: Path, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        if self.training.lora is None:
+            return super().resume_model(checkpoint, config, data)
+        model = self.make_model(config, data)
+        with naming_damage(checkpoint):
+            load_lora(model, checkpoint)
+        return model
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         options = {

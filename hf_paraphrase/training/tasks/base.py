@@ -27,6 +27,7 @@ from ...retrieval.cosine import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, PairCollator
+from ..checkpoints import load_trained
 from ..data import token_counts, value_counts
 from ..drawing import DrawnBatches
 from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
@@ -232,6 +233,10 @@ class Task(ABC):
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
+
+    def resume_model(self, checkpoint: Path, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
+        """Load the model of a checkpoint to resume from; the other arguments as those of `make_model`."""
+        return load_trained(checkpoint, self.auto_class, self.trust_remote_code)
 
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:  # noqa: B027 (most train all of it)
         """Set what no checkpoint says, such as which weights learn; called for a new model and a resumed one."""
