@@ -62,8 +62,8 @@ DEFAULT_MODEL = RELEASED
 
 PROMPT_HELP = "YAML file of what a language model is told.  [default: the package's]"
 BACKEND_HELP = (
-    "ctranslate2, several times as fast on a CPU: BART, Marian, T5 and Pegasus; or the address of an "
-    "OpenAI-compatible server, such as http://localhost:8080/v1, where the model is named as it is there."
+    "ctranslate2, several times as fast on a CPU, for BART, Marian, T5, Pegasus, Llama, Qwen and others; or the "
+    "address of an OpenAI-compatible server, such as http://localhost:8080/v1, where the model is named as there."
 )
 
 

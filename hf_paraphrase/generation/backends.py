@@ -13,8 +13,8 @@ from ..models.layers.portable import can
 from ..models.search.pipeline_checks import check_model
 from ..models.search.retrieved_pairs import load_retriever
 from ..models.text.encoded_inputs import read_prefix
-from .ctranslate2_engine import load_engine
-from .language_model_writer import LanguageModelWriter
+from .ctranslate2_engine import CTranslate2Engine, CTranslate2Generator, load_engine
+from .language_model_writer import CTranslate2LanguageModelWriter, LanguageModelWriter
 from .prompts import PROMPT_FILE, Prompt, load_prompt
 from .server_writer import ServerWriter
 from .writers import CTranslate2Writer, ModelWriter
@@ -44,18 +44,22 @@ def load_writer(
     if isinstance(model, str):
         return ServerWriter(backend, model, load_prompt(prompt))
     if not model.config.is_encoder_decoder and model.can_generate():
-        others = {"prefix": prefix, "retriever": retriever, "backend": backend}
+        others = {"prefix": prefix, "retriever": retriever}
         if given := [name for name, value in others.items() if value is not None]:
             raise InputError(f"`{given[0]}` is for encoder-decoders; a {type(model).__name__} reads a `prompt`")
         own = Path(model.name_or_path) / PROMPT_FILE
         if prompt is None and model.name_or_path and own.is_file():
             prompt = own
-        return LanguageModelWriter(model, tokenizer, load_prompt(prompt))
+        generator = load_engine(CTranslate2Generator, backend, model, tokenizer, compute_type)
+        arguments = (model, tokenizer, load_prompt(prompt))
+        if generator is None:
+            return LanguageModelWriter(*arguments)
+        return CTranslate2LanguageModelWriter(generator, *arguments)
     check_model(model)
     if prompt is not None:
         raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
     prefix = read_prefix(model.config) if prefix is None else prefix
     retriever = (retriever or load_retriever(model, trust_remote_code)) if can(model.config, "reads_pairs") else None
-    engine = load_engine(backend, model, tokenizer, compute_type)
+    engine = load_engine(CTranslate2Engine, backend, model, tokenizer, compute_type)
     arguments = (model, tokenizer, retriever, prefix)
     return ModelWriter(*arguments) if engine is None else CTranslate2Writer(engine, *arguments)

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from huggingface_hub.constants import HF_HOME
@@ -20,10 +20,9 @@ from ..installation import require
 from ..models.text.control_tokens import control_ids
 from ..models.text.encoded_inputs import source_limit
 
-__all__ = ["BACKENDS", "CTranslate2Engine", "load_engine"]
+__all__ = ["BACKENDS", "CTranslate2Engine", "CTranslate2Generator", "load_engine"]
 
 BACKENDS = ("ctranslate2",)
-MODEL_TYPES = ("bart", "marian", "t5", "pegasus")
 # What its converter asks of a config, and older checkpoints do not say: where layers are normalised.
 CONFIG = {
     "bart": {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False},
@@ -48,15 +47,8 @@ NEUTRAL = {"repetition_penalty": 1, "num_beam_groups": 1}
 WRITTEN_BY_SAVING = {"architectures", "dtype", "transformers_version", "_name_or_path"}
 
 
-class CTranslate2Engine:
-    """A model of BART, Marian, T5 or Pegasus as CTranslate2 runs it.
-
-    The weights are converted once, into the cache. In float32 the outputs of its beam search are those of `generate()`
-    with `early_stopping=True`, which ends the search of a text when it has as many finished outputs as beams; it knows
-    no other. Where `no_repeat_ngram_size` or `bad_words_ids` forbids a word, it shares out that word's probability
-    among the others, which `generate()` does not, and outputs may differ. In int8, the default, they are nearly the
-    same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to Marian's
-    padding, which is never written.
+class _ConvertedModel:
+    """A model as CTranslate2 runs it; its weights are converted once, into the cache.
 
     Args:
         model: What to convert.
@@ -67,86 +59,33 @@ class CTranslate2Engine:
         InputError: CTranslate2 is not installed, or cannot run such a model.
     """
 
+    model_types: ClassVar[tuple[str, ...]]
+    runner: ClassVar[str]  # of CTranslate2
+
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"):
         require("ctranslate2", "ctranslate2", "`backend='ctranslate2'`", package="CTranslate2")
-        if model.config.model_type not in MODEL_TYPES:
+        if model.config.model_type not in self.model_types:
             raise InputError(
-                f"`backend='ctranslate2'` runs {', '.join(MODEL_TYPES)}, and no {type(model).__name__}; leave it out"
+                f"`backend='ctranslate2'` runs {', '.join(self.model_types)}, and no {type(model).__name__}; leave it "
+                "out"
             )
         import ctranslate2
 
         self.model, self.tokenizer = model, tokenizer
         try:
-            self.translator = ctranslate2.Translator(
+            self.converted = getattr(ctranslate2, self.runner)(
                 str(convert(model, tokenizer, compute_type)),
                 device=model.device.type,
                 device_index=model.device.index or 0,
                 compute_type=compute_type,
                 intra_threads=torch.get_num_threads(),
             )
-        except (ValueError, RuntimeError) as error:
+        except (ValueError, RuntimeError, NotImplementedError) as error:
             raise InputError(f"`backend='ctranslate2'` cannot run this model in {compute_type}: {error}") from error
-
-    def generate(
-        self,
-        texts: Sequence[str],
-        batch_size: int,
-        max_source_length: int | None = None,
-        control: int | None = None,
-        **generate_kwargs: Any,
-    ) -> list[list[str]]:
-        """Several outputs of each text, the likeliest first.
-
-        Args:
-            texts: As the model reads them, prefix and all.
-            batch_size: Texts at once; those of like length share a batch.
-            max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
-            control: The id of the control token to put before each text; None for none.
-            generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
-
-        Raises:
-            InputError: One of them asks for what CTranslate2 does not do.
-        """
-        options = self._translate(generate_kwargs)
-        before = [] if control is None else self.tokenizer.convert_ids_to_tokens([control])
-        read = [before + tokens for tokens in self._tokenize(texts, max_source_length)]
-        first = self.model.generation_config.forced_bos_token_id
-        prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
-        results = self.translator.translate_batch(
-            read, prefix, max_batch_size=batch_size, max_input_length=0, **options
-        )
-        return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
-
-    def mean_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[float]:
-        """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
-        ids = self.tokenizer(text_target=list(targets), **self._cut())["input_ids"]
-        end = self.tokenizer.eos_token_id
-        has_end = [row[-1:] == [end] for row in ids]
-        words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
-        tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in words]
-        scored = self.translator.score_batch(
-            self._tokenize(sources), tokens, max_batch_size=batch_size, max_input_length=0
-        )
-        # The end mark is scored whether the tokenizer writes it or not.
-        log_probs = [one.log_probs if ends else one.log_probs[:-1] for one, ends in zip(scored, has_end, strict=True)]
-        return [sum(row) / len(row) for row in log_probs]
 
     def check(self, generate_kwargs: dict[str, Any]) -> None:
         """Refuse what `generate` would."""
         self._translate(generate_kwargs)
-
-    def _cut(self, max_length: int | None = None) -> dict[str, Any]:
-        limit = source_limit(self.model, self.tokenizer) if max_length is None else max_length
-        splits = self.tokenizer.split_special_tokens or bool(control_ids(self.model.config, self.tokenizer))
-        return {"truncation": True, "max_length": limit, "verbose": False, "split_special_tokens": splits}
-
-    def _tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[str]]:
-        rows = self.tokenizer(list(texts), **self._cut(max_length))["input_ids"]
-        return [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
-
-    def _join(self, tokens: list[str]) -> str:
-        ids = self.tokenizer.convert_tokens_to_ids(tokens)
-        return self.tokenizer.decode(ids, skip_special_tokens=True).strip()
 
     def _translate(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of `generate()` in CTranslate2's words."""
@@ -176,9 +115,136 @@ class CTranslate2Engine:
         )
 
 
+Engine = TypeVar("Engine", bound=_ConvertedModel)
+
+
+class CTranslate2Engine(_ConvertedModel):
+    """A model of BART, Marian, T5 or Pegasus.
+
+    In float32 the outputs of its beam search are those of `generate()`
+    with `early_stopping=True`, which ends the search of a text when it has as many finished outputs as beams; it knows
+    no other. Where `no_repeat_ngram_size` or `bad_words_ids` forbids a word, it shares out that word's probability
+    among the others, which `generate()` does not, and outputs may differ. In int8, the default, they are nearly the
+    same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to Marian's
+    padding, which is never written.
+    """
+
+    model_types = ("bart", "marian", "t5", "pegasus")
+    runner = "Translator"
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        batch_size: int,
+        max_source_length: int | None = None,
+        control: int | None = None,
+        **generate_kwargs: Any,
+    ) -> list[list[str]]:
+        """Several outputs of each text, the likeliest first.
+
+        Args:
+            texts: As the model reads them, prefix and all.
+            batch_size: Texts at once; those of like length share a batch.
+            max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
+            control: The id of the control token to put before each text; None for none.
+            generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
+
+        Raises:
+            InputError: One of them asks for what CTranslate2 does not do.
+        """
+        options = self._translate(generate_kwargs)
+        before = [] if control is None else self.tokenizer.convert_ids_to_tokens([control])
+        read = [before + tokens for tokens in self._tokenize(texts, max_source_length)]
+        first = self.model.generation_config.forced_bos_token_id
+        prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
+        results = self.converted.translate_batch(
+            read, prefix, max_batch_size=batch_size, max_input_length=0, **options
+        )
+        return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
+
+    def mean_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[float]:
+        """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
+        ids = self.tokenizer(text_target=list(targets), **self._cut())["input_ids"]
+        end = self.tokenizer.eos_token_id
+        has_end = [row[-1:] == [end] for row in ids]
+        words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
+        tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in words]
+        scored = self.converted.score_batch(
+            self._tokenize(sources), tokens, max_batch_size=batch_size, max_input_length=0
+        )
+        # The end mark is scored whether the tokenizer writes it or not.
+        log_probs = [one.log_probs if ends else one.log_probs[:-1] for one, ends in zip(scored, has_end, strict=True)]
+        return [sum(row) / len(row) for row in log_probs]
+
+    def _cut(self, max_length: int | None = None) -> dict[str, Any]:
+        limit = source_limit(self.model, self.tokenizer) if max_length is None else max_length
+        splits = self.tokenizer.split_special_tokens or bool(control_ids(self.model.config, self.tokenizer))
+        return {"truncation": True, "max_length": limit, "verbose": False, "split_special_tokens": splits}
+
+    def _tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[str]]:
+        rows = self.tokenizer(list(texts), **self._cut(max_length))["input_ids"]
+        return [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
+
+    def _join(self, tokens: list[str]) -> str:
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        return self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+
+
+class CTranslate2Generator(_ConvertedModel):
+    """A causal language model; in float32 its greedy outputs are those of `generate()`."""
+
+    model_types = ("falcon", "gemma", "gpt2", "llama", "mistral", "qwen2", "qwen3")
+    runner = "Generator"
+
+    def generate(
+        self, prompts: Sequence[list[int]], shared: int, ends: list[int], batch_size: int, **generate_kwargs: Any
+    ) -> list[list[tuple[list[int], float]]]:
+        """Several answers to each prompt, the likeliest first: tokens, and their mean log-probability in nats.
+
+        The end token is the last one, unless an answer was cut off.
+
+        Args:
+            prompts: Token ids.
+            shared: How many first tokens all prompts share; they are read once.
+            ends: The tokens that end an answer.
+            batch_size: Prompts at once.
+            generate_kwargs: Arguments of `generate()`.
+
+        Raises:
+            InputError: One of them asks for what CTranslate2 does not do.
+        """
+        options = {name.replace("decoding_", ""): one for name, one in self._translate(generate_kwargs).items()}
+        tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in prompts]
+        results = self.converted.generate_batch(
+            [row[shared:] for row in tokens],
+            static_prompt=tokens[0][:shared] or None,
+            include_prompt_in_result=False,
+            end_token=ends or None,
+            return_end_token=True,
+            return_scores=True,
+            max_batch_size=batch_size,
+            **options,
+        )
+        # Beam search divides the sum by a power of the length.
+        power = options.get("length_penalty", 1) - 1
+        return [
+            [(ids, score * len(ids) ** power) for ids, score in zip(one.sequences_ids, one.scores, strict=True)]
+            for one in results
+        ]
+
+    def log_probs(self, rows: Sequence[list[int]]) -> list[list[float]]:
+        """The log-probability of each token of each row but the first, given those before it, in nats."""
+        tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
+        return [one.log_probs for one in self.converted.score_batch(tokens, max_input_length=0)]
+
+
 def load_engine(
-    backend: str | None, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"
-) -> CTranslate2Engine | None:
+    kind: type[Engine],
+    backend: str | None,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    compute_type: str = "int8",
+) -> Engine | None:
     """The engine that runs a model in place of `generate()`; None where none is asked for.
 
     Raises:
@@ -188,7 +254,7 @@ def load_engine(
         return None
     if backend not in BACKENDS:
         raise InputError(f"`backend` must be {' or '.join(BACKENDS)}, or None for generate(), not {backend!r}")
-    return CTranslate2Engine(model, tokenizer, compute_type)
+    return kind(model, tokenizer, compute_type)
 
 
 def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str) -> Path:
@@ -211,10 +277,11 @@ def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_
             values = CONFIG.get(model.config.model_type, {}) | json.loads(config.read_text(encoding="utf-8"))
             config.write_text(json.dumps(values), encoding="utf-8")
             TransformersConverter(saved).convert(str(empty), quantization=compute_type, force=True)
-        # Where a tokenizer has no mark of beginning, which its reader insists on, none is ever used.
+        # Its reader insists on these marks; those that a tokenizer lacks are never used.
         config = empty / "config.json"
         values = json.loads(config.read_text(encoding="utf-8"))
-        values["bos_token"] = values.get("bos_token") or tokenizer.eos_token
+        for name in ("bos_token", "unk_token"):
+            values[name] = values.get(name) or tokenizer.eos_token
         config.write_text(json.dumps(values), encoding="utf-8")
 
     folder.parent.mkdir(parents=True, exist_ok=True)

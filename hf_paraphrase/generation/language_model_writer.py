@@ -20,6 +20,7 @@ from transformers import (
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
+from .ctranslate2_engine import CTranslate2Generator
 from .engine import batches_by_length, inference, run_halving
 from .keep import find_kept
 from .limits import SourceCutter
@@ -28,7 +29,7 @@ from .prompts import Prompt
 from .seeded_sampling import sample_seeded
 from .writers import Ask, Candidate, ModelWriter
 
-__all__ = ["LanguageModelWriter"]
+__all__ = ["CTranslate2LanguageModelWriter", "LanguageModelWriter"]
 
 DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
@@ -37,6 +38,8 @@ BEAM = {"num_beams": None, "length_penalty": None, "repetition_penalty": None, "
 LENGTHS = ("max_new_tokens", "min_new_tokens")
 # An answer is not much longer than its text.
 TOKENS_A_TOKEN, MORE_TOKENS = 2, 32
+# Most tokens of an answer are a multiple, so that few texts of a batch differ in it.
+TOKENS_STEP = 16
 
 
 class _Prompted(NamedTuple):
@@ -192,7 +195,8 @@ class LanguageModelWriter(ModelWriter):
         kept = [part for kind in ask.keep for part in find_kept(text, kind)] if self.prompt.keep else []
         length = len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         ids = self.encoder.encode(text, ask.strength, list(dict.fromkeys(kept)))
-        return _Prompted(ids, TOKENS_A_TOKEN * length + MORE_TOKENS)
+        steps = math.ceil((TOKENS_A_TOKEN * length + MORE_TOKENS) / TOKENS_STEP)
+        return _Prompted(ids, steps * TOKENS_STEP)
 
     def _pad(self, rows: list[list[int]], shared: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Put padding between what rows share and what they do not; tokens and mask, where the model is."""
@@ -209,10 +213,7 @@ class LanguageModelWriter(ModelWriter):
 
         They are the system message and the examples, which are read once for all batches of a strength.
         """
-        # Where the prompts of two texts part.
-        one, other = (self.encoder.encode(text, strength, ()) for text in ("1", "?"))
-        begin = tuple(one[: _common(one, other)])
-        length = min(min(_common(row, begin), len(row) - 1) for row in rows)
+        begin, length = self._beginning(rows, strength)
         if not length:
             return 0, None
         if begin not in self._read:
@@ -223,6 +224,13 @@ class LanguageModelWriter(ModelWriter):
         cache.crop(length - len(begin))
         cache.batch_repeat_interleave(count)
         return length, cache
+
+    def _beginning(self, rows: list[list[int]], strength: float | None) -> tuple[tuple[int, ...], int]:
+        """What all prompts of a strength begin with, and how much of it some rows share, at most all but one."""
+        # Where the prompts of two texts part.
+        one, other = (self.encoder.encode(text, strength, ()) for text in ("1", "?"))
+        begin = tuple(one[: _common(one, other)])
+        return begin, min(min(_common(row, begin), len(row) - 1) for row in rows)
 
     def _read_prefix(self, ids: tuple[int, ...]) -> DynamicCache | None:
         """What the model makes of a beginning; None where it keeps anything but keys and values of all tokens."""
@@ -248,6 +256,57 @@ class LanguageModelWriter(ModelWriter):
         counts = torch.tensor([len(answer) for answer in answers], device=ids.device)
         is_answer = torch.arange(longest, 0, -1, device=ids.device) <= counts.unsqueeze(1)
         return (chosen.masked_fill(~is_answer, 0.0).sum(1) / counts.clamp(min=1)).tolist()
+
+
+class CTranslate2LanguageModelWriter(LanguageModelWriter):
+    """Writes and scores by CTranslate2, which has beam search alone.
+
+    Args:
+        generator: The converted model.
+        arguments: Those of `LanguageModelWriter`.
+    """
+
+    def __init__(self, generator: CTranslate2Generator, *arguments: Any):
+        super().__init__(*arguments)
+        self.generator = generator
+
+    def default_decoding(self, n: int) -> str:
+        """The one that there is."""
+        return "beam"
+
+    def check(self, ask: Ask) -> None:
+        """Refuse what this writer cannot do."""
+        if ask.decoding != "beam":
+            raise InputError(
+                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
+            )
+        super().check(ask)
+        self.generator.check(self._request(ask))
+
+    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+        """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
+
+        What CTranslate2's beam search finds for a prompt depends on shorter ones beside it.
+        """
+        prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
+        limits = [request.get("max_new_tokens", one.longest) for one in prompted]
+        alike: dict[tuple[int, int], list[int]] = {}
+        for row, limit in enumerate(limits):
+            alike.setdefault((limit, len(prompted[row].ids)), []).append(row)
+        found: list[list[Candidate]] = [[] for _ in texts]
+        for (limit, _), rows in alike.items():
+            ids = [prompted[row].ids for row in rows]
+            _, shared = self._beginning(ids, ask.strength)
+            options = {**request, "max_new_tokens": limit}
+            written = self.generator.generate(ids, shared, self.ends, ask.batch_size, **options)
+            for row, group in zip(rows, written, strict=True):
+                found[row] = [one for answer in group for one in self._read_answer(texts[row], limit, *answer)]
+        return found
+
+    def _score(self, prompts: list[list[int]], answers: list[list[int]]) -> list[float]:
+        rows = self.generator.log_probs([prompt + answer for prompt, answer in zip(prompts, answers, strict=True)])
+        means = zip(rows, map(len, answers), strict=True)
+        return [sum(row[-length:]) / length if length else 0.0 for row, length in means]
 
 
 class LogProbs(LogitsProcessor):

@@ -13,6 +13,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    GgufConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -77,6 +78,8 @@ def load_paraphraser(
         path, model_kwargs["gguf_file"] = Path(path).parent, Path(path).name
     if "gguf_file" in model_kwargs:
         require("gguf", "gguf", "a GGUF file")
+        # Packed weights can be neither saved nor converted, and computing with them needs code from the Hub.
+        model_kwargs.setdefault("quantization_config", GgufConfig(dequantize=True))
     is_causal = causal and ("gguf_file" in model_kwargs or names_language_model(path, **hub))
     auto_class = AutoModelForCausalLM if is_causal else AutoModelForSeq2SeqLM
     model, tokenizer = _load(auto_class, path, trust_remote_code, hub, **model_kwargs)

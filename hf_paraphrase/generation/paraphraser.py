@@ -89,9 +89,9 @@ class Paraphraser:
         prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
         trust_remote_code: Let what is loaded by its name (encoders, matchers, judges of fluency) run its own code.
         backend: "ctranslate2" to have candidates and scores from CTranslate2, several times as fast on a CPU, for
-            BART, Marian, T5 and Pegasus (see `CTranslate2Engine`); or the address of a server with a language model,
-            such as "http://localhost:8080/v1", where `model` is its name there (see `ServerWriter`); None for
-            `generate()`.
+            BART, Marian, T5 and Pegasus (see `CTranslate2Engine`) and for Llama, Qwen and other causal models (see
+            `CTranslate2Generator`); or the address of a server with a language model, such as
+            "http://localhost:8080/v1", where `model` is its name there (see `ServerWriter`); None for `generate()`.
         compute_type: The numbers of a backend: "int8", "float32" and so on.
         strength: Of all calls that do not give their own; None for the `default_strength` of the model's config.
         prompt: What a language model is told: a YAML file (see `Prompt`); None for that of the package.

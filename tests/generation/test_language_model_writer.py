@@ -40,7 +40,7 @@ def test_answers_have_their_own_longest_length(chat: bool) -> None:
     together = paraphraser([TEXTS[1], TEXTS[3]], **options)
     assert_same([paraphraser(TEXTS[1], **options)], together[:1])
     cut = [one.reason for group in together for one in group if one.reason and one.reason.startswith("was cut off")]
-    assert cut and set(cut) <= {"was cut off after 34 tokens", f"was cut off after {2 * len(TEXTS[3]) + 32} tokens"}
+    assert cut and set(cut) <= {f"was cut off after {tokens} tokens" for tokens in (48, 96)}  # 34 and 90, rounded up
 
 
 def test_samples_differ_by_seed_and_text_alone() -> None:
@@ -118,8 +118,8 @@ def test_what_only_encoder_decoders_have_is_refused_by_name(options: dict, name:
         make_teacher()("a", **options)
 
 
-@pytest.mark.parametrize(("argument", "value"), [("prefix", "paraphrase: "), ("backend", "ctranslate2")])
-def test_arguments_of_encoder_decoders_are_refused(argument: str, value: str) -> None:
+@pytest.mark.parametrize(("argument", "value"), [("prefix", "paraphrase: "), ("retriever", object())])
+def test_arguments_of_encoder_decoders_are_refused(argument: str, value: object) -> None:
     with pytest.raises(InputError, match=f"`{argument}` is for encoder-decoders"):
         make_teacher(**{argument: value})
 
