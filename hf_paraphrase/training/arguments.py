@@ -292,6 +292,11 @@ class AnswerConfig(TrainingConfig):
         None,
     )
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
+    packing: bool = option(
+        "Put several examples of a batch into a row, up to `max_prompt_length` + `max_target_length` tokens, in place "
+        "of padding; none attends to another, and the loss is the same.",
+        False,
+    )
     lora: dict[str, Any] | None = option(
         "Train low-rank adapters of `pretrained` in place of its weights (Hu et al. 2022): arguments of peft's "
         "`LoraConfig`, such as {r: 16, lora_alpha: 32, target_modules: all-linear}. The run ends with the merged "
