@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not run what is bel
     from .datasets import dataset_card as dataset_card
     from .datasets import list_datasets as list_datasets
     from .datasets import load_dataset as load_dataset
+    from .distillation import distill as distill
     from .generation.paraphraser import Paraphrase as Paraphrase
     from .generation.paraphraser import Paraphraser as Paraphraser
     from .metrics import list_metrics as list_metrics
@@ -36,6 +37,7 @@ MODULES = {
     "Text2TextGenerationPipeline": "models.search.pipeline_text2text",
     "augment": "augmentation",
     "dataset_card": "datasets",
+    "distill": "distillation",
     "list_datasets": "datasets",
     "list_metrics": "metrics",
     "load_dataset": "datasets",

@@ -1,7 +1,7 @@
 """From texts and a teacher to a small fast student: candidates, a corpus with a card, training, a table.
 
 Sequence-level distillation (Kim and Rush 2016): the student learns the paraphrases that the teacher writes, several of
-each text, of which those remain that pass what a `Paraphraser` asks.
+each text (their n-best lists), of which those remain that pass what a `Paraphraser` asks, or the likeliest of these.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .generation.prompts import load_prompt
 from .generation.writers import ModelWriter
 from .metrics.ibleu.scoring import ibleu
 from .training.loop import train
-from .training.recipe import Recipe
+from .training.recipe import Recipe, load_recipe
 
-__all__ = ["Distillation", "distill"]
+__all__ = ["Distillation", "distill", "run_distillation"]
 
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
 # What decides which candidates pass, for the teacher and for whoever is put beside it.
@@ -56,6 +56,8 @@ class Distillation:
         held_out: Part of the texts that validate, and as large a part that the table is made of.
         encoder: Whose cosine is the adequacy of the table; None for the round trip by the model of the package.
         most_tested: Texts in the table, at most.
+        likeliest: Paraphrases of each text that are learnt, at most: those that the teacher gives the highest
+            probability, a geometric mean over tokens; None for all that pass.
         teacher_licence: Of the teacher, and what it says of outputs; None for what its card says.
     """
 
@@ -64,11 +66,17 @@ class Distillation:
     held_out: float = 0.05
     encoder: str | None = None
     most_tested: int = 1000
+    likeliest: int | None = None
     teacher_licence: str | None = None
+
+    def __post_init__(self):
+        if self.likeliest is not None and self.texts.options.get("fluency"):
+            raise InputError("`likeliest` asks the teacher how probable its paraphrases are: leave `fluency` out")
 
     def describe(self) -> dict[str, Any]:
         """All of it that later stages depend on; the first and the training check their own."""
-        return {"held_out": self.held_out, "encoder": self.encoder, "most_tested": self.most_tested}
+        names = ("held_out", "encoder", "most_tested", "likeliest")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass
@@ -83,6 +91,49 @@ class _Sums:
 
 
 def distill(
+    texts: str | os.PathLike,
+    teacher: str | os.PathLike,
+    recipe: str | os.PathLike | Recipe,
+    output_dir: str | os.PathLike,
+    *,
+    column: str = "text",
+    n: int = 3,
+    tasks: int = 64,
+    backend: str | None = None,
+    prompt: str | os.PathLike | None = None,
+    options: Mapping[str, Any] | None = None,
+    asked: Mapping[str, Any] | None = None,
+    **run_options: Any,
+) -> list[dict[str, Any]] | None:
+    """Distil a teacher that paraphrases into the small model of a recipe, as the command `distill` does.
+
+    Args:
+        texts: A file, a folder of files, a corpus of this package, or a repository of the Hub.
+        teacher: A checkpoint folder, a .gguf file, a Hub repository, or a model's name behind the address `backend`.
+        recipe: The student's: a name, a folder, or a recipe.
+        output_dir: Where all of it goes; another call with the same arguments goes on there.
+        column: Where the text is.
+        n: Paraphrases of each text, at most.
+        tasks: Parts of the teacher's work; what is killed starts its part anew.
+        backend: What runs the teacher: "ctranslate2" or the address of a server.
+        prompt: What the teacher is told: a YAML file.
+        options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`.
+        asked: Further fields of `Distillation`, such as `held_out` and `likeliest`.
+        run_options: Further arguments of `run_distillation`, such as `baseline` and `workers`.
+
+    Returns:
+        The rows of the table; None where jobs were submitted that are not done.
+
+    Raises:
+        InputError: Something that the user can mend, such as another distillation in the same folder.
+    """
+    given = {"backend": backend, "prompt": None if prompt is None else os.fspath(prompt), "options": options or {}}
+    wanted = Augmentation(input=os.fspath(texts), model=os.fspath(teacher), column=column, n=n, tasks=tasks, **given)
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    return run_distillation(Distillation(texts=wanted, recipe=recipe, **(asked or {})), output_dir, **run_options)
+
+
+def run_distillation(
     asked: Distillation,
     output_dir: str | os.PathLike,
     *,
@@ -149,18 +200,15 @@ def _write_corpus(asked: Distillation, counts: Counter[str], folder: Path) -> No
     A text decides by itself on which side it is, so that no text is on two.
     """
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
-    written: dict[str, list[str]] = {}
-    for file in sorted((folder / "candidates" / "data").glob("*.parquet")):
-        for row in pq.read_table(file, columns=[asked.texts.column, "paraphrase"]).to_pylist():
-            if row["paraphrase"] is not None:
-                written.setdefault(row[asked.texts.column], []).append(row["paraphrase"])
+    written = _read_candidates(asked, folder)
     for text, paraphrases in written.items():
         draw = xxh3_64_intdigest(" ".join(text.casefold().split()).encode()) / 2**64
         split = "test" if draw < asked.held_out else "validation" if draw < 2 * asked.held_out else "train"
         if split == "test":
             rows[split].append({"source": text, "references": list(dict.fromkeys(paraphrases))})
         else:
-            rows[split] += [{"source": text, "target": one} for one in dict.fromkeys(paraphrases)]
+            targets = list(dict.fromkeys(paraphrases))[: asked.likeliest]
+            rows[split] += [{"source": text, "target": one} for one in targets]
     if empty := [split for split, found in rows.items() if not found]:
         raise InputError(
             f"of {len(written):,} texts with a paraphrase none is left for the split {empty[0]}; give more texts, a "
@@ -177,6 +225,22 @@ def _write_corpus(asked: Distillation, counts: Counter[str], folder: Path) -> No
     write_directory(folder / "corpus", write)
 
 
+def _read_candidates(asked: Distillation, folder: Path) -> dict[str, list[str]]:
+    """The paraphrases of each text that passed; with `likeliest` in the order of the teacher's probability."""
+    text, found = asked.texts.column, []
+    for file in sorted((folder / "candidates" / "data").glob("*.parquet")):
+        rows = pq.read_table(file, columns=[text, "paraphrase", "fluency"]).to_pylist()
+        found += [row for row in rows if row["paraphrase"] is not None]
+    if asked.likeliest is not None:
+        if any(row["fluency"] is None for row in found):
+            raise InputError("`likeliest`: the server gives no log-probabilities of its answers; leave it out")
+        found.sort(key=lambda row: -row["fluency"])
+    written: dict[str, list[str]] = {}
+    for row in found:
+        written.setdefault(row[text], []).append(row["paraphrase"])
+    return written
+
+
 def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, int], title: str) -> str:
     texts = asked.texts
     licence = asked.teacher_licence or _read_licence(texts.model)
@@ -185,6 +249,7 @@ def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, in
     sections = {
         "Splits": ("split", "rows", {name: f"{size:,}" for name, size in sizes.items()}),
         "Teacher": ("of the teacher", "is", teacher),
+        "Selection": ("of each text", "are learnt", {"likeliest by the teacher": str(asked.likeliest or "all")}),
         "Prompt": ("part", "text", {"system": repr(told.system), "user": repr(told.user)}),
     }
     files = {split: f"{split}.jsonl" for split in ("train", "validation")}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from datasets import load_dataset
 from safetensors.torch import load_file
 
+import hf_paraphrase
 from hf_paraphrase.augmentation.run import Augmentation
-from hf_paraphrase.distillation import Distillation, distill
+from hf_paraphrase.distillation import Distillation, _write_corpus, run_distillation
 from hf_paraphrase.errors import InputError
 from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
 from tests.generation.paraphrasers import random_sentences
@@ -53,7 +59,7 @@ def whole(asked: Distillation, tmp_path_factory: pytest.TempPathFactory) -> tupl
     replace = os.replace
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", lambda *paths, **kwargs: moves.append(paths) or replace(*paths, **kwargs))
-        distill(asked, folder)
+        run_distillation(asked, folder)
     return folder, len(moves)
 
 
@@ -94,8 +100,8 @@ def test_killed_three_times_the_result_is_the_same(
     folder, moves = whole
     output = tmp_path / folder.name
     for _ in range(3):
-        assert run_until(moves // 4, lambda: distill(asked, output)) == signal.SIGKILL
-    assert run_until(10 * moves, lambda: distill(asked, output)) == 0
+        assert run_until(moves // 4, lambda: run_distillation(asked, output)) == signal.SIGKILL
+    assert run_until(10 * moves, lambda: run_distillation(asked, output)) == 0
     assert read_result(output) == read_result(folder)
 
 
@@ -111,7 +117,47 @@ def test_the_corpus_has_what_passed_and_the_table_all_models(asked: Distillation
     assert "| licence | apache-2.0 |" in card and "'Rewrite.'" in card and "## Rejected candidates" in card
 
 
+def test_the_likeliest_by_the_teacher_are_learnt(asked: Distillation, whole: tuple[Path, int], tmp_path: Path) -> None:
+    shutil.copytree(whole[0] / "candidates", tmp_path / "candidates")
+    _write_corpus(replace(asked, likeliest=1), Counter(), tmp_path)
+    files = sorted((tmp_path / "candidates" / "data").glob("*.parquet"))
+    candidates = [row for file in files for row in pq.read_table(file).to_pylist() if row["paraphrase"]]
+    lines = (tmp_path / "corpus" / "train.jsonl").read_text().splitlines()
+    best: dict[str, dict] = {}
+    for row in candidates:
+        best[row["text"]] = max(best.get(row["text"], row), row, key=lambda one: one["fluency"])
+    assert lines and all(
+        best[json.loads(line)["source"]]["paraphrase"] == json.loads(line)["target"] for line in lines
+    )
+    all_lines = (whole[0] / "corpus" / "train.jsonl").read_text().splitlines()
+    firsts = {json.loads(line)["source"]: line for line in reversed(all_lines)}
+    assert len(lines) == len(firsts) < len(all_lines) and set(lines) != set(firsts.values())  # not the best by score
+    assert "| likeliest by the teacher | 1 |" in (tmp_path / "corpus" / "README.md").read_text()
+
+
+def test_probabilities_of_others_are_not_the_teacher_s(asked: Distillation, whole: tuple[Path, int], tmp_path) -> None:
+    with pytest.raises(InputError, match="`likeliest` asks the teacher"):
+        replace(asked, likeliest=1, texts=replace(asked.texts, options={**OPTIONS, "fluency": "gpt2"}))
+    shutil.copytree(whole[0] / "candidates", tmp_path / "candidates")
+    for file in (tmp_path / "candidates" / "data").glob("*.parquet"):
+        table = pq.read_table(file)
+        place = table.schema.get_field_index("fluency")
+        pq.write_table(table.set_column(place, "fluency", pa.nulls(len(table), pa.float64())), file)
+    with pytest.raises(InputError, match="`likeliest`: the server gives no log-probabilities"):
+        _write_corpus(replace(asked, likeliest=1), Counter(), tmp_path)
+
+
+def test_in_python_it_is_one_call(asked: Distillation, whole: tuple[Path, int]) -> None:
+    """The arguments are those of the run, which has nothing left to do."""
+    texts = asked.texts
+    given = {"column": "text", "n": 2, "tasks": 2, "prompt": texts.prompt, "options": OPTIONS}
+    with pytest.raises(InputError, match="begun with held_out"):
+        hf_paraphrase.distill(texts.input, texts.model, asked.recipe, whole[0], **given)
+    rows = hf_paraphrase.distill(texts.input, texts.model, asked.recipe, whole[0], **given, asked={"held_out": 0.2})
+    assert rows == json.loads((whole[0] / "table.json").read_text())
+
+
 def test_another_distillation_in_the_same_folder_is_refused(asked: Distillation, whole: tuple[Path, int]) -> None:
     changed = Distillation(texts=asked.texts, recipe=asked.recipe, held_out=0.3)
     with pytest.raises(InputError, match=r"begun with held_out 0\.2, not 0\.3"):
-        distill(changed, whole[0])
+        run_distillation(changed, whole[0])

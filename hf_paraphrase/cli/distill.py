@@ -43,6 +43,11 @@ class Distill(AugmentationOptions):
         None,
     )
     most_tested: int = option("Texts in the table, at most.", 1000, least=1)
+    likeliest: int | None = option(
+        "Learn of each text only so many paraphrases, the likeliest by the teacher.  [default: all that pass]",
+        None,
+        least=1,
+    )
     teacher_licence: str | None = option("Its licence, and what it says of outputs.  [default: its card's]", None)
     baseline: bool = option("Train the recipe as it stands too.", True, flag="--baseline/--no-baseline")
     data_dir: Path | None = option("Folder with the files of the recipe's own corpus.", None)
@@ -53,14 +58,14 @@ class Distill(AugmentationOptions):
         self.check_installed()
         if "://" in self.output:
             raise InputError("--output-dir is a folder of this machine")
-        from ..distillation import Distillation, distill
+        from ..distillation import Distillation, run_distillation
         from ..training.recipe import load_recipe
 
         recipe = load_recipe(self.recipe).override(self.overrides)
         asked = self.call(Distillation, texts=self.make_augmentation(), recipe=recipe)
         where = {name: getattr(self, name) for name in ("workers", "executor", "logging_dir")}
         where["executor_options"] = self.executor_option
-        return self.call(distill, asked=asked, output_dir=self.output, **where)
+        return self.call(run_distillation, asked=asked, output_dir=self.output, **where)
 
     def show(self, result: Sequence[dict[str, Any]] | None) -> None:
         """Print the table."""
