@@ -13,6 +13,7 @@ from ..common.fields import option
 from ..errors import InputError
 from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
+    PROMPT_HELP,
     ChoiceOptions,
     IntervalOptions,
     MetricOptions,
@@ -45,6 +46,7 @@ class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     )
     group_by: str | None = option("Column whose values are scored apart, as in_train.", None)
     replace_unknown: bool = option("Put the source's words that the model attended to for unknown ones.", False)
+    prompt: str | None = option(PROMPT_HELP, None)
     restore_surface: bool = option("Give outputs the case and the spacing of ordinary text.", False)
 
 

@@ -44,6 +44,8 @@ def find_kind(model: str | os.PathLike, trained_by: TrainingConfig | None, trust
         trained_by: How it was trained, if known.
         trust_remote_code: Let the model's own code run.
     """
+    if os.fspath(model).endswith(".gguf"):
+        return "paraphraser"
     config = load_config(model, trust_remote_code)
     kind = next((kind for ability, kind in KINDS.items() if can(config, ability)), "paraphraser")
     return kind if trained_by is None else KINDS_OF_TASKS.get(trained_by.task, kind)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from ..models.text.candidate_selection import tokens
 from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..retrieval import ParaphraseRetriever
+from .answers import load_answerer, perplexity_of_answers, write_answers
 from .results import (
     Decoding,
     Entry,
@@ -81,6 +83,7 @@ def evaluate_paraphraser(
     group_by: str | None = None,
     replace_unknown: bool = False,
     restore_surface: bool = False,
+    prompt: str | os.PathLike | None = None,
     trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
@@ -102,7 +105,7 @@ def evaluate_paraphraser(
     equal that differ in case or white space alone.
 
     Args:
-        model: Any `AutoModelForSeq2SeqLM`, or where to load one from.
+        model: Any `AutoModelForSeq2SeqLM` or causal language model, or where to load one from.
         tokenizer: Its tokenizer; None for the one saved with a model that is given by its path.
         dataset: Rows of `source` and `references`, or of `source` and one `target`.
         num_beams: Beam widths, each decoded and scored; 1 is greedy. None for 5 and 10, or where nothing is searched.
@@ -133,6 +136,7 @@ def evaluate_paraphraser(
         replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
             attended to, as `GenerationRequest` has it.
         restore_surface: Whether outputs get the case and the spacing of ordinary text before they are scored.
+        prompt: What a language model is told: a YAML file; None for its own, or that of the package.
         trust_remote_code: Let what is loaded by its name run its own code.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
@@ -161,7 +165,10 @@ def evaluate_paraphraser(
         raise InputError(f"`num_beams`: {list(widths)}, but `decoding='sample'` searches nothing: leave it out")
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
-    model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
+    model, tokenizer = load_given(model, tokenizer, partial(load_paraphraser, causal=True), trust_remote_code)
+    writer = load_answerer(model, tokenizer, prompt)
+    if writer is not None and num_candidates is not None and not choose:
+        raise InputError("`num_candidates`: outputs of a language model are chosen by `choose` alone")
     if choose and can(model.config, "reads_pairs"):
         raise InputError("`choose`: of a model that edits by retrieved pairs, `compare --encoder` scores the choice")
     several = num_return_sequences > 1 and can(model.config, "reads_pairs")
@@ -188,7 +195,10 @@ def evaluate_paraphraser(
         baselines.append(Entry(NEAREST_TARGET, "baseline", **handed))
 
     first = [texts[0] for texts in rows.references]
-    perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
+    if writer is None:
+        perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
+    else:
+        perplexity = perplexity_of_answers(writer, rows.sources, first, batch_size)
     counts["reference_tokens"] = perplexity["tokens"]
     known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)
     asked = Decoding(
@@ -203,7 +213,12 @@ def evaluate_paraphraser(
     entries = []
     for width in widths:
         way = replace(asked, num_beams=width)
-        written = _decode(model, tokenizer, rows.sources, way, pairs, batch_size, trust_remote_code)
+        if writer is None or choose:
+            written = _decode(model, tokenizer, rows.sources, way, pairs, batch_size, trust_remote_code, prompt)
+        else:
+            started = time.perf_counter()
+            answers = write_answers(writer, rows.sources, way, batch_size, seed)
+            written = _Written(answers, [], time.perf_counter() - started)
         for k in num_neighbors if pairs else [None]:
             how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, tokenizer, asked))
             entry = _score(replace(known, decoding=how), rows, written, scoring)
@@ -319,6 +334,7 @@ def _decode(
     pairs: list[list[tuple[str, str]]] | None,
     batch_size: int,
     trust_remote_code: bool,
+    prompt: str | os.PathLike | None = None,
 ) -> _Written:
     """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
     search = sample_seeded if decoding.method == "sample" else decoding.method
@@ -334,9 +350,8 @@ def _decode(
         outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
         return _Written(outputs, [], time.perf_counter() - started)
     if decoding.select == CHOSEN:
-        return _choose(
-            Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code), sources, decoding, batch_size
-        )
+        paraphraser = Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code, prompt=prompt)
+        return _choose(paraphraser, sources, decoding, batch_size)
     shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
     shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
     written = [generate_candidates(model, tokenizer, sources, pairs=each, **shared) for each in columns]
