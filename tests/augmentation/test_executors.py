@@ -12,12 +12,16 @@ from pathlib import Path
 import dill
 import pytest
 
+from hf_paraphrase import distill
 from hf_paraphrase.augmentation import executors
 from hf_paraphrase.augmentation.executors import make_executor
 from hf_paraphrase.augmentation.run import run_augmentation
 from hf_paraphrase.augmentation.steps import ParaphraseStep
 from hf_paraphrase.errors import InputError
+from tests.generation.language_models import byte_tokenizer, tiny_llama
+from tests.generation.paraphrasers import random_sentences
 from tests.models.tiny import save, tiny_bart
+from tests.training.tiny_runs import make_recipe
 
 from .runs import ask, read_output, run, write_questions
 
@@ -68,6 +72,28 @@ def test_slurm(cluster: Path, tmp_path: Path) -> None:
     run(asked, tmp_path / "quiet")
     assert run(asked, output)["rows"] == 20
     assert read_output(output) == read_output(tmp_path / "quiet") and (output / "README.md").exists()
+
+
+def test_a_distillation_waits_for_its_jobs(cluster: Path, tmp_path: Path) -> None:
+    """The jobs write the teacher's candidates; the same call then goes on here."""
+    texts = tmp_path / "texts.csv"
+    texts.write_text("\n".join(["text", *dict.fromkeys(random_sentences(24))]))
+    teacher = save(tiny_llama(), tmp_path / "teacher", byte_tokenizer())
+    options = {"keep": [], "num_candidates": 3, "max_new_tokens": 50, "min_adequacy": 0.0, "adequacy": "jaccard"}
+    recipe = make_recipe(num_train_epochs=1, vocab_size=40)
+
+    def call() -> list[dict] | None:
+        asked = {"held_out": 0.2, "most_tested": 2}
+        where = {"executor": "slurm", "executor_options": SLURM, "baseline": False}
+        return distill(texts, teacher, recipe, tmp_path / "run", n=2, tasks=2, options=options, asked=asked, **where)
+
+    assert call() is None and not (tmp_path / "run" / "corpus").exists()
+    node = {"SLURM_ARRAY_TASK_ID": "0", "SLURM_NODELIST": "node1"}
+    done = subprocess.run(["bash", cluster / "0.sh"], env={**os.environ, **node}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    submitted = sorted(cluster.iterdir())
+    assert [row["model"] for row in call()] == ["teacher", "student"]
+    assert sorted(cluster.iterdir()) == submitted
 
 
 def test_a_ray_task_is_one_that_can_be_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
