@@ -30,6 +30,7 @@ from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
+    from ..generation.paraphrase_table import Paraphrases
 
 __all__ = ["ParaphraseTexts"]
 
@@ -155,8 +156,7 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
             _write_table(self.output, numbered, self.return_rejected, self.safe_cells)
         else:
             for number, source, group in numbered:
-                refusal = None if group else paraphraser.find_refusals([source])[0]
-                _print_group(number, source, group, refusal, self.as_json)
+                _print_group(number, source, group, self.as_json)
         lines.check()
 
 
@@ -189,16 +189,17 @@ def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mappi
     return rows
 
 
-def _print_group(number: int, source: str, group: list[Paraphrase], refusal: str | None, as_json: bool) -> None:
-    """Print what became of a text, or why the model should not paraphrase it."""
+def _print_group(number: int, source: str, group: Paraphrases, as_json: bool) -> None:
+    """Print the paraphrases of a text, or why it has none."""
     if as_json:
         scores = [dict(zip(one._fields[1:], one[1:], strict=True)) for one in group]
         row = {"row": number, "source": source, "paraphrases": [one.text for one in group], "scores": scores}
+        row |= {"refusal": group.refusal} if group.refusal else {}
         echo(json.dumps(row, ensure_ascii=False), is_data=True)
     elif source.strip():
         echo(source)
         if not group:
-            echo(refusal or "no candidate passed; --return-rejected shows why")
+            echo(group.refusal or "no candidate passed; --return-rejected shows why")
         for one in group:
             scores = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
             echo(f"{scores}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))

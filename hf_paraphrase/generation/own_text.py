@@ -22,6 +22,7 @@ COMMON = """
     your his her our their me him us them can could will would should must if because so all more some
 """
 COMMON_WORDS, WORD = frozenset(COMMON.split()), re.compile(r"([^\W_]+)(?:['’][^\W_]+)?")
+REFUSAL = "the model does not paraphrase {}"
 LETTER, LATIN = re.compile(r"[^\W\d_]"), re.compile(r"[A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 
 
@@ -72,7 +73,7 @@ class OwnText:
         scores = features @ np.array(self.limits["weights"]) + self.limits["bias"]
         for place, score in zip(left, scores, strict=True):
             if score < 0:
-                refusals[place] = "not my kind of text: another language, or code"
+                refusals[place] = REFUSAL.format("other languages or code")
         return refusals
 
 
@@ -80,10 +81,10 @@ def find_foreign_form(text: str) -> str | None:
     """Say whether a text is in another script than Latin, one word or a list; None for any other and a blank one."""
     letters = LETTER.findall(text)
     if sum(LATIN.match(letter) is not None for letter in letters) < len(letters) / 2:
-        return "not my kind of text: another script"
+        return REFUSAL.format("other scripts")
     if sum(bool(normal_form(word)) for word in text.split()) == 1:
-        return "not my kind of text: a single word"
+        return REFUSAL.format("single words")
     entries = [entry for entry in SEPARATOR.split(text) if entry]
     if len(entries) > 2 and not SENTENCE_END.search(text) and all(len(entry.split()) < 3 for entry in entries):
-        return "not my kind of text: a list"
+        return REFUSAL.format("lists")
     return None

@@ -20,11 +20,12 @@ class Paraphrases(list[Paraphrase]):
     Args:
         paraphrases: Those that were chosen, and rejected ones where they were asked for.
         source: The text.
+        refusal: Why the model refused the text; None where it did not.
     """
 
-    def __init__(self, paraphrases: Iterable[Paraphrase] = (), source: str = ""):
+    def __init__(self, paraphrases: Iterable[Paraphrase] = (), source: str = "", refusal: str | None = None):
         super().__init__(paraphrases)
-        self.source = source
+        self.source, self.refusal = source, refusal
 
     def __repr__(self) -> str:
         width = shutil.get_terminal_size().columns
@@ -48,7 +49,7 @@ class ParaphrasedTexts(list[Paraphrases]):
 
 def _lines(group: Paraphrases) -> list[str]:
     if not group:
-        return ["(no paraphrase)"]
+        return [_describe_lack(group)]
     header = ["score", *SCORES, "text"]
     lines = ["  ".join(header)]
     for one in group:
@@ -56,6 +57,10 @@ def _lines(group: Paraphrases) -> list[str]:
         reason = f"[{one.reason}] " if one.reason else ""
         lines.append("  ".join([*cells, f"{reason}{one.text}"]))
     return lines
+
+
+def _describe_lack(group: Paraphrases) -> str:
+    return f"(no paraphrase: {group.refusal})" if group.refusal else "(no paraphrase)"
 
 
 def _cells(one: Paraphrase) -> list[str]:
@@ -70,7 +75,7 @@ def _html(groups: Sequence[Paraphrases], with_source: bool = False) -> str:
     rows = []
     for group in groups:
         source = f'<td rowspan="{max(1, len(group))}">{escape(group.source)}</td>' if with_source else ""
-        for one in group or [Paraphrase("(no paraphrase)")]:
+        for one in group or [Paraphrase(_describe_lack(group))]:
             cells = [one.text, *_cells(one), *[one.reason or ""] * has_reasons]
             rows.append(f"<tr>{source}{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
             source = ""

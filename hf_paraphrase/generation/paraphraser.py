@@ -402,8 +402,7 @@ class Paraphraser:
             # What was cut would be rewritten from its beginning alone.
             whole = [sentence for sentence in sentences if cutter(sentence) == sentence]
             found = dict(zip(whole, self(whole, **options), strict=True))
-            left = [sentence for sentence in whole if not found[sentence]] if return_changes else []
-            refusals.update(zip(left, self.find_refusals(left), strict=True))
+            refusals.update((sentence, found[sentence].refusal) for sentence in whole)
             return [[one.text for one in found[sentence]] if sentence in found else None for sentence in sentences]
 
         rewritten = rewrite_document(text, rewrite, format, return_changes, language)
@@ -453,7 +452,7 @@ class Paraphraser:
             raise InputError("`min_fluency`: the server gives no log-probabilities; name a model by `fluency=`")
         scores = zip(call.judge(judged, batch_size), fluencies, strict=True)
         found = [
-            Paraphrases([Paraphrase(text, reason=refusal)] if refusal and choice.return_rejected else [], source=text)
+            Paraphrases([Paraphrase(text, reason=refusal)] * bool(refusal and choice.return_rejected), text, refusal)
             for text, refusal in zip(texts, refusals, strict=True)
         ]
         for place, group in zip(worded, groups, strict=True):

@@ -22,7 +22,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from .. import __version__
-from ..generation.paraphrase_choice import Paraphrase
+from ..generation.paraphrase_table import Paraphrases
 from .batching import Batcher, QueueFullError
 from .schemas import (
     EmbeddingRequest,
@@ -306,10 +306,10 @@ def write_event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
-def describe(source: str, found: Sequence[Paraphrase]) -> dict[str, Any]:
-    """A text and its paraphrases, as the answer shows them."""
+def describe(source: str, found: Paraphrases) -> dict[str, Any]:
+    """A text with its paraphrases, or with the reason why the model refused it."""
     shown = [{name: getattr(one, name) for name in ScoredParaphrase.model_fields} for one in found]
-    return {"source": source, "paraphrases": shown}
+    return {"source": source, "paraphrases": shown, "refusal": found.refusal}
 
 
 def show_embeddings(model: str, embeddings: Sequence[Embedding], encoding: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
@@ -12,6 +12,7 @@ from ..analysis.heat_map import format_heat_map
 from ..analysis.matches import PairGrid, choose_unit, read_grids
 from ..analysis.word_diff import format_changes
 from ..errors import InputError
+from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 
@@ -21,13 +22,15 @@ COPY = "navigator.clipboard.writeText(this.dataset.text)"
 SCORES = ("score", "adequacy", "fluency", "novelty")
 
 
-def format_paraphrases(text: str, found: Sequence[Paraphrase]) -> str:
+def format_paraphrases(text: str, found: Paraphrases) -> str:
     """The paraphrases of a text with their scores and the words that differ; behind them what was rejected, and why.
 
     Args:
         text: The text.
         found: What a `Paraphraser` made of it, with `return_rejected`.
     """
+    if found.refusal:
+        return f"<p>Not paraphrased: {html.escape(found.refusal)}.</p>"
     chosen = [one for one in found if one.reason is None]
     rejected = [one for one in found if one.reason is not None]
     items = "".join(_format_paraphrase(text, one) for one in chosen)

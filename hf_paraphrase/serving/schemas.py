@@ -105,10 +105,11 @@ class ScoredParaphrase(BaseModel):
 
 
 class ParaphrasedText(BaseModel):
-    """A text and its paraphrases, the best first; fewer than asked for where no more pass."""
+    """A text and its paraphrases, the best first; fewer than asked for if no more pass."""
 
     source: str
     paraphrases: list[ScoredParaphrase]
+    refusal: str | None = Field(None, description="Why the model refused the text, if it did.")
 
 
 class ParaphraseResponse(BaseModel):

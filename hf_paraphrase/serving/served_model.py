@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 from ..analysis.document_vectors import embed_documents
 from ..generation.engine import load_pair_model
 from ..generation.loading import names_language_model
-from ..generation.paraphrase_choice import Paraphrase
+from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..models.layers.portable import can
 from ..pretrained import read_config
@@ -48,7 +48,7 @@ class ServedModel:
     """
 
     name: str
-    paraphrase: Callable[[Sequence[str], Options], list[list[Paraphrase]]] | None = None
+    paraphrase: Callable[[Sequence[str], Options], list[Paraphrases]] | None = None
     match: Callable[[Sequence[tuple[str, str]], None], list[list[dict[str, Any]]]] | None = None
     embed: Callable[[Sequence[str], None], list[Embedding]] | None = None
 
@@ -99,7 +99,7 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
         max_batch: Texts that it will be asked for at a time.
     """
 
-    def paraphrase(texts: Sequence[str], options: Options) -> list[list[Paraphrase]]:
+    def paraphrase(texts: Sequence[str], options: Options) -> list[Paraphrases]:
         return paraphraser(list(texts), batch_size=max_batch, **dict(options))
 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))

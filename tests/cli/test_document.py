@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.generation.paraphraser import Paraphrase, Paraphraser
 
 from .runner import run
@@ -13,11 +14,14 @@ from .runner import run
 DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r\n\r\nCan you make *good* bread?"
 
 
-def answer(self: Paraphraser, texts: list[str], **options: object) -> list[list[Paraphrase]]:
+def answer(self: Paraphraser, texts: list[str], **options: object) -> list[Paraphrases]:
     assert options["min_novelty"] in (0.1, 0.5) and options["min_adequacy"] == 0.1 and "names" in options["keep"]
     is_open = options["min_novelty"] == 0.1
     assert options["strength"] == (None if is_open else 1)
-    return [[Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [] for text in texts]
+    return [
+        Paraphrases([Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [])
+        for text in texts
+    ]
 
 
 def test_a_document_is_paraphrased(

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import open_judge
 from hf_paraphrase.generation.adequacy import Judged, load_adequacy
 from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
 from hf_paraphrase.generation.own_text import find_foreign_form
 from hf_paraphrase.generation.writers import ModelWriter
-from tests.models.tiny import tiny_bart, word_tokenizer
+from tests.cli.runner import run
+from tests.models.tiny import save, tiny_bart, word_tokenizer
+from tests.serving.running import run_app
 
 from .paraphrasers import OpenParaphraser
 
@@ -75,13 +80,13 @@ def test_a_model_without_calibration_is_judged_by_the_released_one(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Комната была занята.", "another script"),
-        ("部屋がふさがっていたので", "another script"),
-        ("Freedom", "a single word"),
-        ('"Sorry!"', "a single word"),
-        ("milk, eggs, brown bread, butter", "a list"),
-        ("- milk - eggs - bread", "a list"),
-        ("1. eggs 2. milk 3. flour", "a list"),
+        ("Комната была занята.", "other scripts"),
+        ("部屋がふさがっていたので", "other scripts"),
+        ("Freedom", "single words"),
+        ('"Sorry!"', "single words"),
+        ("milk, eggs, brown bread, butter", "lists"),
+        ("- milk - eggs - bread", "lists"),
+        ("1. eggs 2. milk 3. flour", "lists"),
         ("Yes, sir, at once.", None),
         ("Storm leaves thousands without power", None),
         ("The café, the naïve and the Ångström.", None),
@@ -89,7 +94,7 @@ def test_a_model_without_calibration_is_judged_by_the_released_one(
     ],
 )
 def test_forms_of_texts(text: str, reason: str | None) -> None:
-    assert find_foreign_form(text) == (None if reason is None else f"not my kind of text: {reason}")
+    assert find_foreign_form(text) == (None if reason is None else f"the model does not paraphrase {reason}")
 
 
 def test_a_paraphraser_leaves_other_texts() -> None:
@@ -97,9 +102,11 @@ def test_a_paraphraser_leaves_other_texts() -> None:
     model.config.own_text, model.generation_config.max_new_tokens = OWN_TEXT, 7
     paraphraser = OpenParaphraser(model, word_tokenizer())
     texts = ["how do you make bread", "a b c d e", "bread", " "]
-    reasons = [None, "not my kind of text: another language, or code", "not my kind of text: a single word", None]
+    reasons = [f"the model does not paraphrase {kind}" for kind in ("other languages or code", "single words")]
+    reasons = [None, *reasons, None]
     assert paraphraser.find_refusals(texts) == reasons
     found = paraphraser(texts, n=2, adequacy="round_trip")
+    assert [group.refusal for group in found] == [group.refusal for group in paraphraser(iter(texts))] == reasons
     assert [bool(group) for group in found] == [True, False, False, False]
     shown = paraphraser(texts, n=2, adequacy="round_trip", return_rejected=True)
     assert [[(one.text, one.reason) for one in group] for group in shown[1:]] == [
@@ -110,3 +117,18 @@ def test_a_paraphraser_leaves_other_texts() -> None:
     document = "a b c d e f"
     rewritten, (change,) = paraphraser.document(document, return_changes=True, adequacy="round_trip")
     assert rewritten == document and change.reason == reasons[1]
+
+
+def test_every_door_says_why_a_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    model, reason = tiny_bart(), "the model does not paraphrase single words"
+    model.config.own_text = OWN_TEXT
+    checkpoint = save(model, tmp_path)
+    assert run("paraphrase", checkpoint, "bread") == 0
+    assert capsys.readouterr().out == f"bread\n{reason}\n\n"
+    assert run("paraphrase", checkpoint, "bread", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["refusal"] == reason
+    with run_app(Paraphraser.from_pretrained(checkpoint)) as server:
+        (answer,) = server.post("/paraphrase", texts="bread").json()["results"]
+        events = server.post("/paraphrase", texts="bread", stream=True).text
+    assert answer == {"source": "bread", "paraphrases": [], "refusal": reason}
+    assert json.dumps(reason) in events

@@ -16,6 +16,7 @@ from .paraphrasers import make_paraphraser
 ONE = Paraphrases([Paraphrase("A <b> & c.", 0.78256, 0.8, 0.83, 0.3)], "a <i> b")
 REJECTED = Paraphrases([*ONE, Paraphrase("Much longer. " * 20, reason="has 1 & 2")], "a <i> b")
 NONE = Paraphrases(source="nothing")
+REFUSED = Paraphrases(source="nothing", refusal="the model <b>")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_a_terminal_shows_short_lines() -> None:
         repr(REJECTED).splitlines()[2]
         == f"{'    -         -        -        -  [has 1 & 2] ' + 'Much longer. ' * 20:.59}…"
     )
-    assert repr(NONE) == "(no paraphrase)"
+    assert (repr(NONE), repr(REFUSED)) == ("(no paraphrase)", "(no paraphrase: the model <b>)")
     assert repr(ParaphrasedTexts([ONE, NONE])) == f"a <i> b\n{ONE!r}\n\nnothing\n(no paraphrase)"
     assert repr(ParaphrasedTexts([NONE] * 500)).count("nothing") == 10
     assert repr(ParaphrasedTexts([NONE] * 500)).endswith("\n\n… and 490 more texts")
@@ -46,12 +47,14 @@ def test_a_notebook_shows_a_table() -> None:
     html = ParaphrasedTexts([REJECTED, NONE] * 6)._repr_html_()
     assert html.count('<td rowspan="2">a &lt;i&gt; b</td>') == html.count('<td rowspan="1">nothing</td>') == 5
     assert html.count("(no paraphrase)") == 5 and html.endswith("<p>… and 2 more texts</p>")
+    assert "(no paraphrase: the model &lt;b&gt;)" in REFUSED._repr_html_()
 
 
 def test_they_are_lists() -> None:
     assert [ONE[0]] == ONE and ParaphrasedTexts([ONE, NONE]) == [ONE, NONE]
-    again = pickle.loads(pickle.dumps(ParaphrasedTexts([ONE])))
-    assert again == [ONE] and again[0].source == "a <i> b" and isinstance(again, ParaphrasedTexts)
+    again = pickle.loads(pickle.dumps(ParaphrasedTexts([ONE, REFUSED])))
+    assert again == [ONE, NONE] and again[0].source == "a <i> b" and isinstance(again, ParaphrasedTexts)
+    assert again[1].refusal == REFUSED.refusal
 
 
 def test_every_call_returns_them() -> None:

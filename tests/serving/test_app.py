@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi import HTTPException
 
+from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.serving.app import Limits, Service
 from hf_paraphrase.serving.served_model import ServedModel, load_served_model
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
@@ -66,8 +67,8 @@ def test_a_text_may_stand_alone_or_be_blank(bart):
     (alone,) = bart.post("/paraphrase", texts="the cat sat on the mat").json()["results"]
     assert same(alone["paraphrases"], expected("bart", "the cat sat on the mat"))
     assert bart.post("/paraphrase", texts=["", " "]).json()["results"] == [
-        {"source": "", "paraphrases": []},
-        {"source": " ", "paraphrases": []},
+        {"source": "", "paraphrases": [], "refusal": None},
+        {"source": " ", "paraphrases": [], "refusal": None},
     ]
 
 
@@ -193,11 +194,11 @@ def test_an_error_of_the_model_is_one_in_the_stream_or_of_the_answer():
             raise RuntimeError("out of order")
         if "strange" in texts:
             raise ValueError("no such word")
-        return [[] for _ in texts]
+        return [Paraphrases(source=text) for text in texts]
 
     with run_app(ServedModel("broken", refuse)) as server:
         events = read_events(server.post("/paraphrase", texts=["well", "strange"], stream=True).text)
-        assert ("paraphrases", {"index": 0, "source": "well", "paraphrases": []}) in events
+        assert ("paraphrases", {"index": 0, "source": "well", "paraphrases": [], "refusal": None}) in events
         assert ("error", {"index": 1, "detail": "no such word"}) in events
         answer = server.post("/paraphrase", texts=["well", "strange"])
         assert (answer.status_code, answer.json()) == (422, {"detail": "no such word"})

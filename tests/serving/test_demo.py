@@ -63,10 +63,11 @@ def test_the_released_model_says_what_it_paraphrases() -> None:
 
 def test_the_strength_has_a_slider(editor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from hf_paraphrase import Paraphraser
+    from hf_paraphrase.generation.paraphrase_table import Paraphrases
     from hf_paraphrase.serving.demo import make_demo
 
     asked = {}
-    monkeypatch.setattr(Paraphraser, "__call__", lambda self, text, n, **options: asked.update(options) or [])
+    monkeypatch.setattr(Paraphraser, "__call__", lambda self, _, n, **given: asked.update(given) or Paraphrases())
     demo = make_demo(editor)
     (slider,) = [block for block in demo.blocks.values() if getattr(block, "label", None) == "Strength"]
     assert (slider.minimum, slider.maximum, slider.value) == (0, 1, 0)

@@ -7,6 +7,7 @@ import pytest
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.analysis.edits import explain_edit
 from hf_paraphrase.generation.engine import load_pair_model
+from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.generation.paraphraser import Paraphrase
 from hf_paraphrase.serving.demo_pages import format_edits, format_match, format_paraphrases
 from tests.models.test_pipeline_pairs import PAIRS
@@ -17,7 +18,7 @@ BAD = Paraphrase("the cat & sat", reason="is the <source>")
 
 
 def test_paraphrases_come_with_scores_and_marks() -> None:
-    page = format_paraphrases("the cat sat", [GOOD, BAD])
+    page = format_paraphrases("the cat sat", Paraphrases([GOOD, BAD]))
     assert '<p class="after">the <ins>dog &lt;i&gt;</ins> sat</p><p class="before">the <del>cat</del> sat</p>' in page
     assert re.findall(r"<dt>(\w+)</dt>.*?width: (\d+)%.*? ([\d.]+)</dd>", page) == [
         ("score", "50", "0.50"),
@@ -31,9 +32,14 @@ def test_paraphrases_come_with_scores_and_marks() -> None:
 
 
 def test_where_nothing_passes_the_reasons_are_open() -> None:
-    page = format_paraphrases("the cat sat", [BAD])
+    page = format_paraphrases("the cat sat", Paraphrases([BAD]))
     assert "No candidate passed." in page and "<details open>" in page and "<ol" not in page
-    assert format_paraphrases("the cat sat", []) == "<p>No candidate passed.</p>"
+    assert format_paraphrases("the cat sat", Paraphrases()) == "<p>No candidate passed.</p>"
+
+
+def test_a_refused_text_says_why() -> None:
+    refused = Paraphrases([Paraphrase("1 <b>", reason="why & how")], "1 <b>", "why & how")
+    assert format_paraphrases("1 <b>", refused) == "<p>Not paraphrased: why &amp; how.</p>"
 
 
 def test_edits_show_the_nearest_pairs_and_what_explain_says(editor: str) -> None:
