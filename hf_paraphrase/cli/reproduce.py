@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from ..common.fields import option
 from ..errors import InputError
 from ..papers import PAPERS
+from .terminal import echo
 from .verbs import Verb, verb
 
 __all__ = ["Reproduce"]
@@ -32,7 +34,7 @@ class Reproduce(Verb):
     hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel --output-dir runs/li --minutes 20 --seeds 1,2
 
     It says whether the paper's claims hold. What was interrupted goes on with the same command, also after days, and
-    what is there already is not made again.
+    what is there already is not made again. A line says when the training of each system begins and ends.
     """
 
     table: str = option(f"One of: {', '.join(TABLES)}.", positional=True)
@@ -55,7 +57,8 @@ class Reproduce(Verb):
         if self.cards and not CARDS.is_dir():
             raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
         table = TABLES[self.table]
-        measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds))
+        report = partial(echo, err=True)
+        measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
         command = self.command_line or repr(self)
         text = write_reproduction(table, measured, command, self.output_dir)
         if self.cards:

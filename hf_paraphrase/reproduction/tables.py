@@ -122,6 +122,7 @@ def reproduce(
     device: str | None = None,
     n_samples: int = 1000,
     n_trials: int = 10_000,
+    report: Callable[[str], None] | None = None,
 ) -> list[MeasuredTable]:
     """Train what is missing, evaluate it, and test the claims; all of it goes on where an earlier call was stopped.
 
@@ -136,6 +137,7 @@ def reproduce(
         device: "cpu" or "cuda", to train and to evaluate; None for a GPU where there is one.
         n_samples: Resampled test sets for the intervals.
         n_trials: Shuffles for the p-values.
+        report: Receives a line when the training of a system begins and when it ends.
 
     Raises:
         InputError: There are no such settings or no such device, a training failed, or a folder has one of another
@@ -149,7 +151,7 @@ def reproduce(
     # Before hours of training, so that missing files show at once.
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
-    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device)
+    train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device, report)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
     return [_measure(table, measurement, runs, corpus, scoring, device) for measurement in table.measurements]
 

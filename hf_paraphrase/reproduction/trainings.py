@@ -87,7 +87,12 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
 
 
 def train_all(
-    runs: list[Run], minutes: float | None, data_dir: Path | None, jobs: int, device: str | None = None
+    runs: list[Run],
+    minutes: float | None,
+    data_dir: Path | None,
+    jobs: int,
+    device: str | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> None:
     """Train what has not ended yet, and go on with what was interrupted.
 
@@ -100,6 +105,7 @@ def train_all(
         data_dir: Folder with the corpus's published files.
         jobs: How many run at a time, a core each.
         device: "cpu" to leave a GPU alone; else one is used where there is one.
+        report: Receives a line when a training begins and when it ends.
 
     Raises:
         InputError: A training failed; the message has the end of what it said, and where the rest is. Or a folder has
@@ -117,7 +123,7 @@ def train_all(
             wave = [run for run in missing if run not in later]
             # What cannot be trained shows in its first steps, before hours are spent on those beside it.
             _call_all(pool, [partial(_prepare, run, minutes, data_dir, device) for run in wave])
-            trainings = [partial(_call_train, run.recipe_folder, run.folder, data_dir, device) for run in wave]
+            trainings = [partial(_train, run, data_dir, device, report) for run in wave]
             _call_all(pool, trainings, bar)
             missing = later
 
@@ -132,6 +138,13 @@ def _call_all(pool: ThreadPoolExecutor, calls: list[Callable[[], None]], bar: tq
     except BaseException:
         pool.shutdown(wait=True, cancel_futures=True)
         raise
+
+
+def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable[[str], None] | None) -> None:
+    report = report or (lambda line: None)
+    report(f"{run.system}, seed {run.seed}: training in {run.folder}")
+    _call_train(run.recipe_folder, run.folder, data_dir, device)
+    report(f"{run.system}, seed {run.seed}: trained, {run.summary['steps']:,} steps")
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:

@@ -237,8 +237,14 @@ def test_a_training_goes_on_from_that_of_another_row(tmp_path: Path, monkeypatch
     }
     runs = list_runs(Settings(systems), tmp_path, [5])
     assert runs[0].recipe.training.pretrained == str(runs[1].folder) and runs[2].start is None
-    train_all(runs, None, None, 2)
+    lines: list[str] = []
+    train_all(runs, None, None, 2, report=lines.append)
     assert called == ["first-one", "second", "third"]
+    folders = {run.system: run.folder for run in runs}
+    expected = []
+    for name in ("first one", "second", "third"):
+        expected += [f"{name}, seed 5: training in {folders[name]}", f"{name}, seed 5: trained, 3 steps"]
+    assert lines == expected
 
 
 def test_a_failed_training_says_where_to_look(tmp_path: Path) -> None:
