@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,35 @@ from ..common.hub_access import describe_absence
 from ..errors import InputError
 from ..installation import require
 from ..models.layers.precision import fast_dtype
+from ..models.search.argument_types import refuse_misspelt
 from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
 
-__all__ = ["load_pair_model", "load_paraphraser", "names_language_model"]
+__all__ = ["check_loading_arguments", "load_pair_model", "load_paraphraser", "names_language_model"]
 
 logger = logging.getLogger(__name__)
 
 # What the names of causal language models end in.
 LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel")
+# Arguments that `from_pretrained` takes as keywords.
+LOADING = ("attn_implementation", "gguf_file", "max_memory", "offload_folder", "quantization_config", "subfolder")
 DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
+
+
+def check_loading_arguments(names: Iterable[str], own: Iterable[str]) -> None:
+    """Refuse misspelt arguments of a `from_pretrained`; those unlike any known one may belong to the configuration.
+
+    Args:
+        names: The arguments meant for the model's `from_pretrained`.
+        own: The caller's other arguments.
+
+    Raises:
+        InputError: With the closest names.
+    """
+    try:
+        refuse_misspelt(names, {*own, *LOADING, *inspect.signature(PreTrainedModel.from_pretrained).parameters})
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def load_paraphraser(

@@ -32,6 +32,7 @@ from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .keep import DEFAULT_KEEP, check_keep
 from .limits import SourceCutter, WholeTexts, check_each_is_text
+from .loading import check_loading_arguments
 from .open_judge import OpenJudge
 from .own_text import OwnText
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, WEIGHTS, Choice, Paraphrase, find_preset
@@ -187,6 +188,7 @@ class Paraphraser:
             InputError: The folder holds no model or no tokenizer, or there is no such device or precision.
             FileNotFoundError: There is no such checkpoint.
         """
+        check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)
         if is_address(backend):
             options = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
             return cls(os.fspath(path), backend=backend, **options)
@@ -352,20 +354,6 @@ class Paraphraser:
 
             return pandas.Series(list(stream), index=index, dtype=object)
         return ParaphrasedTexts(stream) if is_list else stream
-
-    def find_refusals(self, texts: Sequence[str]) -> list[str | None]:
-        """Say why the model should not paraphrase some texts: another script or language, code, a list, one word.
-
-        Only a model that was measured for it (the one that comes with the package) refuses texts. They have no
-        paraphrases.
-
-        Args:
-            texts: The texts.
-
-        Returns:
-            For each text the reason; None where there is none.
-        """
-        return self.own_text.find_refusals(texts, 16)
 
     def document(
         self,

@@ -70,6 +70,14 @@ def test_the_cpu_is_minus_one_as_for_pipelines(folder: str, tmp_path: Path, devi
     assert AutoModelEncoder(folder, device=device).model.device.type == "cpu"
 
 
+@pytest.mark.parametrize(
+    ("name", "close"), [("devise", "`device`"), ("local_file_only", "`local_files_only`"), ("strenght", "`strength`")]
+)
+def test_a_misspelt_argument_gets_the_closest_names_before_anything_is_loaded(name: str, close: str) -> None:
+    with pytest.raises(InputError, match=f"unknown argument `{name}`; did you mean {close}"):
+        Paraphraser.from_pretrained("no/such", **{name: 1})
+
+
 @pytest.mark.parametrize("device", [-2, 4000, "no such", "cuda:4000", 1.5, True])
 def test_a_device_that_is_not_there_is_named(device) -> None:
     with pytest.raises(InputError, match=r"`device`"):

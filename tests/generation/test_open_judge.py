@@ -104,7 +104,7 @@ def test_a_paraphraser_leaves_other_texts() -> None:
     texts = ["how do you make bread", "a b c d e", "bread", " "]
     reasons = [f"the model does not paraphrase {kind}" for kind in ("other languages or code", "single words")]
     reasons = [None, *reasons, None]
-    assert paraphraser.find_refusals(texts) == reasons
+    assert paraphraser.own_text.find_refusals(texts, 16) == reasons
     found = paraphraser(texts, n=2, adequacy="round_trip")
     assert [group.refusal for group in found] == [group.refusal for group in paraphraser(iter(texts))] == reasons
     assert [bool(group) for group in found] == [True, False, False, False]

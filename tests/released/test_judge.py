@@ -38,7 +38,7 @@ def test_it_refuses_texts_of_other_kinds(paraphraser: Paraphraser) -> None:
     """The examples that the card counts."""
     with OTHER_TEXTS.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    refusals = paraphraser.find_refusals([row["text"] for row in rows])
+    refusals = paraphraser.own_text.find_refusals([row["text"] for row in rows], 16)
     refused = Counter(row["kind"] for row, refusal in zip(rows, refusals, strict=True) if refusal)
     assert len(refused) == 5 and min(refused.values()) >= 28
     ordinary = [
@@ -47,5 +47,5 @@ def test_it_refuses_texts_of_other_kinds(paraphraser: Paraphraser) -> None:
         "how can i improve my handwriting?",
         "It's late.",
     ]
-    assert paraphraser.find_refusals(ordinary) == [None] * 4
+    assert paraphraser.own_text.find_refusals(ordinary, 16) == [None] * 4
     assert paraphraser("Ich weiß nicht, wo ich meine Schlüssel gelassen habe.") == []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 from transformers import GenerationConfig, PreTrainedModel
 
-__all__ = ["check_argument_names", "check_arguments", "plain_number"]
+__all__ = ["check_argument_names", "check_arguments", "plain_number", "refuse_misspelt"]
 
 COUNTS = {"num_beams", "num_return_sequences", "max_new_tokens", "max_length", "num_beam_groups"}
 COUNTS |= {"num_candidates", "num_neighbors", "candidates_per_beam", "batch_size"}
@@ -78,6 +78,11 @@ def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTra
         return
     for function in (model.generate, model.forward):
         known |= inspect.signature(function).parameters.keys()
+    refuse_misspelt(names, known)
+
+
+def refuse_misspelt(names: Iterable[str], known: Set[str]) -> None:
+    """Raise a ValueError for the first name that is unknown but close to known ones, which its message lists."""
     for name in names:
         if name not in known and (close := get_close_matches(name, known, n=3, cutoff=0.8)):
             raise ValueError(f"unknown argument `{name}`; did you mean {' or '.join(f'`{one}`' for one in close)}?")
