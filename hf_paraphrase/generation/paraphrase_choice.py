@@ -19,6 +19,7 @@ __all__ = [
     "MIN_ADEQUACY",
     "MIN_NOVELTY",
     "MIN_OPEN_ADEQUACY",
+    "NOT_CHOSEN",
     "PRESETS",
     "WEIGHTS",
     "Choice",
@@ -37,6 +38,8 @@ PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
     "score": ("round_trip", (0.0, 1.0, 0.0)),
     **{rule: (rule, (1.0, 0.0, 0.0)) for rule in ("jaccard", "mbr", "embedding", "matcher")},
 }
+# The reason of a candidate that passed every rule.
+NOT_CHOSEN = "others were chosen"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # The floors of that measurement.
 MIN_ADEQUACY, MIN_NOVELTY = 0.03, 0.1
@@ -170,7 +173,7 @@ class Choice:
         passing = [one for one in rated if one.reason is None]
         scores = [one.score for one in passing]
         chosen = set(choose_diverse(source, [one.text for one in passing], scores, self.n, self.diversity))
-        left = [one._replace(reason="others were chosen") for i, one in enumerate(passing) if i not in chosen]
+        left = [one._replace(reason=NOT_CHOSEN) for i, one in enumerate(passing) if i not in chosen]
         rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []
         return _best_first([passing[place] for place in chosen]) + _best_first(rejected)
 

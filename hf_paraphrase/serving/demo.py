@@ -1,4 +1,4 @@
-"""An app in which people try a model out: the one that runs here, and that a Space runs."""
+"""The demo: a page to try a model on, served locally or by a Space."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ __all__ = ["launch_demo", "make_demo"]
 STYLE = Path(__file__).with_name("demo.css")
 LONGEST_TEXT = 1000  # characters
 LEAST = {"adequacy": 0.1, "fluency": 0.0, "novelty": 0.1}
-OWN_TEXT = "It paraphrases English sentences, and refuses other languages, code, lists and single words."
+OWN_TEXT = "This model paraphrases English sentences. It refuses other languages, code, lists and single words."
+SENTENCES = [
+    ["Researchers measured the temperature of the lake every hour for three years."],
+    ["The committee will decide next week whether the school stays open."],
+    ["Most people who tried the new recipe said that it was too salty."],
+]
+# Questions and captions, as in the corpora of the papers.
 TEXTS = [
     ["How can I learn Spanish quickly?"],
     ["Where can I buy a cheap keyboard in Stockholm?"],
@@ -41,11 +47,11 @@ def launch_demo(
     backend: str | None = None,
     **kwargs: Any,
 ) -> gr.Blocks:
-    """Load a model and serve its app until the process is stopped; it asks nobody else for anything.
+    """Load a model and serve its demo until the process is stopped. The page loads nothing from other hosts.
 
     Args:
         path: A checkpoint folder or Hub repository.
-        trust_remote_code: Let code beside it run, and read weights that are a pickle.
+        trust_remote_code: Run the code in the checkpoint, and read pickled weights.
         prompt: As `Paraphraser` takes it.
         backend: As `Paraphraser` takes it.
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
@@ -64,8 +70,8 @@ def launch_demo(
 
 
 def make_theme() -> gr.Theme:
-    """Gradio's own, with a font that lies within Gradio: no page asks for one elsewhere."""
-    # Of its semibold font Gradio has a few letters only.
+    """Gradio's default theme with the font that it bundles, so that pages load no font from other hosts."""
+    # Gradio bundles only a few letters of the semibold font.
     font = (gr.themes.LocalFont("IBM Plex Sans", weights=(400, 700)), "system-ui", "sans-serif")
     return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
 
@@ -110,26 +116,40 @@ def _paraphrase_app(paraphraser: Paraphraser) -> None:
         found = paraphraser(text, int(n), return_rejected=True, **options)
         return format_paraphrases(text, found), format_edits(paraphraser, text)
 
+    examples = _find_examples(paraphraser)
     if paraphraser.own_text.limits is not None:
         gr.Markdown(OWN_TEXT)
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
-            text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=TEXTS[0][0])
-            n = gr.Slider(1, 10, 3, step=1, label="Paraphrases, at most")
+            text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=examples[0][0])
+            n = gr.Slider(1, 10, 3, step=1, label="Paraphrases")
             strength = gr.Slider(
-                0, 1, paraphraser.strength or 0, step=0.05, label="Strength", info="How far from the text"
+                0,
+                1,
+                paraphraser.strength or 0,
+                step=0.05,
+                label="Strength",
+                info="0 stays close to the text, 1 rewords freely",
             )
-            diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="What likeness to each other costs")
-            with gr.Accordion("What must pass", open=False):
+            diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="1 avoids similar paraphrases")
+            with gr.Accordion("Thresholds and words to keep", open=False):
                 thresholds = [
-                    gr.Slider(0, 1, least, step=0.05, label=f"Least {score}") for score, least in LEAST.items()
+                    gr.Slider(0, 1, least, step=0.05, label=f"Minimum {score}") for score, least in LEAST.items()
                 ]
-                keep = gr.CheckboxGroup(list(KEPT), value=list(DEFAULT_KEEP), label="Kept as they are")
+                keep = gr.CheckboxGroup(list(KEPT), value=list(DEFAULT_KEEP), label="Keep unchanged")
             button = gr.Button("Paraphrase", variant="primary")
-            gr.Examples(TEXTS, [text], label="For example")
+            gr.Examples(examples, [text], label="Examples")
         with gr.Column(scale=3, min_width=300):
             found, edits = (gr.HTML(apply_default_css=False, elem_classes="answer") for _ in range(2))
     _answer(paraphrase, button, [text], [n, strength, diversity, *thresholds, keep], [found, edits])
+
+
+def _find_examples(paraphraser: Paraphraser) -> list[list[str]]:
+    """Texts that fit the model: sources of its retrieval memory, general English, or questions and captions."""
+    if paraphraser.retriever is not None:
+        pairs = paraphraser.retriever.pairs
+        return [[source] for source, _ in pairs[list(range(min(3, len(pairs))))]]
+    return TEXTS if paraphraser.own_text.limits is None else SENTENCES
 
 
 def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
@@ -139,15 +159,15 @@ def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
         return format_match(model.eval(), tokenizer, text, text_pair, None if unit < 0 else unit)
 
     is_coupled = isinstance(model, CoupledLstmForSequenceClassification)
-    units = [("the one with the widest range", -1)]
+    units = [("widest range", -1)]
     units += [(str(unit), unit) for unit in range(model.config.grid_size if is_coupled else 0)]
     with gr.Row():
         with gr.Column(scale=2, min_width=300):
             labels = ("First sentence", "Second sentence")
             texts = [gr.Textbox(label=label, lines=2, max_length=LONGEST_TEXT) for label in labels]
-            unit = gr.Dropdown(units, value=-1, label="Unit to look at", visible=is_coupled)
+            unit = gr.Dropdown(units, value=-1, label="Unit", visible=is_coupled)
             button = gr.Button("Match", variant="primary")
-            gr.Examples(PAIRS, texts, label="For example")
+            gr.Examples(PAIRS, texts, label="Examples")
         with gr.Column(scale=3, min_width=300):
             answer = gr.HTML(apply_default_css=False, elem_classes="answer")
     _answer(match, button, texts, [unit], [answer])
@@ -156,11 +176,11 @@ def _match_app(path: str | os.PathLike, trust_remote_code: bool) -> None:
 def _answer(
     ask: Callable[..., Any], button: gr.Button, texts: list[gr.Textbox], options: list[Any], outputs: list[gr.HTML]
 ) -> None:
-    """Have a question asked by the button and by the return key; what the user can mend is said in a box."""
+    """Run `ask` on the button and the return key, and show errors that the user can fix in a box."""
 
     def ask_politely(*values: Any) -> Any:
         if not all(value.strip() for value in values[: len(texts)]):
-            raise gr.Error("There is no text yet.", print_exception=False)
+            raise gr.Error("Enter a text first.", print_exception=False)
         try:
             return ask(*values)
         except InputError as error:
@@ -173,5 +193,5 @@ def _answer(
         outputs,
         api_name=ask.__name__,
     )
-    # An error leaves the outputs as they are, which would then seem to answer the new text.
+    # Gradio leaves the outputs unchanged after an error; old answers would seem to belong to the new text.
     asked.failure(lambda: dict.fromkeys(outputs, ""), None, outputs, api_visibility="private")

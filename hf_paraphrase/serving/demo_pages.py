@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
@@ -12,6 +12,7 @@ from ..analysis.heat_map import format_heat_map
 from ..analysis.matches import PairGrid, choose_unit, read_grids
 from ..analysis.word_diff import format_changes
 from ..errors import InputError
+from ..generation.paraphrase_choice import NOT_CHOSEN
 from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
@@ -33,8 +34,11 @@ def format_paraphrases(text: str, found: Paraphrases) -> str:
         return f"<p>Not paraphrased: {html.escape(found.refusal)}.</p>"
     chosen = [one for one in found if one.reason is None]
     rejected = [one for one in found if one.reason is not None]
-    items = "".join(_format_paraphrase(text, one) for one in chosen)
+    passed = [one.text for one in found if one.reason in (None, NOT_CHOSEN)]
+    items = "".join(_format_paraphrase(text, one, passed) for one in chosen)
     parts = [f'<ol class="paraphrases">{items}</ol>' if chosen else "<p>No candidate passed.</p>"]
+    if 'class="word"' in items:
+        parts.append('<p class="note">Click an underlined word to see what other candidates say.</p>')
     if rejected:
         reasons = "".join(f"<li>{html.escape(one.text)} <em>{html.escape(one.reason)}</em></li>" for one in rejected)
         is_open = "" if chosen else " open"
@@ -42,8 +46,8 @@ def format_paraphrases(text: str, found: Paraphrases) -> str:
     return "\n".join(parts)
 
 
-def _format_paraphrase(text: str, one: Paraphrase) -> str:
-    before, after = format_changes(text, one.text)
+def _format_paraphrase(text: str, one: Paraphrase, others: Sequence[str]) -> str:
+    before, after = format_changes(text, one.text, others)
     bars = _format_bars({name: getattr(one, name) for name in SCORES})
     copy = f'<button type="button" class="copy" data-text="{html.escape(one.text)}" onclick="{COPY}">Copy</button>'
     return f'<li>{copy}<p class="after">{after}</p><p class="before">{before}</p>{bars}</li>'

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from tests.cli.runner import run
+from tests.models.test_pipeline_pairs import PAIRS
+from tests.models.tiny import save, tiny_bart
 
 gradio = pytest.importorskip("gradio")
 
@@ -49,7 +52,7 @@ def test_an_error_clears_the_old_answers_and_little_adequacy_is_hidden(editor: s
     assert clear.trigger_only_on_failure and clear.outputs == ask.outputs
     assert clear.fn() == dict.fromkeys(ask.outputs, "")
     values = {getattr(block, "label", None): getattr(block, "value", None) for block in demo.blocks.values()}
-    assert values["Least adequacy"] == values["Least novelty"] == 0.1
+    assert values["Minimum adequacy"] == values["Minimum novelty"] == 0.1
     # Only a model that refuses texts says which.
     assert OWN_TEXT not in [getattr(block, "value", None) for block in demo.blocks.values()]
 
@@ -75,3 +78,14 @@ def test_the_strength_has_a_slider(editor: str, monkeypatch: pytest.MonkeyPatch)
     ask.fn("the cat sat", 3, 0.7, 0.2, 0, 0, 0.1, ["names"])
     expected = {"strength": 0.7, "diversity": 0.2, "min_novelty": 0.1, "keep": ["names"]}
     assert expected.items() <= asked.items()
+
+
+def test_the_examples_fit_the_model(editor: str, tmp_path: Path) -> None:
+    from hf_paraphrase.released import RELEASED
+    from hf_paraphrase.serving.demo import SENTENCES, TEXTS, make_demo
+
+    pairs = [[source] for source, _ in PAIRS]
+    for model, expected in ((editor, pairs), (RELEASED, SENTENCES), (save(tiny_bart(), tmp_path), TEXTS)):
+        blocks = make_demo(model).blocks.values()
+        assert [block.samples for block in blocks if isinstance(block, gradio.Dataset)] == [expected]
+        assert expected[0][0] in [getattr(block, "placeholder", None) for block in blocks]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.released import RELEASED
 from tests.contrast import contrast
 
 pytestmark = pytest.mark.browser
@@ -77,7 +78,13 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def editing_app(editor: str) -> Iterator:
-    app = launch(editor)
+    pytest.importorskip("gradio", reason="needs the extra `demo`")
+    from hf_paraphrase.serving import demo
+
+    with pytest.MonkeyPatch.context() as patch:  # what random weights write would not pass
+        patch.setattr(demo, "LEAST", dict.fromkeys(demo.LEAST, 0.0))
+        patch.setattr(demo, "DEFAULT_KEEP", ())
+        app = launch(editor)
     yield app
     app.close()
 
@@ -102,10 +109,33 @@ def test_paraphrases_and_edits(browser, editing_app, width: str, scheme: str) ->
     visit.page.close()
 
 
+@pytest.fixture(scope="module")
+def released_app() -> Iterator:
+    app = launch(RELEASED)
+    yield app
+    app.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_clicked_word_shows_others(browser, released_app, width: str, scheme: str) -> None:
+    visit = Visit(browser, released_app, width, scheme)
+    visit.page.get_by_text("Most people who tried the new recipe").click()
+    visit.ask("Paraphrase")
+    word = visit.page.locator(".answer .word").first
+    word.wait_for(timeout=60_000)
+    assert not word.locator(".others").is_visible()
+    word.click()
+    assert word.locator(".others").is_visible()
+    visit.keep_picture("paraphrases")
+    visit.check(width, scheme)
+    visit.page.close()
+
+
 def test_a_blank_text_is_told_in_a_box(browser, editing_app) -> None:
     visit = Visit(browser, editing_app, "phone", "light")
     visit.ask("Paraphrase", Text=" ")
-    visit.page.get_by_text("There is no text yet.").wait_for(timeout=60_000)
+    visit.page.get_by_text("Enter a text first.").wait_for(timeout=60_000)
     assert visit.page.locator(".answer p").count() == 0
     visit.page.close()
 
@@ -117,7 +147,7 @@ def test_a_match_and_its_heat_map(browser, matching_app, width: str, scheme: str
     visit.page.wait_for_selector(".heat-map td", timeout=60_000)
     words = visit.page.locator(".heat-map th.column").all_inner_texts()
     assert words[-1] == "</s>" and len(words) == 4
-    visit.page.get_by_label("Unit to look at").click()
+    visit.page.get_by_label("Unit").click()
     visit.page.get_by_role("option", name="2", exact=True).click()
     visit.ask("Match")
     visit.page.get_by_role("heading", name="Unit 2").wait_for(timeout=60_000)

@@ -7,6 +7,7 @@ import pytest
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.analysis.edits import explain_edit
 from hf_paraphrase.generation.engine import load_pair_model
+from hf_paraphrase.generation.paraphrase_choice import NOT_CHOSEN
 from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.generation.paraphraser import Paraphrase
 from hf_paraphrase.serving.demo_pages import format_edits, format_match, format_paraphrases
@@ -29,6 +30,12 @@ def test_paraphrases_come_with_scores_and_marks() -> None:
     assert re.findall('class="copy" data-text="(.*?)"', page) == ["the dog &lt;i&gt; sat"]
     assert "<details><summary>1 rejected</summary>" in page
     assert "<li>the cat &amp; sat <em>is the &lt;source&gt;</em></li>" in page
+
+
+def test_words_show_what_the_other_candidates_say() -> None:
+    other = Paraphrase("the bird sat", 0.4, 0.2, 1.0, 0.125, NOT_CHOSEN)
+    page = format_paraphrases("the cat sat", Paraphrases([Paraphrase("the dog sat", 0.5, 0.25, 1.0, 0.1), other, BAD]))
+    assert re.findall('class="others"> (.*?)<', page) == ["[bird]"] and "Click an underlined word" in page
 
 
 def test_where_nothing_passes_the_reasons_are_open() -> None:
