@@ -11,7 +11,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from tests.augmentation.runs import write_questions
+from hf_paraphrase.generation.keep import DEFAULT_KEEP
+from tests.augmentation.runs import read_output, write_questions
 
 from .runner import run
 
@@ -44,6 +45,31 @@ def test_options_reach_the_paraphraser(checkpoint: Path, tmp_path: Path, capsys:
     assert settings["options"] == {**expected, "strength": 0.4, "num_beams": 6}
     assert run(*args, "--diversity", "0.5") == 2
     assert "was begun with other settings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("keep", "kinds"), [([], list(DEFAULT_KEEP)), (["--keep", "numbers"], ["numbers"])])
+def test_terms_of_a_file_are_kept(keep: list[str], kinds: list[str], checkpoint: Path, tmp_path: Path) -> None:
+    """Random weights write none of them. Workers on other machines get the terms, not the file."""
+    (tmp_path / "in.csv").write_text("question\nhow do i bake bread ?\n")
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bake bread\nnames\n")
+    args = ["augment", tmp_path / "in.csv", "--model", checkpoint, "--column", "question", "--max-new-tokens", "4"]
+    assert run(*args, *keep, "--keep-file", terms, "--output", tmp_path / "out") == 0
+    settings = json.loads((tmp_path / "out" / ".augment" / "settings.json").read_text())
+    assert settings["options"]["keep"] == [*kinds, '"bake bread"', '"names"']
+    (row,) = read_output(tmp_path / "out")
+    assert row["paraphrase"] is None and "loses 'bake bread'" in row["error"]
+
+
+def test_distill_keeps_the_terms_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict = {}
+    monkeypatch.setattr("hf_paraphrase.distillation.distill", lambda **arguments: given.update(arguments))
+    (tmp_path / "in.csv").write_text("text\nhow do i bake bread ?\n")
+    (tmp_path / "terms.txt").write_text("bake bread\n")
+    args = ["distill", tmp_path / "in.csv", "--column", "text", "--teacher", "none", "--output-dir", tmp_path / "out"]
+    args += ["--recipe", "residual-lstm-synthetic", "--keep", "none", "--keep-file", tmp_path / "terms.txt"]
+    assert run(*args) == 0
+    assert given["asked"].texts.options["keep"] == ['"bake bread"']
 
 
 @pytest.mark.parametrize(
