@@ -145,7 +145,7 @@ def format_of(name: str, format: str = "auto") -> str:
 def rewrite_document(
     text: str | bytes, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
 ) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
-    """Rewrite the sentences of a document's prose; all that is no rewritten sentence stays byte for byte.
+    """Rewrite the sentences of a document's prose; everything but rewritten sentences stays byte for byte.
 
     Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and
     definitions of links are none. A sentence with markup inside, such as a link, emphasis, inline code or a bare
@@ -174,7 +174,7 @@ def rewrite_document(
         The document; with `return_changes`, a tuple of it and a `SentenceChange` for each sentence in order.
 
     Raises:
-        InputError: `text` is no str, `format` or `language` is unknown, or `rewrite` returned something else than
+        InputError: `text` is not a str, `format` or `language` is unknown, or `rewrite` returned something else than
             asked for.
     """
     check_language(language)

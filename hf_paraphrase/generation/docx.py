@@ -19,7 +19,7 @@ __all__ = ["REMOVABLE", "STYLES", "find_docx_passages", "keep_spaces", "rewrite_
 
 PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 STYLES = "word/styles.xml"
-# What is no prose: tables, deleted text, fields' instructions, and what is drawn, with the text in it.
+# Not prose: tables, deleted text, fields' instructions, and what is drawn, with the text in it.
 SKIPPED = frozenset(("tbl", "del", "moveFrom", "instrText", "drawing", "pict", "object", "AlternateContent", "rt"))
 # Elements inside paragraphs that may differ around text of one style.
 CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "sdt", "smartTag", "fldSimple"))
@@ -46,16 +46,16 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
         The new file, whose other parts are those of the old one, in their order.
 
     Raises:
-        InputError: It is no document of Word, or is encrypted.
+        InputError: It is not a Word document, or is encrypted.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(document)) as archive:
             parts = {entry: archive.read(entry) for entry in archive.infolist()}
         texts = {entry.filename: part.decode("utf-8") for entry, part in parts.items() if entry.filename in PARTS}
     except (zipfile.BadZipFile, RuntimeError, UnicodeDecodeError) as error:
-        raise InputError(f"this is no .docx that can be read ({error}): save it again as .docx") from error
+        raise InputError(f"this is not a readable .docx file ({error}): save it again as .docx") from error
     if PARTS[0] not in texts:
-        raise InputError(f"this is no .docx: {PARTS[0]} is missing; save it again as .docx")
+        raise InputError(f"this is not a .docx file: {PARTS[0]} is missing; save it again as .docx")
     styles = next((part for entry, part in parts.items() if entry.filename == STYLES), b"")
     new = rewrite(texts | {STYLES: styles.decode("utf-8", "replace")})
     written = io.BytesIO()
@@ -77,7 +77,7 @@ def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
         The characters of each paragraph, whose style is that of their run.
 
     Raises:
-        InputError: It is no XML.
+        InputError: It is not XML.
     """
     events = _read_events(text)
     reader = _ParagraphReader(text, _find_headings(styles))
@@ -87,7 +87,7 @@ def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
 
 
 def _find_headings(styles: str) -> set[str]:
-    """The identifiers of styles that are no prose; their names are English in every language of Word."""
+    """The identifiers of styles that are not prose; their names are English in every language of Word."""
     found, current = set(), ""
     for _, kind, name, value in _read_events(styles) if styles else []:
         if kind == "open" and name == "style":
@@ -100,7 +100,7 @@ def _find_headings(styles: str) -> set[str]:
 def _read_events(text: str) -> list[tuple[int, str, str, Any]]:
     """Tags and text by their places in the XML, with the local names of elements of Word."""
     if "<!DOCTYPE" in text:
-        raise InputError("this is no .docx: its XML has a document type; save it again as .docx")
+        raise InputError("this is not a .docx file: its XML has a document type; save it again as .docx")
     parser = expat.ParserCreate(namespace_separator=" ")
     starts = list(accumulate((len(sign.encode("utf-8")) for sign in text), initial=0))
     events: list[tuple[int, str, str, Any]] = []
@@ -118,7 +118,7 @@ def _read_events(text: str) -> list[tuple[int, str, str, Any]]:
     try:
         parser.Parse(text.encode("utf-8"), True)
     except expat.ExpatError as error:
-        raise InputError(f"this is no .docx that can be read ({error}): save it again as .docx") from error
+        raise InputError(f"this is not a readable .docx file ({error}): save it again as .docx") from error
     return events
 
 

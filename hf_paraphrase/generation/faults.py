@@ -1,4 +1,4 @@
-"""What shows, without a model, that a candidate is no whole sentence, or more than its source."""
+"""What shows, without a model, that a candidate is not a whole sentence, or more than its source."""
 
 from __future__ import annotations
 

@@ -112,6 +112,6 @@ def load_causal_fluency(
         model = load_model(AutoModelForCausalLM, path, trust_remote_code)
         tokenizer = load_tokenizer(path, trust_remote_code)
     except (OSError, ValueError) as error:
-        where = "holds" if Path(path).is_dir() else "is"
-        raise InputError(f"`fluency`: {path} {where} no causal language model that can be loaded: {error}") from error
+        where = "holds no" if Path(path).is_dir() else "is not a"
+        raise InputError(f"`fluency`: {path} {where} causal language model that can be loaded: {error}") from error
     return CausalFluency(model.to(device), tokenizer)

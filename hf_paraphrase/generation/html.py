@@ -20,7 +20,7 @@ INLINE_ELEMENTS = frozenset(INLINE.split())
 WITHOUT_TEXT = frozenset(("img", "wbr", "input"))
 # Text of these is not reworded, wherever it stands.
 FIXED = frozenset(("code", "data", "del", "kbd", "q", "samp", "time", "tt", "var"))
-# What is no prose: headings, tables, code, and what is not shown.
+# Not prose: headings, tables, code, and what is not shown.
 NO_PROSE = """
     button h1 h2 h3 h4 h5 h6 iframe math noscript pre script select style svg table template textarea title
 """

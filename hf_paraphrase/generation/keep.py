@@ -28,7 +28,7 @@ OPENING_WORDS = """
     tomorrow tonight try unless unlike use via visit wait watch well whereas within world would write yes yesterday
     yet
 """
-# What begins a sentence and is no part of the name that follows.
+# What begins a sentence and is not part of the name that follows.
 OPENERS = FUNCTION_WORDS | STARTERS | set(OPENING_WORDS.split())
 # Names too, but where they ask: "Will Ann come?"
 ASKING = {"may", "will"}
@@ -304,7 +304,7 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     """Say what a candidate loses or invents, the first such thing; None where it does neither.
 
     A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source.
-    At the beginning of a sentence it may change its case, and one that stands there alone is no name. That a name now
+    At the beginning of a sentence it may change its case, and a lone word there is not a name. That a name now
     stands for something else is not seen; nor, in text without capitals, is one that is invented. Numbers must come as
     often and in the same order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may
     change its case.

@@ -45,7 +45,7 @@ class SourceCutter:
         cut: Those of them that were cut.
 
     Raises:
-        InputError: `max_source_length` is no number of tokens.
+        InputError: `max_source_length` is not a number of tokens.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ FOREIGN_SPAN = re.compile(
 ADDRESS = re.compile(
     r"(?:https?|ftp)://[^\s<>]+|(?<![\w.+-])(?:www\.[^\s<>]+|[\w.+-]++@[\w-]+(?:\.[\w-]+)+)", re.IGNORECASE
 )
-# What marks lines of prose in dialects of Markdown: boxes of tasks, notes, terms; or whole lines that are no prose.
+# What marks lines of prose in dialects of Markdown: boxes of tasks, notes, terms; or whole lines that are not prose.
 LINE_MARKER = re.compile(
     r"""^(?: \[[ xX]\](?=\s) | \[\^[^\]\s]+\]: | [:~](?=[ \t]) | \[![A-Za-z]+\][^\n]*
     | \*\[[^\]\n]+\]:[^\n]* | ::\w+[^\n]* | \.\.[ ]\w[\w-]*::[^\n]*
@@ -112,7 +112,7 @@ class MarkdownDocument:
         return [token.type for token in PARSER.parse(content)] == PARAGRAPH
 
     def _parse_inline(self, content: str) -> tuple[list[tuple[int, int, int]], list[Range]]:
-        """The markup of CommonMark by its kind, nested pieces too; and what of it is no text to read markup in."""
+        """The markup of CommonMark by its kind, nested pieces too; and which of it holds no markup."""
         state = _RecordingState(content, PARSER, self._environment, [])
         PARSER.inline.tokenize(state)
         for resolve_delimiters in PARSER.inline.ruler2.getRules(""):

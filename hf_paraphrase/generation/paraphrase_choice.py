@@ -202,7 +202,7 @@ def find_preset(select: str, adequacy: Any, weights: Any) -> tuple[str, Sequence
 def combine_scores(scores: Sequence[float | None], weights: Sequence[float] = WEIGHTS) -> float:
     """The weighted geometric mean of scores: 0 where any that counts is 0, so that none makes up for another.
 
-    It orders candidates of one text by one model. It is no probability that a candidate is a good paraphrase.
+    It orders candidates of one text by one model. It is not a probability that a candidate is a good paraphrase.
 
     Args:
         scores: Adequacy, fluency and novelty, each from 0 to 1; None, which does not count, where unknown.

@@ -45,7 +45,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Markup:
-    """What is no free text in a passage.
+    """What is not free text in a passage.
 
     Attributes:
         mask: The passage, as long as it is, whose markup is letters where it belongs to a sentence, `HARD_BREAK` or
@@ -74,7 +74,7 @@ class Passage:
 
     Attributes:
         content: The text of the lines, joined by newlines.
-        markup: What is no free text in it.
+        markup: What is not free text in it.
     """
 
     def __init__(self, document: str, lines: Sequence[Range], number: int, read_markup: Callable[[str], Markup]):
@@ -142,7 +142,7 @@ class Sentence:
 
     @cached_property
     def obstacle(self) -> str | None:
-        """Why it is no sentence to rewrite; None where it is one."""
+        """Why it is not a sentence to rewrite; None where it is one."""
         mask = self.passage.markup.mask
         if HARD_BREAK in mask[self.start : self.end]:
             return "a hard line break stands in it"

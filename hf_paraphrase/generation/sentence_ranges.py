@@ -57,7 +57,7 @@ QUOTES = ("“”", "«»", "„“", "「」", "『』", "()", "（）", "《�
 
 
 def check_language(language: str) -> None:
-    """Raise InputError for what is no code of a language."""
+    """Raise InputError for an unknown language code."""
     if not isinstance(language, str) or not LANGUAGE.fullmatch(language):
         raise InputError(f'`language` must be the code of a language, such as "en" or "de", not {language!r}')
 

@@ -55,7 +55,7 @@ def test_several_outputs_are_candidates(decoding: str) -> None:
     assert first == [group[0] for group in several]
 
 
-# One that is no pair's word, and one that the copying model may take out of it.
+# One that is not a pair's word, and one that the copying model may take out of it.
 PAIRS = [("zug the cat", "basel zug sat"), ("how do i learn ?", "how learn faster geneva ?")]
 DECODINGS = [
     {"num_beams": 1},

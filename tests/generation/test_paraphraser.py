@@ -197,9 +197,9 @@ def test_a_generator_is_read_a_batch_at_a_time() -> None:
         ({"encoder": "x"}, "`encoder` is asked with `adequacy='embedding'` alone"),
         ({"matcher": "x"}, "`matcher` is asked with `adequacy='matcher'` alone"),
         ({"adequacy": "matcher"}, "needs `matcher`"),
-        ({"adequacy": "matcher", "matcher": "no/such"}, "no/such is no sentence pair model"),
+        ({"adequacy": "matcher", "matcher": "no/such"}, "no/such is not a sentence pair model"),
         ({"adequacy": "embedding", "encoder": "no/such"}, "the encoder no/such cannot be loaded"),
-        ({"fluency": "no/such"}, "`fluency`: no/such is no causal language model that can be loaded"),
+        ({"fluency": "no/such"}, "`fluency`: no/such is not a causal language model that can be loaded"),
         ({"texts": 3}, "`texts` must be a text or give texts, not a int"),
         ({"texts": ["a", None]}, "`texts`, number 1 from 0: a NoneType, not a text: None"),
     ],
@@ -330,7 +330,7 @@ def test_the_prefix_of_a_checkpoint_is_read_before_every_text() -> None:
     configured = Paraphraser(model, word_tokenizer())
     options = {"keep": (), "max_new_tokens": 6, "min_adequacy": 0, "min_novelty": 0}
     assert configured("the cat sat", **options) == given("the cat sat", **options) != plain("the cat sat", **options)
-    # The prefix is no part of the text: neither of what is new, nor of what is written back.
+    # The prefix is not part of the text: neither of what is new, nor of what is written back.
     options["return_rejected"] = True
     (before, after) = plain("how do the cat sat", **options), given("the cat sat", **options)
     assert {(one.text, one.fluency) for one in before} == {(one.text, one.fluency) for one in after}
