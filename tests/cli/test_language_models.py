@@ -103,7 +103,7 @@ def test_explain_map_refuses_what_it_cannot_map(compared, books, tmp_path, capsy
     assert "no column `sentences`" in capsys.readouterr().err
     two_words = ["--near-word", "two words"]
     assert run("explain", "map", model, "--dataset", "books", "--data-dir", books, *options, *two_words) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("error: 'two words' is no single word")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: 'two words' is not a single word")
 
 
 def test_paraphrases_by_noise_ordered_by_meaning(compared, tmp_path, capsys):

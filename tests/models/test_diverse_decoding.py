@@ -337,7 +337,7 @@ def test_no_sentence_is_returned_twice_and_the_source_only_where_it_may_be(searc
 
 
 def test_the_source_is_compared_word_by_word_wherever_its_padding_stands() -> None:
-    """Other rows' copies are no copies, a beginning is none, and marks around it count for nothing."""
+    """Other rows' copies are not copies, a beginning is none, and marks around it count for nothing."""
     model = tiny_bart()
     frame = Frame(model.generation_config, torch.device("cpu"))
     source = frame.words(torch.tensor([[0, 5, 6, 2], [7, 0, 8, 2]]), torch.tensor([[0, 1, 1, 1], [1, 0, 1, 1]]).bool())

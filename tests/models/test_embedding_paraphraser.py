@@ -114,7 +114,7 @@ def test_word_embeddings_are_the_word_encoder_s(model, tokenizer):
     assert vectors.shape == (5, 8) and torch.equal(vectors[0], vectors[2])
     ids = tokenizer("a", return_tensors="pt", add_special_tokens=False).input_ids
     torch.testing.assert_close(vectors[1:2], model.embed_words(ids, torch.ones_like(ids)))
-    with pytest.raises(ValueError, match="'a bad' is no single word"):
+    with pytest.raises(ValueError, match="'a bad' is not a single word"):
         model.word_embeddings(["a bad"], tokenizer)
 
 

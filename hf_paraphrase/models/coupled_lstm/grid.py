@@ -25,7 +25,7 @@ class AntiDiagonal(NamedTuple):
 
     Its cells come from the last word of X to the first, `rows` rows each, and a cell of zeros comes before them. So
     the neighbors (i, j - 1) of its cells stand together, in the same order, and so do the neighbors (i - 1, j), a cell
-    further; what is no neighbor is zeros.
+    further; other positions are zeros.
 
     Args:
         rows: Its cells.

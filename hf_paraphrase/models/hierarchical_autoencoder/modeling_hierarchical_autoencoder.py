@@ -148,8 +148,8 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
     """The document's vector to sentences (equation 7, with attention 10 to 13), sentences to words (equation 8).
 
     The output at a word is that of the word LSTM; at an end of sentence, that of the sentence LSTM, whose state then
-    starts the word LSTM: the first word of a sentence is predicted from it (equation 9). The start token is no word:
-    the output there is that of e_D.
+    starts the word LSTM: the first word of a sentence is predicted from it (equation 9). The start token is not
+    a word: its output is that of e_D.
     """
 
     def __init__(self, config: HierarchicalAutoencoderConfig):

@@ -38,6 +38,6 @@ class WordLimit(LogitsProcessor):
 
 
 def frame_ids(config: PreTrainedConfig) -> list[int]:
-    """The ids that are no words: marks, start and padding."""
+    """The ids that are not words: marks, start and padding."""
     ids = {config.end_of_sentence_token_id, config.eos_token_id, config.decoder_start_token_id, config.pad_token_id}
     return sorted(ids - {None})

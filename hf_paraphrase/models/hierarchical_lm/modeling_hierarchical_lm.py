@@ -250,7 +250,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         Args:
             encoder: Has the characters' embeddings and the word encoder.
             ids: `(batch,)`.
-            real: Rows whose symbol is no padding, `(batch,)`.
+            real: Rows whose symbol is not padding, `(batch,)`.
             cache: The states before; it is updated.
             sentence_states: Of the sources, `(batch, num_layers, value_size)`.
 

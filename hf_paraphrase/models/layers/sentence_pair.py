@@ -141,7 +141,7 @@ def matching_loss(
         group_ids: `(batch,)`, for ranking: the query to which each row belongs; one query by default.
 
     Raises:
-        ValueError: A label is no class (on the CPU, where looking costs no wait).
+        ValueError: A label is not a class (on the CPU, where looking costs no wait).
     """
     logits = at_least_single(logits)
     if problem_type == "ranking":

@@ -46,7 +46,7 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         elif name in PENALTIES:
             _check(name, value, isinstance(value, float) and value > 0, "must be a float above 0")
         elif name == "length_penalty":
-            # Lengths to the power of more than that are no floats.
+            # Lengths to the power of more than that are not floats.
             _check(name, value, _is_number(value) and abs(value) <= 100, "must be a number from -100 to 100")
         elif name in NUMBERS or (name in DRAWN and not isinstance(value, str)):
             _check(name, value, _is_number(value), "must be a number")

@@ -180,11 +180,11 @@ class EmbeddingParaphraser:
             `(words, width)`, float32.
 
         Raises:
-            ValueError: One of them is no single word.
+            ValueError: One of them is not a single word.
         """
         for word in words:
             if len(tokenizer.split_words(word)) != 1:
-                raise ValueError(f"{word!r} is no single word: {tokenizer.split_words(word)}")
+                raise ValueError(f"{word!r} is not a single word: {tokenizer.split_words(word)}")
 
         def embed(part: list[str]) -> torch.Tensor:
             inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False)

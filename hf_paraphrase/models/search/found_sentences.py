@@ -91,7 +91,7 @@ def forbid_source(
         scores: Of next words, `(texts, beams, vocab_size)`.
         written: Before them, `(texts, beams, length)`.
         source: Its words, `(texts, source_length)`.
-        frame: Knows what is no word.
+        frame: Knows which tokens are not words.
         listed: As in `forbid`.
     """
     text, beam, _ = same(frame.words(written), source.unsqueeze(1)).nonzero(as_tuple=True)
@@ -115,7 +115,7 @@ def keep_best(
         scores: Theirs, `(texts, num_beams)`.
         config: Says how many are wanted.
         prompt_length: Tokens before what was generated.
-        frame: Knows what is no word.
+        frame: Knows which tokens are not words.
         source: Words of the source, `(texts, source_length)`, where a copy is not wanted.
     """
     scores, order = scores.sort(dim=1, descending=True, stable=True)
@@ -148,7 +148,7 @@ def read_words(ids: torch.LongTensor, mask: torch.Tensor | None, frame: Frame, n
     Args:
         ids: `(texts, length)`.
         mask: 0 at padding, of the same shape; None where there is none.
-        frame: Knows what is no word.
+        frame: Knows which tokens are not words.
         name: What needs them, for the error.
 
     Raises:

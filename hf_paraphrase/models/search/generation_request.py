@@ -89,7 +89,7 @@ class GenerationRequest:
 
     @classmethod
     def from_kwargs(cls, **kwargs: Any) -> GenerationRequest:
-        """Sort the arguments of a call: what is no field of the request is one of `generate()`."""
+        """Sort the arguments of a call: whatever is not a field of the request is one of `generate()`."""
         own = {name: kwargs.pop(name) for name in [field.name for field in fields(cls)] if name in kwargs}
         return cls(parameters=kwargs, **own)
 

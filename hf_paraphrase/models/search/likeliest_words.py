@@ -47,7 +47,7 @@ def likeliest_words(scores: torch.FloatTensor, count: int) -> tuple[torch.FloatT
     width = words // BLOCK
     if scores.device.type != "cpu" or width < BLOCKS_A_WORD * count:
         return scores.topk(count)
-    # A block is a column, so that the maxima of many are taken at once. What is left over is no block's.
+    # A block is a column, so that the maxima of many are taken at once. What is left over is not a block's.
     maxima = scores[:, : BLOCK * width].unflatten(1, (BLOCK, width)).amax(1)
     blocks = maxima.topk(count, sorted=False).indices
     places = (blocks.unsqueeze(2) + width * torch.arange(BLOCK)).flatten(1)

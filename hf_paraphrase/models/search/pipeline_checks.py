@@ -52,7 +52,8 @@ def read_array(texts: Any, column: str | None = None) -> Any:
         A list, in which a missing cell is an empty text; or `texts`.
 
     Raises:
-        ValueError: A DataFrame without the column, a column of what is no DataFrame, or an array of several columns.
+        ValueError: A DataFrame lacks the column, a column is given without a DataFrame, or an array has several
+            columns.
     """
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
         columns = list(texts.columns)
@@ -90,7 +91,7 @@ def check_text(text: Any, name: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{name} has half of a surrogate pair, which is no character, at place {error.start + 1} of "
+            f"{name} has half of a surrogate pair, which is not a character, at place {error.start + 1} of "
             f"{text!r:.100}: `text.encode('utf-8', 'replace').decode()` replaces it"
         ) from error
 

@@ -92,7 +92,7 @@ class Text2TextGenerationPipeline(Pipeline):
             every call that does not give its own.
 
     Raises:
-        ValueError: The model is no encoder-decoder, or there is no tokenizer for it.
+        ValueError: The model is not an encoder-decoder, or there is no tokenizer for it.
     """
 
     # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
@@ -258,7 +258,7 @@ class Text2TextGenerationPipeline(Pipeline):
         return [[group[place]] for group, place in zip(records, places, strict=True)]
 
     def _nearest_paraphrases(self, texts: list[str], count: int, kwargs: dict[str, Any]) -> list[list[dict[str, Any]]]:
-        """By a model that embeds sentences itself: the nearest candidate that is no copy, as `paraphrase` ranks."""
+        """By a model that embeds sentences itself: the nearest candidate that is not a copy, as `paraphrase` ranks."""
         known = ("batch_size", "num_workers", "num_candidates", "select")
         kwargs = {name: value for name, value in kwargs.items() if name not in known and value is not None}
         is_restored = kwargs.pop("restore_surface", False)

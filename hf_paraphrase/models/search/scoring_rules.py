@@ -82,7 +82,7 @@ class ScoringRules:
             return likeliest_words(self.processors(tokens, logits.log_softmax(-1)), count)
         if not self.processors:
             return self._normalized(logits, log_normalizer(logits), count)
-        # One is no log-probability, so that it stays where nothing is forbidden and nothing forced.
+        # 1 is not a log-probability, so that it stays where nothing is forbidden and nothing forced.
         row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
         is_free = row == 1
         if not is_free.any():

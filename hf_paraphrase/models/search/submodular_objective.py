@@ -143,7 +143,7 @@ def find_ngrams(
         grams.scatter_(2, ours, 1.0)
         in_source = torch.zeros(len(candidates), count, dtype=torch.double, device=candidates.device)
         in_source.scatter_(1, theirs, 1.0)
-        # Number 0 is no n-gram.
+        # Number 0 is not an n-gram.
         parts.append((grams[..., 1:], in_source[:, 1:], torch.full_like(in_source[:, 1:], n)))
     return tuple(torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
 

@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that have a capital where a sentence begins, or in a title, and are no names.
+# Words that have a capital where a sentence begins, or in a title, and are not names.
 FUNCTION_WORDS = _words("""
     a about after all also am an and any are as at be because been before being best but by can could did do does
     during each ever every few for from had has have having he her here him his how i if in into is it its just like

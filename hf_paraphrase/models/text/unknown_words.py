@@ -66,7 +66,7 @@ def find_attended(
         model: Wrote the sequences.
         inputs: What it read, `(texts, source_length)` each.
         sequences: `(texts, sequences of each, length)`, from the start token on.
-        tokenizer: Knows the unknown word and what is no word.
+        tokenizer: Knows the unknown word and which tokens are not words.
 
     Returns:
         Of the shape of `sequences`: the number of the attended token among those of its source, without padding; -1
