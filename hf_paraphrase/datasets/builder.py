@@ -77,7 +77,7 @@ class CorpusConfig(datasets.BuilderConfig):
                 raise InputError(f"`{name}` must be at least {least}, not {value}")
 
     def share(self, *names: str) -> None:
-        """Refuse arguments that are no shares of a whole.
+        """Refuse arguments that are not shares of a whole.
 
         Raises:
             InputError: With the argument's name.

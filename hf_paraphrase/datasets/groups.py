@@ -146,8 +146,8 @@ class GroupsBuilder(ParaphraseBuilder):
     What it does not do: it holds all groups in memory while it splits one set of files, and the validation and test
     groups of given splits; only train files of given splits are streamed. The filters are rules for English and
     compare words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences
-    is not compared, `unhappy` is no negation. `filter_encoder` and `min_cosine` of a recipe compare meanings. Nothing
-    here checks language, spelling or truth.
+    is not compared, `unhappy` is not a negation. `filter_encoder` and `min_cosine` of a recipe compare meanings.
+    Language, spelling and truth are not checked.
 
     Configurations: `default` keeps every pair, `filtered` those whose words have an F1 from 0.3 to 0.9, with 3 to 45
     words a sentence, the longer at most 1.6 times as long, and the same numbers, names, persons and polarity.

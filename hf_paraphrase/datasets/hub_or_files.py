@@ -1,4 +1,4 @@
-"""Datasets that are no corpus of this package: of the Hub, of files, of folders."""
+"""Datasets from outside this package: of the Hub, of files, of folders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HELD_OUT, MOST_HELD_OUT, SEED = 1000, 0.1, 42
 
 
 def is_hub_or_files(path: str) -> bool:
-    """Whether a path that is no corpus here names a repository (`owner/name`), a reader, a file or a folder."""
+    """Whether a path that is not a built-in corpus names a repository (`owner/name`), a reader, a file or a folder."""
     return "/" in path or path in READERS or table_kind(path) is not None or Path(path).expanduser().exists()
 
 

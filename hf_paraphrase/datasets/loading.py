@@ -56,14 +56,14 @@ def load_dataset(
             split. Relative paths start at `data_dir`, where one is given.
         num_proc: Processes to read with, where a corpus comes in several files.
         streaming: Make the rows while they are read, and keep none of them.
-        columns: Of what is no corpus of the list, the columns to keep, by the names to give them:
+        columns: For a dataset from outside the list: the columns to keep, by the names to give them:
             `{"source": "question1", "target": "question2"}`, `sentence1`, `sentence2` and `label`, or `text` and
             `label`.
-        builder_kwargs: Fields of the corpus's configuration, such as `seed`; of what is no corpus of the list,
+        builder_kwargs: Fields of the corpus's configuration, such as `seed`; of a dataset from outside the list,
             arguments of `datasets.load_dataset`, such as `revision`.
 
     Returns:
-        All splits, or the one asked for. Where what is no corpus of the list has no `validation` or `test`, they are
+        All splits, or the one asked for. Where a dataset from outside the list has no `validation` or `test`, they are
         made of training rows that share no text with the others (not of streamed ones).
 
     Raises:
@@ -77,7 +77,7 @@ def load_dataset(
         splits = load_hub_or_files(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
         return splits if split is None else _take(splits, split, path)
     if columns is not None:
-        raise InputError(f"`columns` is for what is no corpus of this package; the columns of {path} have their names")
+        raise InputError(f"`columns` is only for datasets from outside this package; {path} has its own")
     builder = make_builder(path, name, data_dir, data_files, **builder_kwargs)
     if streaming:
         splits = {key: _select_columns(builder, key, rows) for key, rows in builder.as_streaming_dataset().items()}

@@ -209,7 +209,7 @@ def _words(caption: Any, max_words: int) -> tuple[list[str], int]:
     """The first words of a caption, and how many characters were dropped of it."""
     if not isinstance(caption, str):
         return [], 0
-    # JSON can escape half of a surrogate pair, which is no character and which no table of datasets holds.
+    # JSON can escape half of a surrogate pair, which is not a character and which no table of datasets holds.
     text = caption.encode(errors="ignore").decode().replace("\0", "")
     return text.split()[:max_words], len(caption) - len(text)
 

@@ -66,7 +66,7 @@ class ComparedSentence:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Words with a capital that start no sentence and are no title, in lower case, without a possessive 's."""
+        """Words with a capital that start no sentence and are not titles, in lower case, without a possessive 's."""
         found, previous = set(), ""
         for match in WORD.finditer(self.text):
             word, before = match[0], self.text[: match.start()].rstrip()[-1:]

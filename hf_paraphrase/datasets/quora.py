@@ -24,7 +24,7 @@ class QuoraConfig(SentencePairsConfig):
     """As `SentencePairsConfig`, with the sizes of Li et al. 2018.
 
     Args:
-        pool_size: For `clean_pairs`: what is no duplicate is drawn from so many questions that are most alike.
+        pool_size: For `clean_pairs`: non-duplicates are drawn from so many questions that are most alike.
     """
 
     train_size: int | None = 100_000
@@ -65,7 +65,7 @@ class QuoraBuilder(SentencePairsBuilder):
 
     Configurations: `paraphrases` as above. `clean` divides the same pairs by groups of questions linked by
     duplicates, so that no question of a test or validation pair stands in train. `pairs` keeps all pairs and labels.
-    `clean_pairs` labels the pairs of `clean`, and follows each with its first question and one that is no duplicate,
+    `clean_pairs` labels the pairs of `clean`, and follows each with its first question and a non-duplicate,
     drawn from the most alike (BM25) of the same split: to judge outputs of a model that is trained and tested on
     `clean`, or where a copy of the release has duplicates only. A duplicate that nobody marked may be among them.
     `li2018` reads the split that many papers share, in which most test pairs stand in train as well: `in_train` says

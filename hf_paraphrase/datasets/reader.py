@@ -228,7 +228,7 @@ class CorpusReader:
             yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
 
     def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read JSON objects, one a line; one in which some of `fields` are no text is bad.
+        """Read JSON objects, one a line; one in which some of `fields` are not text is bad.
 
         Raises:
             InputError: As `blocks`.
@@ -367,6 +367,6 @@ def is_text(value: Any) -> bool:
     try:
         value.encode()
     except UnicodeEncodeError:
-        # JSON can spell half of a surrogate pair, which is no character.
+        # JSON can spell half of a surrogate pair, which is not a character.
         return False
     return True

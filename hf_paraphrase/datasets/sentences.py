@@ -64,7 +64,7 @@ def sentence_splitter(name: str) -> Callable[[str], list[str]]:
 
 
 def check_splitter(name: str) -> None:
-    """Refuse a name that is no splitter.
+    """Refuse a name that is not a splitter.
 
     Raises:
         InputError: With the names there are.

@@ -180,7 +180,7 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
     """Read subject and best answer of every document of a Webscope file, one at a time.
 
     Raises:
-        InputError: The file is no XML, breaks off, is in an encoding that Python's parser lacks, or has a question
+        InputError: The file is not XML, breaks off, is in an encoding that Python's parser lacks, or has a question
             that is longer than a line may be.
     """
     number = 0

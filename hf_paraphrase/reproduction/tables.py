@@ -273,7 +273,7 @@ def _list_options(measurement: Measurement, run: Run) -> dict[str, Any]:
 
 
 def check_device(device: str | None) -> None:
-    """Raise InputError for what is no device of this machine."""
+    """Raise InputError for a device that this machine lacks."""
     if device not in (None, "cpu", "cuda"):
         raise InputError(f"--device must be cpu or cuda, not {device}")
     if device == "cuda" and not torch.cuda.is_available():

@@ -179,7 +179,7 @@ def find_recipe(name_or_path: str | os.PathLike) -> Path:
         return path
     if path.name == str(path):
         shipped = list_recipes()
-        check_known([path.name], shipped, f"{path} is no folder", "recipe")
+        check_known([path.name], shipped, f"{path} is not a folder", "recipe")
         return shipped[path.name]
     there = ", ".join(_recipes_in(path.parent)) or "no recipes"
     raise FileNotFoundError(f"no recipe {path}; {path.parent} has: {there}; `hf-paraphrase recipes` lists more")

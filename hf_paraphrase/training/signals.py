@@ -29,7 +29,7 @@ class TrainingInterrupted(Exception):
 def follow_launcher() -> None:
     """Stop as by SIGTERM when the launcher that started this process is gone, which would leave it to nobody.
 
-    A shell that ends is no launcher: what was started by `nohup` goes on.
+    A shell that ends is not a launcher: what was started by `nohup` goes on.
     """
     if not any(name in os.environ for name in LAUNCHERS):
         return

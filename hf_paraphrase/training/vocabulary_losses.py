@@ -98,7 +98,7 @@ class SampledCrossEntropy:
     """
 
     def __init__(self, counts: np.ndarray, samples: int):
-        # No word is impossible: those that are no labels must be there to become improbable.
+        # No word is impossible: those that are not labels must be there to become improbable.
         self.probabilities = torch.from_numpy(_draw_probabilities(counts + 1.0, samples))
         self.cumulative, self.samples = self.probabilities.cumsum(0), samples
 

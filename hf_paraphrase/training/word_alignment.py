@@ -104,7 +104,7 @@ class WordPairs:
         self.starts = np.cumsum(group_widths) - group_widths
         self.groups = np.repeat(np.arange(len(group_widths)), group_widths)
         self.places = np.arange(group_widths.sum()) - self.starts[self.groups] - 1
-        # Words are counted from 1 here, for 0 to be no word.
+        # Words are counted from 1 here, since 0 is not a word.
         words = np.concatenate([np.concatenate(([0], np.asarray(source, dtype=np.int64) + 1)) for source in sources])
         offsets = np.repeat(np.cumsum(widths) - widths, heights)
         given = words[offsets[self.groups] + self.places + 1]

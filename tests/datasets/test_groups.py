@@ -86,7 +86,7 @@ def test_given_splits_keep_test_whole_and_drop_what_it_shares(tmp_path):
 
 def test_train_files_of_given_splits_are_streamed(tmp_path):
     train, test = tmp_path / "train.tsv", write_lines(tmp_path / "test.tsv", [["x", "y"]])
-    # Further on than one block of the reader, the file is no text.
+    # Further on than one block of the reader, the file is not text.
     train.write_bytes(b"one\ttwo\n" * 200_000 + b"\xff\n" * 200_000)
     stream = load_dataset("groups", data_files={"train": train, "test": test}, streaming=True)["train"]
     assert isinstance(stream, datasets.IterableDataset)

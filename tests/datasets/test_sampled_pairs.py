@@ -76,7 +76,7 @@ def test_ppdb_leaves_out_digits_slots_and_repetitions(tmp_path):
         for _, source, target, *_ in [line.split(" ||| ")]
         if source != target and not any(mark.isdigit() or mark == "[" for mark in source + target)
     }
-    # Superscripts are no decimal digits, but the line has one of another script.
+    # Superscripts are not decimal digits, but the line has one of another script.
     expected = {pair for pair in expected if "٣" not in pair[0]}
     assert len(pairs) == len(set(pairs)) and set(pairs) == expected
 

@@ -116,7 +116,7 @@ def test_a_pair_in_other_order_or_capitals_is_one(tmp_path):
     added = ["\t".join([*row[:3], row[4].upper(), row[3], "1"]) for row in rows]
     files["quora_duplicate_questions.tsv"] += added
     splits = load_dataset("quora", data_dir=write(tmp_path, files))
-    # New are only the ten pairs that were no duplicates before.
+    # New are only the ten pairs that were not duplicates before.
     assert sum(splits.num_rows.values()) == 100
 
 

@@ -206,7 +206,7 @@ def test_coupled_lstms_are_as_large_as_in_liu_2016(name, parameters):
 
 
 def test_features_of_pairs_of_words_are_ours_alone():
-    """They are no part of the paper, and add two numbers to each of the five gates of its 25 units."""
+    """They are not part of the paper, and add two numbers to each of the five gates of its 25 units."""
     recipes = {name: load_recipe(FOLDER / name) for name in NAMES if name.startswith("coupled-lstm")}
     assert [name for name, recipe in recipes.items() if recipe.make_config().match_features] == [
         "coupled-lstm-twitter-features-small"

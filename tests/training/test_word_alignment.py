@@ -13,7 +13,7 @@ def lists(columns):
 
 
 def test_a_corpus_worked_by_hand():
-    """(a b, x y) and (a, x), one iteration; N is no word.
+    """(a b, x y) and (a, x), one iteration; N is not a word.
 
     Each word of the first pair answers to N, a and b by a third, x of the second to N and a by a half. So a has
     counts of 5/6 of x and 1/3 of y, t(x|a) = 5/7 and t(y|a) = 2/7; N has the same, and t(x|b) = t(y|b) = 1/2. y

@@ -111,7 +111,7 @@ class DecomposeTask(ParaphraseTask):
         return encoded
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
-        """The rows; a control token, which is no word, has no label."""
+        """The rows; a control token, which is not a word, has no label."""
         name = LEVEL_LABELS[0]
         examples = super().features(encoded, rows, epoch)
         return [
@@ -174,7 +174,7 @@ def label_levels(
     Args:
         sources: Token ids.
         targets: The same for the other sides.
-        special_ids: Tokens that are no words: sentence in targets, where the aggregator has to choose a level for
+        special_ids: Tokens that are not words: sentence in targets, where the aggregator has to choose a level for
             them, and no label (-100) in sources.
         vocab_size: Words from there on are outside the vocabulary, and phrases' however frequent, since they can only
             be copied.
