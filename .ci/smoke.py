@@ -85,7 +85,7 @@ STORY: list[tuple[str, list[str], str | None]] = [
 
 
 def find_commands() -> set[str]:
-    """Every command of the installed package that is no group."""
+    """Every command of the installed package that is not a group."""
     import typer
 
     from hf_paraphrase.cli.app import app

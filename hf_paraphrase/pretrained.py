@@ -66,7 +66,7 @@ def load_model(
 
     Raises:
         InputError: It needs code of its own, which is not trusted, the folder leads elsewhere, its files are damaged
-            or ask for too much, or it is no model of that class.
+            or ask for too much, or it is not a model of that class.
         OSError: There is no such model.
     """
     path = find_checkpoint(path)
@@ -206,7 +206,7 @@ def _check_json(folder: Path) -> None:
 
 
 def _check_prefix(config: Mapping[str, Any], source: str) -> None:
-    """Refuse a prefix, of a task or of all, that is no text."""
+    """Refuse a prefix, of a task or of all, that is not text."""
     of_tasks = config.get("task_specific_params") or {}
     if not isinstance(of_tasks, Mapping) or not all(isinstance(one, Mapping) for one in of_tasks.values()):
         raise InputError(f"{source}: `task_specific_params` must hold an object for each task")

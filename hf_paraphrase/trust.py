@@ -110,17 +110,17 @@ def _check_shards(index: Path) -> None:
     try:
         names, _ = set(content["weight_map"].values()), dict(content["metadata"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{index} is no index of weights: {error!r:.100}") from error
+        raise InputError(f"{index} is not an index of weights: {error!r:.100}") from error
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
-            raise InputError(f"{index} names the weights {name!r:.100}, which is no file beside it")
+            raise InputError(f"{index} names the weights {name!r:.100}, which is not a file beside it")
 
 
 def _check_special_tokens(content: dict[str, Any], source: str) -> None:
-    """Refuse what is no special token: transformers hands all fields to the tokenizer, files too."""
+    """Refuse anything but a special token: transformers hands all fields to the tokenizer, files too."""
     for name in content:
         if not name.endswith(("_token", "_tokens")):
-            raise InputError(f"{source}: `{name}` is no special token; remove it")
+            raise InputError(f"{source}: `{name}` is not a special token; remove it")
 
 
 def _check_tokenizer(content: dict[str, Any], source: str) -> None:

@@ -75,7 +75,7 @@ def augment(
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:
         for place, text in zip(places, rows[column], strict=True):
             if text is not None and not isinstance(text, str):
-                raise InputError(f"`dataset`, row {place}: `{column}` is no text: {text!r:.100}")
+                raise InputError(f"`dataset`, row {place}: `{column}` is not text: {text!r:.100}")
         made = [
             row
             for at, (place, outcome) in enumerate(zip(places, ask(rows[column]), strict=True))

@@ -96,7 +96,7 @@ def _find_files(path: Path) -> list[Path]:
     if path.is_dir():
         return find_tables(path)
     if table_kind(path) is None:
-        raise InputError(f"{path} is no file that ends in {ENDINGS}")
+        raise InputError(f"{path} is not a file that ends in {ENDINGS}")
     return [path]
 
 
@@ -122,7 +122,7 @@ def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, sp
     if path in list_datasets():
         rows = load_corpus(path, split=split)
     elif not is_hub_or_files(path):
-        raise InputError(f"{path} is no file, folder, corpus or dataset of the Hub")
+        raise InputError(f"{path} is not a file, folder, corpus or dataset of the Hub")
     elif split not in (splits := read_splits(path)):
         raise InputError(f"{path} has no split {split}; there are: {', '.join(splits)}")
     else:

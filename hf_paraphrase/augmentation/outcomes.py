@@ -107,7 +107,7 @@ class RowParaphraser:
             return outcomes
         except (OSError, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is no Exception
+        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is not an Exception
             if self.paraphraser.writer.device.type == "cuda":
                 torch.cuda.synchronize()  # fails again where the GPU has failed for good
             if len(texts) == 1:

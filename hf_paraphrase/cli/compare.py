@@ -103,7 +103,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         recipes = [text for text in self.systems if "=" not in text]
         if recipes:
             if len(recipes) < len(self.systems):
-                raise InputError(f"{recipes[0]} is no NAME=PATH, and recipes are compared with recipes alone")
+                raise InputError(f"{recipes[0]} is not NAME=PATH, and recipes are compared with recipes alone")
             self.refuse_options_of_others("recipe", recipes[0])
             return self._compare_recipes(recipes)
         systems = [parse_system(text) for text in self.systems]

@@ -109,7 +109,7 @@ class CorpusOptions(Verb):
         many=True,
     )
     dataset_kwargs: dict[str, Any] = option(
-        "Argument of the corpus builder, or of what is no corpus, such as columns.source=question1; repeatable.",
+        "Argument of the corpus builder, or of another dataset, such as columns.source=question1; repeatable.",
         factory=dict,
         metavar="KEY=VALUE",
         read=_read_kwargs,
@@ -136,7 +136,7 @@ class CorpusOptions(Verb):
         """
         trained_on = None if self.dataset else find_training_config(model)
         if self.dataset is None and trained_on is None:
-            raise InputError(f"--dataset is missing, and {model} is no output folder of `train`, which would know it")
+            raise InputError(f"--dataset is missing, and {model} is not an output folder of `train`, which records it")
         if self.dataset is None and trained_on.dataset is None:
             parts = ", ".join(corpus.title for corpus in trained_on.corpora)
             raise InputError(

@@ -69,7 +69,7 @@ class Push(Verb):
         if not Path(self.what).is_dir() and (is_decoding or is_metric):
             plain = Push(what=self.what, repo_id=self.repo_id, private=self.private)
             if plain != self:
-                raise InputError(f"{self.what} is no model: only --repo-id and --private are for it")
+                raise InputError(f"{self.what} is not a model: only --repo-id and --private are for it")
             if is_decoding:
                 return push.push_decoding(self.what, self.repo_id, private=self.private)
             check_gradio("a metric's page")
@@ -82,7 +82,7 @@ class Push(Verb):
             return str(make_card(checkpoint, self.repo_id, self.dataset_id, self.license, self.language)).rstrip("\n")
         if self.what != RELEASED and not Path(self.what).exists() and "/" not in self.what:
             names = f"a metric: {', '.join(list_metrics())}; or a decoding: {', '.join(DECODINGS)}"
-            raise InputError(f"{self.what} is no checkpoint folder; nor is it {names}")
+            raise InputError(f"{self.what} is not a checkpoint folder; nor is it {names}")
         return self.call(push.push_to_hub, folder=Path(self.what))
 
 

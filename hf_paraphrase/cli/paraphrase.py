@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParaphraseTexts"]
 
-# The options that are no arguments of a `Paraphraser`'s call, or given to it otherwise.
+# The options that are not arguments of a `Paraphraser`'s call, or given to it otherwise.
 OWN = {"texts", "model", "n", "input", "column", "output", "errors", "as_json", "safe_cells", "dtype"}
 OWN |= {"prompt", "backend", "keep_file"}
 OWN |= {"trust_remote_code"}

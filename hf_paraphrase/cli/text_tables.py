@@ -27,10 +27,10 @@ WRITTEN = (".parquet", *DELIMITERS, ".jsonl", ".json")
 
 
 class Lines:
-    """The lines of standard input, as they come; one that is no UTF-8 is taken for a blank one, and told at the end.
+    """The lines of standard input, as they come. Invalid UTF-8 counts as a blank line and is reported at the end.
 
     Args:
-        errors: "replace" reads what is no UTF-8 as U+FFFD.
+        errors: "replace" reads invalid UTF-8 as U+FFFD.
     """
 
     def __init__(self, errors: str = "strict"):
@@ -54,8 +54,8 @@ class Lines:
         """Raise InputError where a line was none."""
         if self.bad:
             raise InputError(
-                f"{len(self.bad):,} lines of standard input, first line {self.bad[0]}, are no UTF-8 and were taken "
-                "for blank ones; --errors replace reads them"
+                f"{len(self.bad):,} lines of standard input, first line {self.bad[0]}, are not valid UTF-8 and were "
+                "read as blank; --errors replace reads them"
             )
 
 
@@ -68,7 +68,7 @@ def read_texts(path: str, column: str | None = None, errors: str = "strict") -> 
         errors: "replace" reads invalid UTF-8 as U+FFFD.
 
     Raises:
-        InputError: A row without that column, or with a cell that is no text; the message names file and line. A
+        InputError: A row without that column, or with a cell that is not text; the message names file and line. A
             missing cell is an empty text.
         OSError: The file cannot be read.
     """

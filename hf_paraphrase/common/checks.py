@@ -19,7 +19,7 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
         least: The least that it may be; None for no limit.
 
     Raises:
-        InputError: It is no whole number, or too small.
+        InputError: It is not a whole number, or too small.
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or (least is not None and value < least):
         limit = "" if least is None else f" of at least {least}"

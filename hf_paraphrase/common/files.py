@@ -93,7 +93,7 @@ def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path} is a damaged gzip file ({error})") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8 ({_find_undecodable(Path(path), error)})") from error
+        raise InputError(f"{path} is not valid UTF-8 ({_find_undecodable(Path(path), error)})") from error
 
 
 def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
@@ -135,7 +135,7 @@ def check_unicode(text: str, where: str, errors: str = "strict") -> str:
 
 
 def check_errors(errors: str) -> None:
-    """Raise InputError unless `errors` is a way of reading what is no UTF-8."""
+    """Raise InputError unless `errors` is a way of reading invalid UTF-8."""
     if errors not in ("strict", "replace"):
         raise InputError(f"--errors must be strict or replace, not {errors}")
 

@@ -213,7 +213,7 @@ class TextTable:
         """The text of a cell; empty where it is missing.
 
         Raises:
-            InputError: The cell is no text; the message names its type.
+            InputError: The cell is not text; the message names its type.
         """
         value = row.values.get(name)
         if value is None:
@@ -336,7 +336,7 @@ class TextTable:
                 return value
 
             yield from self._parse_object(number, decode, reject)
-            if not end:  # what is no JSON has no end behind which the next item would begin
+            if not end:  # what is not JSON has no end behind which the next item would begin
                 return
             place = WHITESPACE.match(text, end[0]).end()
             if text[place : place + 1] not in (",", "]"):

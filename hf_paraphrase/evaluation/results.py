@@ -290,7 +290,7 @@ class Results:
             return results
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{source} is no record of an evaluation as it is written now ({type(error).__name__}: {error}); "
+                f"{source} is not a record of an evaluation as it is written now ({type(error).__name__}: {error}); "
                 "evaluate again"
             ) from error
 
@@ -394,7 +394,7 @@ def _format_score(score: Score | None, digits: int) -> str:
 
 
 def _to_json(value: Any) -> Any:
-    """A part of a record, without fields that may be left out and are empty; what is no part of one as it is."""
+    """A part of a record, without fields that may be left out and are empty; what is not part of one as it is."""
     if isinstance(value, tuple):
         return [_to_json(one) for one in value]
     if not is_dataclass(value):

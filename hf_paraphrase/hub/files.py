@@ -95,7 +95,7 @@ def _find_module(config: Path, reference: str) -> Path:
     """The file of a class `module.Class`, beside the config that names it."""
     module = str(reference).partition(".")[0]
     if not module.isidentifier():
-        raise InputError(f"{config} names the code {reference!r}, which is no class of a module beside it")
+        raise InputError(f"{config} names the code {reference!r}, which is not a class of a module beside it")
     path = config.parent / f"{module}.py"
     if not path.is_file():
         raise InputError(f"{path} is missing, which a config file there names; save the model anew")

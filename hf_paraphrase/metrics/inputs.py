@@ -50,7 +50,7 @@ def check_sources(predictions: Iterable[str], sources: Iterable[str]) -> tuple[l
 
 
 def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
-    """A non-empty list of texts, or an InputError that names the index of what is no text."""
+    """A non-empty list of texts, or an InputError that names the index of the entry that is not text."""
     texts = check_list(name, texts)
     if not texts:
         raise InputError(f"{name} is empty: there is nothing to score")

@@ -53,7 +53,7 @@ def read_scored_texts(
         references: Files, the first reference of each sentence in the first and so on; an empty text says that a
             sentence has no further one. Without any, the references are those of the files of predictions.
         sources: A file; None for those of the files of predictions, if any.
-        errors: "replace" reads what is no UTF-8 as U+FFFD.
+        errors: "replace" reads invalid UTF-8 as U+FFFD.
 
     Raises:
         InputError: Files of different lengths, a row without what is wanted, or no references; the message names the

@@ -56,13 +56,13 @@ class AnswerKey:
         """Read it.
 
         Raises:
-            InputError: The file is no key.
+            InputError: The file is not a key.
             FileNotFoundError: There is no such file.
         """
         try:
             return cls(**read_json_object(Path(path)))
         except (ValueError, TypeError) as error:
-            raise InputError(f"{path} is no key.json as the forms are written with") from error
+            raise InputError(f"{path} is not a key.json as the forms are written with") from error
 
 
 def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str, list[dict[str, str]]]:

@@ -51,7 +51,7 @@ def mine_paraphrases(
     Every text is compared with every other one, by the search of sentence-transformers' paraphrase mining
     (`util.paraphrase_mining_embeddings`; Reimers and Gurevych 2019). Likeness is not meaning: a pair that differs in a
     negation or a number may have a high score, so look at some before training on them. Texts that differ in case and
-    white space alone are no pair.
+    white space alone are not a pair.
 
     Args:
         texts: The texts.

@@ -35,7 +35,7 @@ class PairMemory:
         pairs: A dataset with the columns `source` and `target`, (source, target) tuples, or dicts with these keys.
 
     Raises:
-        InputError: Something is no pair of texts; the message says which.
+        InputError: Something is not a pair of texts; the message says which.
     """
 
     def __init__(self, pairs: Pairs = ()):
@@ -60,7 +60,7 @@ class PairMemory:
         except InputError:
             raise
         except DAMAGES as error:
-            raise InputError(f"{path} is no Parquet file: {error}") from error
+            raise InputError(f"{path} is not a Parquet file: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""
@@ -190,14 +190,14 @@ def _as_pair(row: int, pair: Any) -> tuple[str, str]:
     try:
         source, target = (pair[name] for name in COLUMNS) if isinstance(pair, Mapping) else pair
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"`pairs`, row {row}: {pair!r:.100} is no (source, target)") from None
+        raise InputError(f"`pairs`, row {row}: {pair!r:.100} is not a (source, target) pair") from None
     for name, text in zip(COLUMNS, (source, target), strict=True):
         if not isinstance(text, str):
             raise InputError(f"`pairs`, row {row}: the {name} is of type {type(text).__name__}, not a text")
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"`pairs`, row {row}: the {name} {text!r:.100} is no valid Unicode: {error}") from error
+            raise InputError(f"`pairs`, row {row}: the {name} {text!r:.100} is not valid Unicode: {error}") from error
     return source, target
 
 

@@ -127,7 +127,7 @@ class ParaphraseRetriever:
             encoder_kwargs: `device` and `batch_size` of the encoder.
 
         Raises:
-            InputError: Something is no pair, or an argument is wrong; the message says which.
+            InputError: Something is not a pair, or an argument is wrong; the message says which.
         """
         if compare not in COMPARED:
             raise InputError(f"`compare` must be {' or '.join(COMPARED)}, not {compare!r}")
@@ -155,7 +155,7 @@ class ParaphraseRetriever:
             pairs: As those of `from_pairs`; what the memory has already is left out.
 
         Raises:
-            InputError: Something is no pair; then none was added.
+            InputError: Something is not a pair; then none was added.
         """
         memory = copy(self.pairs)
         added = memory.add(pairs)

@@ -212,7 +212,7 @@ class VectorIndex:
         processes share it.
 
         Raises:
-            InputError: It is no FAISS index.
+            InputError: It is not a FAISS index.
         """
         vectors = cls(*args)
         limit = faiss.get_deserialization_vector_byte_limit()
@@ -223,7 +223,7 @@ class VectorIndex:
         try:
             vectors.faiss_index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
         except (RuntimeError, MemoryError) as error:
-            raise InputError(f"{path} is no FAISS index: {error}") from error
+            raise InputError(f"{path} is not a FAISS index: {error}") from error
         finally:
             faiss.set_deserialization_vector_byte_limit(limit)
         vectors.checksum = checksum

@@ -187,7 +187,7 @@ class Batcher:
             if len(results) != len(values):
                 raise RuntimeError(f"{len(results)} results of {len(values)} values")
             return results
-        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is no Exception
+        except BaseException as error:  # noqa: BLE001 - a panic of tokenizers is not an Exception
             if len(values) == 1:
                 return [_as_exception(error)]
             return [self._find_outcomes([value], options)[0] for value in values]

@@ -30,7 +30,7 @@ QUESTION = "How can I learn Spanish quickly?"
 def check_characters(text: str) -> str:
     """Refuse halves of surrogate pairs, which JSON can spell and no tokenizer can read."""
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("half of a surrogate pair, which is no character")
+        raise ValueError("half of a surrogate pair, which is not a character")
     return text
 
 

@@ -46,7 +46,7 @@ def cost_of(kind: str, documents: int, device: str) -> tuple[float, float]:
     projection = nn.Linear(UNITS, VOCABULARY, device=device)
     states = torch.randn(documents, WORDS, UNITS, device=device, requires_grad=True)
     labels = torch.randint(VOCABULARY, (documents, WORDS), device=device)
-    # What is made once, in a process, is no part of it.
+    # What is made once, in a process, is not part of it.
     LOSSES[kind](states[:1, :2], projection, labels[:1, :2]).backward()
     projection.zero_grad()
     before, start = memory_in_use("VmRSS"), time.process_time()

@@ -45,7 +45,7 @@ def test_columns_are_chosen(dataset: datasets.Dataset) -> None:
     for options, message in (
         ({"column": "text"}, "`dataset` has no column `text`; it has: question, label"),
         ({"column": "question", "min_novelty": 3}, "`min_novelty` must be from 0 to 1"),
-        ({"column": "label"}, "`dataset`, row 0: `label` is no text: 0"),
+        ({"column": "label"}, "`dataset`, row 0: `label` is not text: 0"),
     ):
         with pytest.raises(InputError, match=message):
             hf_paraphrase.augment(dataset, make_paraphraser("bart"), **options)
@@ -54,7 +54,7 @@ def test_columns_are_chosen(dataset: datasets.Dataset) -> None:
 
 
 def test_a_batch_that_fails_is_tried_row_by_row(dataset: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that fails is no row's fault."""
+    """A disk that fails is not a row's fault."""
     whole = hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS)
     call, bad, error = Paraphraser.__call__, dataset["question"][3], MemoryError("too long")
 

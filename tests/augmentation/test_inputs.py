@@ -40,7 +40,7 @@ def write(path: Path, rows: list[dict]) -> Path:
 def test_a_file_of_any_kind(ending: str, tmp_path: Path) -> None:
     rows = read(write(tmp_path / f"in{ending}", ROWS), tmp_path)
     first = 2 if ending in (".csv", ".tsv") else 1
-    # Values of csv and tsv stay as they stand there, for "01" and "NA" are no number and no gap.
+    # Values of csv and tsv stay as they stand there, for "01" and "NA" are neither a number nor a gap.
     expected = [{**row, "label": str(row["label"])} for row in ROWS] if first == 2 else ROWS
     assert rows == [{**row, "source_id": f"in{ending}:{line}"} for line, row in enumerate(expected, start=first)]
 
@@ -161,7 +161,7 @@ def test_a_column_that_is_no_text(tmp_path: Path) -> None:
         read(path, tmp_path)
 
 
-@pytest.mark.parametrize(("path", "message"), [("none.csv", "there is no file none.csv"), ("none", "none is no file")])
+@pytest.mark.parametrize(("path", "message"), [("none.csv", "no file none.csv"), ("none", "none is not a file")])
 def test_nothing_is_there(path: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read(path, tmp_path)

@@ -278,7 +278,7 @@ def test_an_output_inside_of_its_own_input_is_refused(tmp_path: Path) -> None:
 def test_a_corpus_may_have_the_name_of_the_folder_of_the_output(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--output quora/out` of the corpus `quora`: such a name is no folder, so the output is not inside of it."""
+    """`--output quora/out` of the corpus `quora`: such a name is not a folder, so the output is not inside of it."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as refused:
         run_augmentation(ask("no-such-corpus", checkpoint), "no-such-corpus/out")
@@ -286,7 +286,7 @@ def test_a_corpus_may_have_the_name_of_the_folder_of_the_output(
 
 
 class PanicException(BaseException):
-    """Like that of tokenizers, which is no Exception."""
+    """Like that of tokenizers, which is not an Exception."""
 
 
 def test_a_panic_is_the_outcome_of_its_row_alone() -> None:

@@ -18,7 +18,7 @@ def run(*args: object) -> int:
 
 
 def find_commands() -> dict[str, typer.core.TyperCommand]:
-    """Every command that is no group, by its words."""
+    """Every command that is not a group, by its words."""
 
     def walk(command: typer.core.TyperCommand, words: list[str]):
         inner = getattr(command, "commands", {})

@@ -70,7 +70,7 @@ def test_options_of_another_kind_are_refused(checkpoint, tmp_path, capsys):
     assert run("compare", "sarah-lm-gutenberg-small", *written, "--select", "mbr") == 2
     assert capsys.readouterr().err == "error: --select is for a paraphraser; sarah-lm-gutenberg-small is a recipe\n"
     assert run("compare", "sarah-lm-gutenberg-small", f"a={checkpoint}", *written) == 2
-    assert "sarah-lm-gutenberg-small is no NAME=PATH" in capsys.readouterr().err
+    assert "sarah-lm-gutenberg-small is not NAME=PATH" in capsys.readouterr().err
 
 
 def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):

@@ -71,7 +71,7 @@ def test_what_is_no_text_is_told_with_file_and_byte(tmp_path: Path, capsys: pyte
     file = tmp_path / "in.md"
     file.write_bytes(b"a word\n" * 10_000 + b"\xff\n")
     assert run("paraphrase-document", "--model", "none", file, "--output", tmp_path / "out.md") == 2
-    error = f"error: {file} is no text in UTF-8 (invalid start byte at byte 70001, line 10001)\n"
+    error = f"error: {file} is not valid UTF-8 (invalid start byte at byte 70001, line 10001)\n"
     assert capsys.readouterr().err == error
     assert not (tmp_path / "out.md").exists()
 

@@ -85,8 +85,8 @@ def test_a_gzipped_file_is_read_and_one_written_is_not_replaced(lines, tmp_path,
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\nb\xff\nc\n", "bad.txt is no text in UTF-8 (invalid start byte at byte 4, line 2)"),
-        (b"a\n\xc3\n", "bad.txt is no text in UTF-8 (invalid continuation byte at byte 3, line 2)"),
+        (b"a\nb\xff\nc\n", "bad.txt is not valid UTF-8 (invalid start byte at byte 4, line 2)"),
+        (b"a\n\xc3\n", "bad.txt is not valid UTF-8 (invalid continuation byte at byte 3, line 2)"),
         (b"", "bad.txt: no two of its 0 texts are from 0.5 to 1.0 alike"),
         (b"a b\nc d\n", "bad.txt: no two of its 2 texts are from 0.5 to 1.0 alike"),
     ],

@@ -213,7 +213,7 @@ WRONG = [
         "a.jsonl, line 1: expected a JSON object with a field for each column, not a list",
     ),
     ("a.parquet", b"text", [], "a.parquet is not a Parquet file that can be read: "),
-    ("a.txt", b"x\n\xff\n", [], "a.txt is no text in UTF-8 (invalid start byte at byte 3, line 2)"),
+    ("a.txt", b"x\n\xff\n", [], "a.txt is not valid UTF-8 (invalid start byte at byte 3, line 2)"),
     ("none.csv", None, [], "No such file or directory: 'none.csv'"),
     ("none.txt", None, [], "No such file or directory: 'none.txt'"),
     ("none.parquet", None, [], "none.parquet"),

@@ -34,8 +34,8 @@ def test_files_that_are_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture)
     rows.write_text('{"source": "a b", "prediction": "c"}\n')
     latin.write_bytes("form,rater\n1,José\n".encode("latin-1"))
     assert run("rating", "make", "--system", f"A={latin}", "--output-dir", tmp_path) == 2
-    assert capsys.readouterr().err.startswith(f"error: {latin} is no text in UTF-8")
+    assert capsys.readouterr().err.startswith(f"error: {latin} is not valid UTF-8")
     systems = ["--system", f"A={rows}", "--system", f"B={rows}"]
     assert run("rating", "make", *systems, "--num-sources", 1, "--output-dir", tmp_path) == 0
     assert run("rating", "read", tmp_path / "key.json", latin) == 2
-    assert capsys.readouterr().err.startswith(f"error: {latin} is no text in UTF-8")
+    assert capsys.readouterr().err.startswith(f"error: {latin} is not valid UTF-8")

@@ -198,7 +198,7 @@ REFUSED = {
     ),
     "utf-16": ("a.csv", CSV.decode().encode("utf-16"), "it begins as UTF-16 does, line 1: save it as UTF-8"),
     "a cut gzip file": ("a.csv.gz", gzip.compress(CSV * 100)[:-9], "a.csv.gz is a damaged gzip file"),
-    "bad bytes in gzip": ("a.tsv.gz", gzip.compress(TSV + b"\xff\tt\tp\n"), "no text in UTF-8 .*line 5"),
+    "bad bytes in gzip": ("a.tsv.gz", gzip.compress(TSV + b"\xff\tt\tp\n"), "not valid UTF-8 .*line 5"),
     "nothing": ("a.csv", b"", "a.csv is empty"),
     "cut parquet": ("a.parquet", parquet(source=TEXTS)[:-9], "a.parquet is not a Parquet file that can be read"),
 }

@@ -78,7 +78,7 @@ class HubServer(ThreadingHTTPServer):
         return self.repositories[kind, name]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error of the server's."""
+        """A client that hangs up is not an error of the server's."""
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -100,7 +100,7 @@ def test_weights_that_lie_elsewhere(place, folder):
     (folder / "model.safetensors").rename(folder.parent / "secret.safetensors")
     place = place.format(folder.parent) if isinstance(place, str) else place
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {"a": place}}))
-    with pytest.raises(InputError, match="which is no file beside it"):
+    with pytest.raises(InputError, match="which is not a file beside it"):
         load_model(AutoModelForSeq2SeqLM, folder)
 
 
@@ -108,7 +108,7 @@ def test_weights_that_lie_elsewhere(place, folder):
 def test_an_index_of_weights_that_is_none(content, folder):
     (folder / "model.safetensors.index.json").write_text(content)
     with pytest.raises(
-        InputError, match="index.json (is no index of weights|is not valid JSON|must hold one JSON object)"
+        InputError, match="index.json (is not an index of weights|is not valid JSON|must hold one JSON object)"
     ):
         load_model(AutoModelForSeq2SeqLM, folder)
 

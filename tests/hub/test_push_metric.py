@@ -43,7 +43,7 @@ def test_a_space_without_a_namespace_is_the_users_own(client, server):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["blue", "--repo-id", "you/blue"], "blue is no checkpoint folder; nor is it a metric: bleu"),
+        (["blue", "--repo-id", "you/blue"], "blue is not a checkpoint folder; nor is it a metric: bleu"),
         (["pinc", "--repo-id", "you/pinc.1"], "cannot load from you/pinc.1: choose a name without a dot"),
     ],
 )

@@ -142,7 +142,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="outputs.parquet is not a Parquet file that can be read"):
         read_scored_texts([tmp_path / "outputs.parquet"])
     (tmp_path / "outputs.txt").write_bytes(b"PAR1\xff\xfe")
-    with pytest.raises(InputError, match="outputs.txt is no text in UTF-8 .* at byte 5"):
+    with pytest.raises(InputError, match="outputs.txt is not valid UTF-8 .* at byte 5"):
         read_scored_texts([tmp_path / "outputs.txt"])
 
 

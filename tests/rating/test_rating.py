@@ -216,5 +216,5 @@ def test_files_that_are_none_of_ours(paths: dict[str, Path], tmp_path: Path) -> 
     (tmp_path / "wrong.csv").write_text("a,b\n")
     with pytest.raises(InputError, match="wrong.csv: the columns are a, b, not those"):
         read_answers([tmp_path / "wrong.csv"], AnswerKey.load(paths["key"]))
-    with pytest.raises(InputError, match="wrong.csv is no key.json"):
+    with pytest.raises(InputError, match="wrong.csv is not a key.json"):
         AnswerKey.load(tmp_path / "wrong.csv")

@@ -1,4 +1,4 @@
-"""Texts that make the tokenizer panic, which is no Exception: they cost their own request or row, and nothing else."""
+"""Texts that make the tokenizer panic with a BaseException: they cost their own request or row, and nothing else."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_damaged_and_missing_files_are_named(folder, name):
         load(folder)
     (folder / name).write_bytes(b"something else")
     accept(folder)
-    with pytest.raises(InputError, match=f"{name} is no "):
+    with pytest.raises(InputError, match=f"{name} is not a "):
         load(folder)
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"{name} is missing"):
@@ -276,6 +276,6 @@ def test_a_length_in_an_index_asks_for_no_more_memory_than_the_file_has(folder):
     (folder / "index.faiss").write_bytes(content)
     accept(folder)
     limit = faiss.get_deserialization_vector_byte_limit()
-    with pytest.raises(InputError, match="index.faiss is no FAISS index.*limit"):
+    with pytest.raises(InputError, match="index.faiss is not a FAISS index.*limit"):
         load(folder)
     assert faiss.get_deserialization_vector_byte_limit() == limit

@@ -123,7 +123,7 @@ def test_a_value_that_fails_does_not_spoil_the_others():
 
 
 class PanicException(BaseException):
-    """Like that of tokenizers, which is no Exception."""
+    """Like that of tokenizers, which is not an Exception."""
 
 
 @pytest.mark.parametrize("error", [PanicException("stack"), SystemExit(3), StopIteration(), asyncio.CancelledError()])

@@ -42,7 +42,7 @@ def make_hostile(folder: Path, canary: Path, kind: str, model=None) -> Path:
         kind: "unknown", of a model type that transformers has not; "known", of one that it has, but not with the
             head that is asked for; "tokenizer", whose tokenizer alone has code; "pickle", with weights of a program;
             "nested", whose code is named by the configuration inside of its configuration.
-        model: For the kinds that are no classifier the model.
+        model: For the kinds that are not classifiers, the model.
     """
     save(tiny_matcher(2) if kind in CLASSIFIERS else model or DEFAULTS[kind](), folder)
     (folder / "evil.py").write_text(

@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8, and halves of surrogate pairs: told by file and line, or replaced; the rest goes on."""
+"""Invalid UTF-8 and halves of surrogate pairs are reported by file and line, or replaced, and cost nothing else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_stream_goes_on_behind_a_bad_line(scored, model, monkeypatch, capsys):
     sources = [json.loads(line)["source"] for line in out.splitlines()]
     assert sources == ["the cat sat", "", "make bread"]
     assert "standard input, line 2: invalid start byte at byte 5" in err
-    assert err.splitlines()[-1].startswith("error: 1 lines of standard input, first line 2, are no UTF-8")
+    assert err.splitlines()[-1].startswith("error: 1 lines of standard input, first line 2, are not valid UTF-8")
     pipe_in(monkeypatch, LINES)
     assert run("paraphrase", model, *options, "--errors", "replace") == 0
     assert json.loads(capsys.readouterr().out.splitlines()[1])["source"] == "how \ufffd do i"
@@ -89,7 +89,7 @@ def test_parquet_of_bytes_that_are_no_text(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"a\nb\xff\n", "a.txt is no text in UTF-8 (invalid start byte at byte 4, line 2)"),
+        ("a.txt", b"a\nb\xff\n", "a.txt is not valid UTF-8 (invalid start byte at byte 4, line 2)"),
         ("a.csv", "prediction\na\n".encode("utf-16"), "it begins as UTF-16 does, line 1: save it as UTF-8"),
         ("a.jsonl", b'{"prediction": "\\udc00"}\n', "a.jsonl, line 1: column `prediction`: half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON"),

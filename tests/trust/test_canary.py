@@ -111,7 +111,7 @@ def fill(tmp_path: Path, arguments: list[str], **values: object) -> list[str]:
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_runs_unasked(way, kind, good, canary, tmp_path, capsys):
     if (way, kind) == ("train, tokenizer", "pickle"):
-        pytest.skip("only the tokenizer is read, which is no pickle")
+        pytest.skip("only the tokenizer is read, which is not a pickle")
     evil = make_hostile(tmp_path / "evil", canary, kind)
     code = run(*fill(tmp_path, WAYS[way], evil=evil, good=good))
     assert not canary.exists()

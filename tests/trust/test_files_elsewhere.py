@@ -28,7 +28,7 @@ def outside(tmp_path) -> str:
 @pytest.mark.parametrize("field", ["vocab_file", "vocab", "merges_file", "tokenizer_file", "gguf_file"])
 def test_special_tokens_are_no_files(field, folder, outside):
     (folder / "special_tokens_map.json").write_text(json.dumps({field: outside, "unk_token": "<unk>"}))
-    with pytest.raises(InputError, match=f"special_tokens_map.json: `{field}` is no special token"):
+    with pytest.raises(InputError, match=f"special_tokens_map.json: `{field}` is not a special token"):
         load_tokenizer(folder)
 
 
@@ -49,7 +49,7 @@ def test_words_of_a_file_elsewhere_do_not_reach_the_vocabulary(folder, outside):
     config = {"tokenizer_class": "BertTokenizer", "model_type": "bert"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     (folder / "special_tokens_map.json").write_text(json.dumps({"vocab_file": outside, "vocab": outside}))
-    with pytest.raises(InputError, match="special_tokens_map.json: `vocab_file` is no special token"):
+    with pytest.raises(InputError, match="special_tokens_map.json: `vocab_file` is not a special token"):
         load_tokenizer(folder)
 
 

@@ -117,7 +117,7 @@ def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int
 
 def _f1(sentence: Counter[str], original: Counter[str]) -> float:
     total = sentence.total() + original.total()
-    # Two without features, such as "!", are alike, so that a copy of them is no sentence without a match.
+    # Two without features, such as "!", are alike, so that a copy of them is not a sentence without a match.
     return 2 * (sentence & original).total() / total if total else 1.0
 
 
