@@ -45,14 +45,14 @@ class AugmentationOptions(WriterOptions, PassingOptions):
     model: str = option("Checkpoint folder or Hub repository of the model that writes.", DEFAULT_MODEL)
     column: str = option("Its column with the text.")
     output: str = option("Folder, or where fsspec reaches, such as hf://datasets/you/yours.")
-    n: int = option("Paraphrases of each row, at most.", 3, least=1, flag="-n")
+    n: int = option("Maximum number of paraphrases per row.", 3, least=1, flag="-n")
     keep_columns: list[str] | None = option(
-        "The other columns to keep, commas between; all by default.", None, read=split_names
+        "Other columns to keep, comma-separated.  [default: all]", None, read=split_names
     )
     split: str | None = option("Of a corpus or the Hub.  [default: train]", None)
-    tasks: int = option("Parts of the work, a Parquet file each; what is killed starts its part anew.", 64, least=1)
-    workers: int = option("Tasks at a time, each with a model of its own.", 1, least=1)
-    executor: str = option("Where they run: local, slurm or ray.", "local")
+    tasks: int = option("Parts of the work, one Parquet file each; a killed part starts again.", 64, least=1)
+    workers: int = option("Tasks that run at the same time, each with its own copy of the model.", 1, least=1)
+    executor: str = option("Where the tasks run: local, slurm or ray.", "local")
     executor_option: dict[str, Any] = option(
         "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable.",
         factory=dict,
@@ -65,11 +65,11 @@ class AugmentationOptions(WriterOptions, PassingOptions):
         "cache where the output is elsewhere]",
         None,
     )
-    decoding: str | None = option("How candidates are found: beam, diverse_beam, dips, sample or noise.", None)
-    num_candidates: int | None = option("Candidates to choose from.", None, least=1)
-    max_new_tokens: int | None = option("The longest candidate, in tokens.", None, least=1)
-    seed: int | None = option("Of all that is drawn; every row draws by itself.", None)
-    batch_size: int = option("Rows at once, those of like length together.", 16, least=1)
+    decoding: str | None = option("Decoding method: beam, diverse_beam, dips, sample or noise.", None)
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    max_new_tokens: int | None = option("Maximum length of a candidate, in tokens.", None, least=1)
+    seed: int | None = option("Random seed; rows are independent of each other.", None)
+    batch_size: int = option("Batch size, in rows.", 16, least=1)
     max_source_length: int | None = max_source_length_option()
     paraphraser_option: dict[str, Any] = option(
         "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
@@ -118,9 +118,9 @@ class Augment(AugmentationOptions):
     another output.
     """
 
-    push_to_hub: bool = option("Share the output folder on the Hub.", False)
+    push_to_hub: bool = option("Push the output folder to the Hub.", False)
     hub_dataset_id: str | None = option("Repository.  [default: name of the output]", None)
-    hub_private_repo: bool = option("Make a new one private.", False)
+    hub_private_repo: bool = option("Create the repository as private.", False)
 
     def run(self) -> Counter[str] | None:
         """Do what is missing, and return what became of the rows; None where jobs were submitted."""

@@ -37,7 +37,7 @@ class ComparisonOptions(MetricOptions, ChoiceOptions):
 
     metrics: list[str] = metrics_option("rouge", "bleu", "meteor", "pinc")
     num_beams: int = option("Beam width.", 5, least=1)
-    num_candidates: int = option("Outputs to choose from.", 5, least=1)
+    num_candidates: int = option("Candidates per text.", 5, least=1)
     against: str | None = option("Name of the system to test the others against; by default the first.", None)
     n_trials: int = option("Shuffles for the p-values.", 10_000, least=2)
     encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
@@ -47,7 +47,7 @@ class ComparisonOptions(MetricOptions, ChoiceOptions):
 class RecipeOptions(Verb):
     """What only recipes are compared by."""
 
-    seeds: list[int] = option("A run of every recipe with each; repeatable.", factory=list)
+    seeds: list[int] = option("Seed of a run of every recipe; repeatable.", factory=list)
 
 
 @verb("compare")
@@ -84,7 +84,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
 
     systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]|RECIPE")
     output_dir: Path = option("Where the evaluations and the table go.")
-    batch_size: int | None = option("Rows at once.", None, least=1)
+    batch_size: int | None = option("Batch size, in rows.", None, least=1)
     override: dict[str, Any] = option(
         "An option for all systems; with --encoder an argument of Paraphraser; a field of all recipes; repeatable.",
         factory=dict,
@@ -93,7 +93,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         read=parse_pairs,
         many=True,
     )
-    trust_remote_code: bool = option("Let code beside the checkpoints run, and read weights in a pickle.", False)
+    trust_remote_code: bool = option("Run the code in the checkpoints, and read pickled weights.", False)
 
     def run(self) -> Results | list[Results]:
         """Compare, write the files, and return what the JSON file holds; of autoencoders, the results of each."""

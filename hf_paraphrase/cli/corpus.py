@@ -151,11 +151,9 @@ class SplitOptions(CorpusOptions):
 
     split: str = option("Split to evaluate on.", "test")
     max_samples: int | None = option(
-        "Only the first rows of the split; of a language model, examples evenly spaced.", None, least=1
+        "Use only the first rows; for a language model, evenly spaced examples.", None, least=1
     )
-    sample_seed: int | None = option(
-        "Draw the rows of --max-samples at random by this seed, in place of the first.", None
-    )
+    sample_seed: int | None = option("Draw the rows of --max-samples at random with this seed.", None)
 
     def take(self, rows: datasets.Dataset) -> datasets.Dataset:
         """So many rows at most: the first, or drawn at random by a seed."""

@@ -27,8 +27,8 @@ class OpenDemo(WriterOptions):
     same page on the Hub. Ctrl-C ends it.
     """
 
-    host: str = option("Address to listen at; 0.0.0.0 for all of this machine.", "127.0.0.1")
-    port: int = option("Port to listen at.", 7860, least=0, most=65535)
+    host: str = option("Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")
+    port: int = option("Port to listen on.", 7860, least=0, most=65535)
 
     def run(self) -> None:
         """Show the page until it is stopped."""
@@ -58,8 +58,8 @@ class MakeSpace(Verb):
 
     model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL, positional=True)
     output: Path | None = option("Folder to write the Space to.", None)
-    push: str | None = option("Space on the Hub, made if need be: you/your-space.", None, metavar="REPO_ID")
-    private: bool = option("Make a new Space private.", False)
+    push: str | None = option("Space on the Hub, created if missing: you/your-space.", None, metavar="REPO_ID")
+    private: bool = option("Create the Space as private.", False)
     package: str | None = option(
         "What pip installs there, such as a wheel's address.  [default: what is installed here]", None
     )

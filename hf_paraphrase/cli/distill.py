@@ -36,20 +36,20 @@ class Distill(AugmentationOptions):
     model: str = option("Checkpoint folder, .gguf file or Hub repository that writes.", flag="--teacher")
     output: str = option("Folder for the candidates, the corpus, the student and the table.", flag="--output-dir")
     recipe: str = option("The student's: one of `hf-paraphrase recipes`, or a folder.")
-    held_out: float = option("Part of the texts to validate with, and to test with.", 0.05, above=0, below=0.5)
+    held_out: float = option("Share of the texts for validation, and as much for test.", 0.05, above=0, below=0.5)
     encoder: str | None = option(
         "Sentence encoder whose cosine is the adequacy of the table.  [default: the round trip by the model of the "
         "package]",
         None,
     )
-    most_tested: int = option("Texts in the table, at most.", 1000, least=1)
+    most_tested: int = option("Maximum number of texts in the table.", 1000, least=1)
     likeliest: int | None = option(
         "Learn of each text only so many paraphrases, the likeliest by the teacher.  [default: all that pass]",
         None,
         least=1,
     )
     teacher_licence: str | None = option("Its licence, and what it says of outputs.  [default: its card's]", None)
-    baseline: bool = option("Train the recipe as it stands too.", True, flag="--baseline/--no-baseline")
+    baseline: bool = option("Also train the recipe without distillation.", True, flag="--baseline/--no-baseline")
     data_dir: Path | None = option("Folder with the files of the recipe's own corpus.", None)
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 

@@ -19,33 +19,27 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
     \b
     hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl
 
-    It reads Markdown, plain text, HTML, Word (.docx) and subtitles; all but the sentences stays byte for byte. Of
-    each sentence the best candidate is taken that keeps its names, numbers, links, code and emphasis.
+    It reads Markdown, plain text, HTML, Word (.docx) and subtitles; everything but the sentences stays byte for byte.
+    A sentence becomes its best candidate that keeps names, numbers, links, code and emphasis.
     """
 
-    file: Path = option("The document, in UTF-8 unless it is a .docx.", positional=True)
+    file: Path = option("The document: UTF-8, or .docx.", positional=True)
     model: str = option("Checkpoint folder or Hub repository.", DEFAULT_MODEL)
-    output: Path = option("Where the new document goes; it may be the same file.")
-    format: str = option(
-        "What is read as markup: markdown, plain, subtitles, html, docx, or auto to tell by the file's ending.", "auto"
-    )
+    output: Path = option("Where to write the new document; may be the same file.")
+    format: str = option("markdown, plain, subtitles, html, docx, or auto to go by the file's ending.", "auto")
     changes: Path | None = option(
-        "JSON Lines file of what became of each sentence, and why those left were left.", None
+        "JSON Lines file with the outcome of each sentence, and the reason where it stayed.", None
     )
     diff: bool = option("Print what changed in each sentence.", False)
-    diff_html: Path | None = option("HTML page of what changed in each sentence.", None)
+    diff_html: Path | None = option("HTML page with the changes in each sentence.", None)
     strength: float | None = strength_option()
-    min_adequacy: float | None = option("Least adequacy.  [default: 0.1]", None, least=0, most=1)
-    min_novelty: float | None = option("Least novelty.  [default: 0.1]", None, least=0, most=1)
-    keep: list[str] | None = option(
-        "What is kept, commas between, as `paraphrase` takes it.  [default: all kinds]", None, read=read_keep
-    )
+    min_adequacy: float | None = option("Minimum adequacy.  [default: 0.1]", None, least=0, most=1)
+    min_novelty: float | None = option("Minimum novelty.  [default: 0.1]", None, least=0, most=1)
+    keep: list[str] | None = option("What must stay, as in `paraphrase`.  [default: all kinds]", None, read=read_keep)
     keep_file: Path | None = keep_file_option()
-    language: str = option(
-        "Code of the prose's language, such as de, by which abbreviations and names are known.", "en"
-    )
-    seed: int = option("Of all that is drawn at random.", 0)
-    batch_size: int = option("Sentences at once.", 16, least=1)
+    language: str = option("Language code of the document, such as de: it decides on abbreviations and names.", "en")
+    seed: int = option("Random seed.", 0)
+    batch_size: int = option("Batch size, in sentences.", 16, least=1)
 
     def run(self) -> str:
         """Write the new document, and say how many sentences changed."""

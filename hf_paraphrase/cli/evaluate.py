@@ -38,16 +38,16 @@ class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     num_neighbors: list[int] = option(
         "Retrieved pairs a row (FSET); repeatable.  [default: 1]", factory=lambda: [1], least=1
     )
-    choose: bool = option("Choose as `paraphrase` does, by scores and floors.", False)
-    decoding: Literal["beam", "diverse_beam", "dips", "sample"] = option("How outputs are found.", "beam")
-    temperature: float | None = option("Of --decoding sample.", None)
+    choose: bool = option("Choose outputs as `paraphrase` does, by scores and thresholds.", False)
+    decoding: Literal["beam", "diverse_beam", "dips", "sample"] = option("Decoding method.", "beam")
+    temperature: float | None = option("Temperature of --decoding sample.", None)
     num_return_sequences: int = option(
-        "Outputs of each row; the likeliest is scored, with FSET one drawn of them.", 1, least=1
+        "Outputs per row. The likeliest is scored; with FSET, a random one.", 1, least=1
     )
-    group_by: str | None = option("Column whose values are scored apart, as in_train.", None)
-    replace_unknown: bool = option("Put the source's words that the model attended to for unknown ones.", False)
+    group_by: str | None = option("Column by whose values to score separately, such as in_train.", None)
+    replace_unknown: bool = option("Replace unknown words with the source words the model attended to.", False)
     prompt: str | None = option(PROMPT_HELP, None)
-    restore_surface: bool = option("Give outputs the case and the spacing of ordinary text.", False)
+    restore_surface: bool = option("Restore ordinary case and spacing in outputs.", False)
 
 
 @dataclass(kw_only=True)
@@ -97,7 +97,7 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     num_beams: list[int] | None = option(
         "Beam width; repeatable.  [default: 5 and 10; an autoencoder's 1, greedy]", None, least=1
     )
-    batch_size: int | None = option("Rows at once.  [default: 64; of documents 32]", None, least=1)
+    batch_size: int | None = option("Batch size, in rows.  [default: 64; for documents 32]", None, least=1)
     output_dir: Path | None = option("Where the outputs and results.json go.", None)
 
     def run(self) -> Results:
@@ -176,8 +176,8 @@ class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
         "Outputs of another system to compare with; repeat it for several runs.", factory=list
     )
     n_trials: int = option("Shuffles for the p-values.", 1000, least=2)
-    as_json: bool = option("Print JSON in place of the table.", False, flag="--json")
-    as_csv: bool = option("Print CSV in place of the table.", False, flag="--csv")
+    as_json: bool = option("Print JSON instead of the table.", False, flag="--json")
+    as_csv: bool = option("Print CSV instead of the table.", False, flag="--csv")
 
     def run(self) -> list[dict[str, Any]]:
         """Score, and return the rows of the table."""

@@ -46,16 +46,16 @@ class Push(Verb):
         "Checkpoint folder, such as the output folder of `train`; or the name of a decoding or a metric.",
         positional=True,
     )
-    repo_id: str | None = option("Repository on the Hub, made if need be: you/your-model.", None)
-    private: bool = option("Make a new repository private.", False)
+    repo_id: str | None = option("Repository on the Hub, created if missing: you/your-model.", None)
+    private: bool = option("Create the repository as private.", False)
     dry_run: bool = option("Push nothing: print the card.", False)
-    revision: str | None = option("Branch to push to, made if need be; or refs/pr/1.", None)
+    revision: str | None = option("Branch to push to, created if missing; or refs/pr/1.", None)
     create_pr: bool = option("Open a pull request, or push to the one an earlier push opened.", False)
     replace_card: bool = option("Replace the card even if a person has edited it.", False)
-    with_handler: bool = option("Add handler.py, by which Inference Endpoints serve the model.", False)
+    with_handler: bool = option("Add handler.py for Inference Endpoints.", False)
     dataset_id: str | None = option("The corpus on the Hub, for the card.  [default: its name here]", None)
-    license: str | None = option("Of the weights, as the Hub spells it.  [default: that of the training data]", None)
-    language: str | None = option("Code of the text's language.  [default: en for a published corpus]", None)
+    license: str | None = option("Licence of the weights, as the Hub spells it.  [default: the training data's]", None)
+    language: str | None = option("Language code of the texts.  [default: en for a published corpus]", None)
 
     def run(self) -> str:
         """Push, and return the address; or return the card."""

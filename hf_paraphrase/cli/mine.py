@@ -28,7 +28,7 @@ class Mine(Verb):
     mean the same: look at some before training on them.
     """
 
-    file: Path = option("Texts: a .csv, .tsv, .jsonl or .parquet file, or a text a line.", positional=True)
+    file: Path = option("File of texts: .csv, .tsv, .jsonl, .parquet, or one text per line.", positional=True)
     column: str | None = option("The column of a table that holds the texts.  [default: text or source]", None)
     output: Path = option("Folder for train.jsonl, validation.jsonl and test.jsonl.")
     encoder: str = option(
@@ -36,17 +36,17 @@ class Mine(Verb):
         "embeds, or jaccard, which compares their words.",
         "sentence-transformers/all-MiniLM-L6-v2",
     )
-    min_score: float = option("Less like pairs are left out.", 0.8, least=-1, most=1)
-    max_score: float = option("More like ones are too, such as near copies.", 1.0, most=1)
-    top_k: int = option("The most alike texts to look at for each.", 10, least=1)
-    max_pairs: int = option("The best so many pairs.", 500_000, least=1)
-    validation_size: int = option("Most pairs to validate on.", 1000, least=0)
-    test_size: int = option("Most pairs to test on.", 1000, least=0)
-    max_held_out: float = option("The share that both have at most.", 0.2, least=0, most=1)
-    seed: int = option("Decides which pairs are in which split.", 42)
-    batch_size: int = option("Texts that the encoder reads at once.", 64, least=1)
-    overwrite: bool = option("Replace files that are there.", False)
-    trust_remote_code: bool = option("Let code beside the encoder run, and read weights in a pickle.", False)
+    min_score: float = option("Minimum similarity of a pair.", 0.8, least=-1, most=1)
+    max_score: float = option("Maximum similarity, to leave out near copies.", 1.0, most=1)
+    top_k: int = option("Nearest neighbours to consider per text.", 10, least=1)
+    max_pairs: int = option("Maximum number of pairs; the best are kept.", 500_000, least=1)
+    validation_size: int = option("Maximum number of validation pairs.", 1000, least=0)
+    test_size: int = option("Maximum number of test pairs.", 1000, least=0)
+    max_held_out: float = option("Maximum share of pairs in validation and test together.", 0.2, least=0, most=1)
+    seed: int = option("Random seed of the split.", 42)
+    batch_size: int = option("Batch size of the encoder.", 64, least=1)
+    overwrite: bool = option("Replace existing files.", False)
+    trust_remote_code: bool = option("Run the code in the encoder's folder, and read pickled weights.", False)
 
     def run(self) -> None:
         """Mine, and write the files."""

@@ -60,15 +60,15 @@ ABILITIES = {
 # The model of the commands that use one, where none is named.
 DEFAULT_MODEL = RELEASED
 
-PROMPT_HELP = "YAML file of what a language model is told.  [default: the package's]"
+PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"
 BACKEND_HELP = (
-    "ctranslate2, several times as fast on a CPU, for BART, Marian, T5, Pegasus, Llama, Qwen and others; or the "
-    "address of an OpenAI-compatible server, such as http://localhost:8080/v1, where the model is named as there."
+    "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address of an "
+    "OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
 )
 
 
 def split_names(label: str, value: str) -> list[str]:
-    """Read names with commas between them; `none` is none."""
+    """Read comma-separated names; `none` gives an empty list."""
     return [] if value == "none" else [name.strip() for name in value.split(",")]
 
 
@@ -92,7 +92,7 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def read_keep(label: str, value: str) -> list[str]:
-    """Read what paraphrases keep: kinds, and words of one's own."""
+    """Read what paraphrases keep: kinds, and the user's own words."""
     from ..generation.keep import parse_keep
 
     return parse_keep(value)
@@ -100,17 +100,17 @@ def read_keep(label: str, value: str) -> list[str]:
 
 def keep_file_option() -> Any:
     """The option that names a file of terms."""
-    return option("A file of terms that are kept too, one a line.", None)
+    return option("File of further terms to keep, one per line.", None)
 
 
 def trust_option() -> Any:
     """The option that lets a checkpoint's code run."""
-    return option("Let code beside the checkpoints that are named run, and read weights in a pickle.", False)
+    return option("Run the code in the named checkpoints, and read pickled weights.", False)
 
 
 @dataclass(kw_only=True)
 class ModelOptions(Verb):
-    """A model, and whether its code may run."""
+    """A model, and whether to trust its code."""
 
     model: str = option("Checkpoint folder or Hub repository.", positional=True)
     trust_remote_code: bool = trust_option()
@@ -134,15 +134,15 @@ class WriterOptions(ModelOptions):
 
 @dataclass(kw_only=True)
 class IntervalOptions(Verb):
-    """How sure scores are."""
+    """Confidence intervals of scores."""
 
-    n_samples: int = option("Resampled corpora for the intervals.", 1000, least=2)
-    seed: int = option("Seed of the intervals, and of p-values where there are any.", 12345)
+    n_samples: int = option("Bootstrap samples for the intervals.", 1000, least=2)
+    seed: int = option("Seed of the intervals and p-values.", 12345)
 
 
 @dataclass(kw_only=True)
 class ReadingOptions(Verb):
-    """How files of texts are read."""
+    """How to read files of texts."""
 
     errors: Literal["strict", "replace"] = option(
         "Invalid UTF-8: strict reports file and line, replace reads it as \ufffd.", "strict"
@@ -150,10 +150,10 @@ class ReadingOptions(Verb):
 
 
 def strength_option() -> Any:
-    """The option that says how far paraphrases are to differ from the text."""
+    """The option that sets how freely to paraphrase."""
     return option(
-        "How far paraphrases are to differ from the text, from 0 to 1: by the model's control token, or for a model "
-        "without any by raising --min-novelty and --diversity to half of it.  [default: the checkpoint's]",
+        "How freely to paraphrase, from 0 (close to the text) to 1. Models without control tokens raise --min-novelty "
+        "and --diversity to half of it instead.  [default: the checkpoint's]",
         None,
         least=0,
         most=1,
@@ -163,15 +163,13 @@ def strength_option() -> Any:
 def max_source_length_option() -> Any:
     """The option that says how much of a text is read."""
     return option(
-        "Most tokens that are read of a text.  [default: the model's limit, and 1024 at most]", None, least=1
+        "Tokens of a text to read; the rest is cut.  [default: the model's limit, at most 1024]", None, least=1
     )
 
 
 def metrics_option(*names: str) -> Any:
     """The option that names metrics, with its default."""
-    return option(
-        f"Of: {', '.join(scored_metrics())}; commas between them.", factory=lambda: [*names], read=split_names
-    )
+    return option(f"Comma-separated: {', '.join(scored_metrics())}.", factory=lambda: [*names], read=split_names)
 
 
 @dataclass(kw_only=True)
@@ -179,18 +177,14 @@ class MetricOptions(Verb):
     """Which metrics score texts, and how."""
 
     metrics: list[str] = metrics_option("bleu")
-    lowercase: bool = option(
-        "Ignore case, as rouge and meteor always do, or heed it.", True, flag="--lowercase/--cased"
-    )
-    tokenize: str = option("A tokenizer of sacrebleu; none for tokenised text.", "13a")
-    word_vectors: Path | None = option(
-        "Word vectors for embedding_greedy: text such as GloVe's, or word2vec's .bin.", None
-    )
+    lowercase: bool = option("Ignore case (rouge and meteor always do).", True, flag="--lowercase/--cased")
+    tokenize: str = option("Tokenizer of sacrebleu; none for tokenised text.", "13a")
+    word_vectors: Path | None = option("Word vectors for embedding_greedy: GloVe text or a word2vec .bin.", None)
     meteor_variant: str = option("nltk, or 1.5 (Java).", "nltk")
     meteor_stages: list[str] = option(
-        "What nltk's METEOR matches.", factory=lambda: ["exact", "stem", "wordnet"], read=split_names
+        "Matchers of nltk's METEOR, comma-separated.", factory=lambda: ["exact", "stem", "wordnet"], read=split_names
     )
-    rouge_tokenize: str = option("ROUGE's words: ascii, as rouge-score, or unicode for any script.", "ascii")
+    rouge_tokenize: str = option("Words of ROUGE: ascii, as in rouge-score, or unicode for any script.", "ascii")
 
     def metric_options(self) -> dict[str, dict[str, Any]]:
         """The options of the function of each metric.
@@ -221,9 +215,9 @@ class MetricOptions(Verb):
 class ChoiceOptions(Verb):
     """How a model's outputs are chosen among."""
 
-    num_candidates: int | None = option("Outputs to choose from.", None, least=1)
-    select: str = option("How: score, jaccard, mbr, embedding or matcher.", "score")
-    allow_own_pair: bool = option("Edit by pairs that share a row's source or reference too, as papers do.", False)
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    select: str = option("Rule of choice: score, jaccard, mbr, embedding or matcher.", "score")
+    allow_own_pair: bool = option("Also edit by pairs that share the row's source or reference, as papers do.", False)
 
 
 @dataclass(kw_only=True)
@@ -231,13 +225,13 @@ class PassingOptions(Verb):
     """Which candidates pass as paraphrases."""
 
     strength: float | None = strength_option()
-    min_adequacy: float | None = option("Least adequacy.", None, least=0, most=1)
-    min_fluency: float | None = option("Least fluency.", None, least=0, most=1)
-    min_novelty: float | None = option("Least novelty (PINC).", None, least=0, most=1)
-    diversity: float | None = option("What likeness costs.", None, least=0, most=1)
+    min_adequacy: float | None = option("Minimum adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Minimum fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Minimum novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
     keep: list[str] | None = option(
-        "What is kept, commas between: names, numbers, urls, addresses, placeholders, mentions, terms, code, quotes, "
-        "and words of your own, in double quotes if need be; or none.  [default: all but code and quotes]",
+        "Comma-separated things that must stay: names, numbers, urls, addresses, placeholders, mentions, terms, code, "
+        "quotes, and your own words (in double quotes if ambiguous); or none.  [default: all but code and quotes]",
         None,
         read=read_keep,
     )
@@ -248,17 +242,15 @@ class PassingOptions(Verb):
 class SearchOptions(Verb):
     """How a search finds outputs."""
 
-    max_new_tokens: int | None = option("The longest output, in tokens.", None, least=1)
-    matcher: str | None = option("Model of sentence pairs that `--select matcher` asks.", None)
-    num_beam_groups: int | None = option("Groups of diverse_beam; by default each beam is one.", None, least=1)
+    max_new_tokens: int | None = option("Maximum length of an output, in tokens.", None, least=1)
+    matcher: str | None = option("Sentence-pair model for `--select matcher`.", None)
+    num_beam_groups: int | None = option("Groups of diverse_beam.  [default: one per beam]", None, least=1)
     diversity_penalty: float | None = option(
-        "What a word costs diverse_beam for each group before that took it.", None, least=0
+        "Penalty of diverse_beam for a word that earlier groups chose.", None, least=0
     )
-    fidelity: float | None = option(
-        "Weight that dips gives to the meaning; the rest is for variety.", None, least=0, most=1
-    )
+    fidelity: float | None = option("Weight of meaning in dips; the rest goes to variety.", None, least=0, most=1)
     exclude_source: bool | None = option(
-        "Whether dips (by default not) and diverse_beam (by default so) may return the text itself.",
+        "Keep dips and diverse_beam from returning the text itself.  [default: only dips]",
         None,
         flag="--exclude-source/--allow-source",
     )

@@ -55,26 +55,26 @@ class WantedOptions(Verb):
     """Which texts are paraphrased, and which paraphrases are wanted."""
 
     texts: list[str] = option(
-        "Texts; without any, lines of standard input. A folder or owner/name before them is the model.",
+        "Texts. A folder or owner/name in front of them is the model.  [default: lines of standard input]",
         factory=list,
         positional=True,
     )
     model: str | None = option(f"Checkpoint folder or Hub repository.  [default: {RELEASED}]", None)
-    n: int = option("Paraphrases of each text, at most.", 1, least=1, flag="-n")
-    input: str | None = option("A file of texts: .csv, .tsv, .jsonl, .parquet or a text a line; - for lines.", None)
-    column: str | None = option("Its column; by default text or source.", None)
-    output: Path | None = option("A .parquet, .csv, .tsv or .jsonl file, a paraphrase a row.", None)
-    language: str = option("Code of the texts' language; in de not every capital makes a name.", "en")
-    adequacy: str | None = option("Round_trip, open, embedding or matcher.  [default: round_trip]", None)
-    encoder: str | None = option("Model that `--adequacy embedding` asks.", None)
-    fluency: str | None = option("A causal language model; by default the model itself.", None)
-    seed: int | None = option("Of all that is drawn.  [default: 0]", None)
-    return_rejected: bool = option("The other candidates too, with the reason.", False)
-    num_beams: int | None = option("Beam width; by default the model's, widened to what is asked for.", None, least=1)
+    n: int = option("Maximum number of paraphrases per text.", 1, least=1, flag="-n")
+    input: str | None = option("File of texts: .csv, .tsv, .jsonl, .parquet, or lines; - for standard input.", None)
+    column: str | None = option("Column with the texts.  [default: text or source]", None)
+    output: Path | None = option("Output file, .parquet, .csv, .tsv or .jsonl, with one paraphrase per row.", None)
+    language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
+    adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
+    encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
+    fluency: str | None = option("Causal language model that judges fluency.  [default: the model itself]", None)
+    seed: int | None = option("Random seed.  [default: 0]", None)
+    return_rejected: bool = option("Also return rejected candidates, with the reason.", False)
+    num_beams: int | None = option("Beam width.  [default: the model's, or more if -n needs it]", None, least=1)
     temperature: float | str | None = option(
-        "Of sample and noise: a number; with noise also uniform, for U(0, 1).", None, read=read_draw
+        "Temperature of sample and noise; noise also takes uniform, for U(0, 1).", None, read=read_draw
     )
-    noise: float | str | None = option("Weight of the noise: a number, or uniform.", None, read=read_draw)
+    noise: float | str | None = option("Weight of the noise: a number or uniform.", None, read=read_draw)
 
 
 @verb("paraphrase")
@@ -89,25 +89,25 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
     hf-paraphrase paraphrase runs/first -n 3 --input questions.csv --column question --output paraphrases.parquet
     hf-paraphrase paraphrase runs/sarah-lm -n 8 --num-candidates 40 --select embedding --input sentences.txt
 
-    Under each text stand its paraphrases, each after its score, adequacy, fluency and novelty, all from 0 to 1. Names
-    and numbers of the text are kept.
+    Each text is printed with its paraphrases below, each after its score, adequacy, fluency and novelty (0 to 1).
+    Paraphrases keep names and numbers.
     """
 
-    num_neighbors: int | None = option("Retrieved pairs, each of which gives a paraphrase (FSET).", None, least=1)
-    num_candidates: int | None = option("Candidates to choose from.", None, least=1)
+    num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
     select: str | None = option(
-        "Order by one rule in place of the three scores: score, jaccard, mbr, embedding or matcher.", None
+        "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
     )
     decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
-        "How candidates are found.  [default: beam for one paraphrase, diverse_beam for more; noise where the model "
-        "embeds sentences]",
+        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
+        "sentences]",
         None,
     )
-    batch_size: int = option("Texts at once; half of them where these do not fit into memory.", 16, least=1)
+    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
     max_source_length: int | None = max_source_length_option()
-    as_json: bool = option("One JSON object a text: row, source, paraphrases, and their scores.", False, flag="--json")
+    as_json: bool = option("Print JSON, one object per text: row, source, paraphrases, scores.", False, flag="--json")
     safe_cells: bool | None = option(
-        "With --output: an apostrophe before texts that a spreadsheet would run as a formula.  "
+        "With --output: put an apostrophe before texts that a spreadsheet would run as a formula.  "
         "[default: in .csv files]",
         None,
         flag="--safe-cells/--raw-cells",

@@ -41,9 +41,9 @@ class Reproduce(Verb):
     output_dir: Path = option("Where trainings, evaluations and the table go.")
     settings: str = option("small, for two CPU cores, or paper.", "small")
     data_dir: Path | None = option("Folder with the corpus's published files.  [default: downloaded]", None)
-    minutes: float | None = option("Core-minutes of each training, in place of those of the settings.", None, least=0)
-    seeds: list[int] | None = option("Of the trainings, for instance 1,2,3.", None, read=_parse_seeds)
-    jobs: int = option("Trainings at a time, a core each.", 1, least=1)
+    minutes: float | None = option("Core-minutes per training, instead of the settings' own.", None, least=0)
+    seeds: list[int] | None = option("Seeds of the trainings, such as 1,2,3.", None, read=_parse_seeds)
+    jobs: int = option("Trainings that run at the same time, one core each.", 1, least=1)
     device: str | None = option("cpu or cuda, to train and to evaluate.  [default: a GPU where there is one]", None)
     cards: bool = option("Write the table into model_cards/ too.", False)
 

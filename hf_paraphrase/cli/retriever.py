@@ -29,12 +29,12 @@ class TrainRetriever(CorpusOptions):
 
     output_dir: Path = option("Where the encoder goes.")
     dataset: str = option(ANY_CORPUS, "quora")
-    vocab_size: int = option("Most words, special tokens included.", 8000, least=5)
+    vocab_size: int = option("Vocabulary size, special tokens included.", 8000, least=5)
     max_length: int = option("Tokens of a sentence; longer ones are cut.", 24, least=2)
     hidden_size: int = option("Width of the vectors.", 128, least=1)
     num_layers: int = option("Transformer layers.", 1, least=0)
     num_train_epochs: float = option("Passes over the pairs.", 3.0)
-    train_batch_size: int = option("Pairs told apart at a time.", 256, least=2)
+    train_batch_size: int = option("Batch size, in pairs.", 256, least=2)
     learning_rate: float = option("Highest learning rate.", 2e-3)
     seed: int = option("Seed of weights and batches.", 42)
 

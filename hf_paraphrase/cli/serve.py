@@ -27,26 +27,26 @@ class Serve(WriterOptions):
     hf-paraphrase serve runs/first --host 0.0.0.0 --port 8080 --max-batch 64 --api-key-env PARAPHRASE_KEY
     curl localhost:8000/paraphrase -H 'Content-Type: application/json' -d '{"texts": "How do I cook?", "n": 3}'
 
-    It answers with paraphrases, labels of sentence pairs, or embeddings, as the model can: POST /paraphrase, /match
-    and /v1/embeddings (OpenAI's shape); GET /health, /metrics (Prometheus), and /docs, which shows every field with
-    examples. Concurrent requests are batched, and each gets what it would get alone. Told to stop, the server answers
-    what it took. It needs the extra `serve`.
+    Depending on the model it serves paraphrases, labels of sentence pairs or embeddings: POST /paraphrase, /match and
+    /v1/embeddings (OpenAI's format); GET /health, /metrics (Prometheus) and /docs, which shows every field with
+    examples. Concurrent requests are batched; each gets the answer it would get alone. On a signal to stop, the
+    server finishes accepted requests. It needs the extra `serve`.
     """
 
-    host: str = option("Address to listen on; 0.0.0.0 for all of the machine.", "127.0.0.1")
-    port: int = option("Port; 0 for any that is free.", 8000, least=0, most=65535)
-    max_batch: int = option("Texts that are computed at a time.", 32, least=1)
-    max_wait_ms: float = option("Milliseconds that a text waits for others while its batch has room.", 5.0, least=0)
-    max_queue: int = option("Texts that may wait; more are refused (429).", 1024, least=1)
-    max_text_length: int = option("Characters of a text; longer ones are refused (413).", 1000, least=1)
-    max_header_bytes: int = option("Bytes of a header; longer ones are refused (431).", 65536, least=1024)
+    host: str = option("Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")
+    port: int = option("Port; 0 picks a free one.", 8000, least=0, most=65535)
+    max_batch: int = option("Maximum batch size.", 32, least=1)
+    max_wait_ms: float = option("Milliseconds to wait for more texts before a batch runs.", 5.0, least=0)
+    max_queue: int = option("Maximum number of waiting texts; more get 429.", 1024, least=1)
+    max_text_length: int = option("Maximum characters of a text; longer ones get 413.", 1000, least=1)
+    max_header_bytes: int = option("Maximum bytes of a header; longer ones get 431.", 65536, least=1024)
     max_request_seconds: float = option(
-        "Seconds that a request may take to arrive; slower ones are refused (408).", 60.0, least=0.1
+        "Maximum seconds for a request to arrive; slower ones get 408.", 60.0, least=0.1
     )
     max_connections: int = option(
-        "Clients at a time; more are refused (503). `ulimit -n` must be higher.", 900, least=1
+        "Maximum concurrent connections; more get 503. `ulimit -n` must be higher.", 900, least=1
     )
-    api_key_env: str | None = option("Variable of the environment with a key that requests must bring.", None)
+    api_key_env: str | None = option("Environment variable with the key that requests must send.", None)
 
     def run(self) -> None:
         """Serve until told to stop."""

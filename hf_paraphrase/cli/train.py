@@ -108,17 +108,17 @@ class Train(CorpusOptions):
     recipe: str = option("One of `hf-paraphrase recipes`, or a folder with files like those of one.")
     output_dir: Path = option("Where the model, the checkpoints and the logs go.")
     overwrite: bool = option("Replace a run in the output folder.", False)
-    resume: bool = option("Go on with the run in the output folder, if there is one.", False)
-    push_to_hub: bool = option("Share the trained model on the Hub.", False)
+    resume: bool = option("Resume the run in the output folder, if any.", False)
+    push_to_hub: bool = option("Push the trained model to the Hub.", False)
     hub_model_id: str | None = option("The repository; by default the output folder's name, in your namespace.", None)
-    hub_private_repo: bool = option("Make a new one private.", False)
+    hub_private_repo: bool = option("Create the repository as private.", False)
     grid: list[str] = option(
         "Train with each value; repeatable, for all combinations.",
         factory=list,
         flag="--search",
         metavar="FIELD=VALUE,…",
     )
-    trust_remote_code: bool = option("Let code beside the checkpoints run, and read weights in a pickle.", False)
+    trust_remote_code: bool = option("Run the code in the checkpoints, and read pickled weights.", False)
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
     def run(self) -> None:
