@@ -87,7 +87,7 @@ def load_model(
                 if "ignore_mismatched_sizes" not in str(error):
                     raise
                 wrong = describe_mismatches(shapes, Path(path)) or "some have other shapes"
-                raise InputError(f"{source}: the weights are not those of config.json: {wrong}") from error
+                raise InputError(f"{source}: the weights do not match config.json: {wrong}") from error
     check_keys(model, info, source, headless=auto_class is AutoModel, new_head=new_head)
     check_finite(model, source)
     if getattr(model, "generation_config", None) is not None:
@@ -238,7 +238,7 @@ def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = 
         if "trust_remote_code" in str(error):
             raise
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise InputError(f"{path} holds no model that can be loaded: {kind}{error!s:.1000}") from error
+        raise InputError(f"{path} holds no loadable model: {kind}{error!s:.1000}") from error
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def check_keys(model: PreTrainedModel, info: Mapping[str, Any], source: str, hea
         unexpected = set()
     for names, problem in ((missing, "lack"), (unexpected, "hold unexpected")):
         if names:
-            raise InputError(f"{source}: the weights {problem} {_name_some(names)}; they are not those of config.json")
+            raise InputError(f"{source}: the weights {problem} {_name_some(names)}; config.json has others")
 
 
 def check_finite(model: nn.Module, source: str) -> None:

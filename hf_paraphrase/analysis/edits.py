@@ -64,7 +64,7 @@ def explain_edit(
         InputError: The model reads no pairs or has no attention, or a text has no words.
     """
     if not can(model.config, "reads_pairs"):
-        raise InputError(f"a {type(model).__name__} edits by no retrieved pair: there is nothing to explain")
+        raise InputError(f"a {type(model).__name__} does not edit by retrieved pairs: nothing to explain")
     texts = {"input_ids": source, "retrieved_source_ids": pair[0], "retrieved_target_ids": pair[1]}
     for name, text in texts.items():
         if not text.strip():
@@ -77,7 +77,7 @@ def explain_edit(
     # The whole output at once: beams would have to be traced back otherwise.
     outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)
     if outputs.cross_attentions is None:
-        raise InputError(f"this {type(model).__name__} has no attention: there is nothing to explain")
+        raise InputError(f"this {type(model).__name__} has no attention: nothing to explain")
     retrieved = outputs.get("retrieved_attentions")
 
     def tokens(ids: torch.Tensor) -> list[str]:

@@ -48,7 +48,7 @@ def explain_levels(
         InputError: The model knows no levels, or the text has no words.
     """
     if not can(model.config, "has_levels"):
-        raise InputError(f"a {type(model).__name__} knows no levels: there is nothing to explain")
+        raise InputError(f"a {type(model).__name__} has no levels: nothing to explain")
     if not text.strip():
         raise InputError("the text is blank")
     inputs, (outside,) = encode_inputs(tokenizer, [text], model=model)

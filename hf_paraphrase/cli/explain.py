@@ -145,7 +145,7 @@ class ExplainDocuments(ModelOptions):
 
         lines = read_lines(self.texts)
         if len(lines) < 2:
-            raise InputError(f"{self.texts} has one document: there is none to go to or to be near")
+            raise InputError(f"{self.texts} has only one document: at least two are needed")
         autoencoder = document_vectors.load_autoencoder(self.model, self.trust_remote_code)
         joined = [join_sentences(split_by_rules(line)) for line in lines]
         between = document_vectors.interpolate_documents(*autoencoder, *joined[:2], steps=self.steps)

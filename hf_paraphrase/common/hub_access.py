@@ -161,7 +161,7 @@ def _describe(error: BaseException) -> str:
     status, reason = error.response.status_code, error.response.reason_phrase
     hints = {
         401: "the token is not valid: run `hf auth login`, or set HF_TOKEN",
-        403: "the token does not allow to write there: it needs the role `write`, and you the right",
-        404: "there is no such repository, or the token does not show it",
+        403: "the token needs the `write` role and you need write access",
+        404: "the repository does not exist, or the token cannot see it",
     }
     return "; ".join(filter(None, (f"the Hub answered {status} {reason}", error.server_message, hints.get(status))))

@@ -174,7 +174,7 @@ class GutenbergBuilder(RunningTextBuilder):
         for split in ("train", "test"):
             if wanted[split] and not splits[split]:
                 raise InputError(
-                    f"{sum(map(len, groups))} books, of which those that share text stay together, are too few to "
+                    f"{sum(map(len, groups))} books, kept together where they share text, are too few to "
                     "divide; add books, or set `test_books` to 0"
                 )
         return splits

@@ -146,7 +146,7 @@ def compare_choices(
 
     rows = [row for row in range(len(sources)) if all(texts[row] for texts in answers.values())]
     if not rows:
-        raise InputError("there is no row of which every way has a paraphrase; ask for less, or give more rows")
+        raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
     scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
     scored = _Rows(*([column[row] for row in rows] for column in (sources, references, unknown)))
     statistics = {

@@ -290,7 +290,7 @@ class Results:
             return results
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{source} is not a record of an evaluation as it is written now ({type(error).__name__}: {error}); "
+                f"{source} is not an evaluation record of this version ({type(error).__name__}: {error}); "
                 "evaluate again"
             ) from error
 

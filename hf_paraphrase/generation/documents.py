@@ -137,7 +137,7 @@ def format_of(name: str, format: str = "auto") -> str:
     if ending not in ENDINGS:
         known = ", ".join(filter(None, ENDINGS))
         raise InputError(
-            f"{name} ends in {ending}, which is none of {known}; `format` plain or markdown reads it as such"
+            f"{name} ends in {ending}, not in one of {known}; pass `format` plain or markdown to read it anyway"
         )
     return ENDINGS[ending]
 

@@ -201,7 +201,7 @@ def compute_perplexity(
         row for row, pair in enumerate(zip(sources, targets, strict=True)) if all(text.strip() for text in pair)
     ]
     if not rows_with_text:
-        raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
+        raise InputError("no perplexity to compute: every row lacks a source or a target")
     total, tokens, sources = 0.0, 0, _prefixed(model, sources)
 
     def measure(rows: list[int]) -> list[tuple[float, int]]:

@@ -113,5 +113,5 @@ def load_causal_fluency(
         tokenizer = load_tokenizer(path, trust_remote_code)
     except (OSError, ValueError) as error:
         where = "holds no" if Path(path).is_dir() else "is not a"
-        raise InputError(f"`fluency`: {path} {where} causal language model that can be loaded: {error}") from error
+        raise InputError(f"`fluency`: {path} {where} loadable causal language model: {error}") from error
     return CausalFluency(model.to(device), tokenizer)

@@ -143,7 +143,7 @@ def _load(
         raise
     except (OSError, ValueError) as error:
         if Path(path).is_dir():
-            raise InputError(f"{path} holds no model that can be loaded: {error}") from error
+            raise InputError(f"{path} holds no loadable model: {error}") from error
         at = f" at revision {hub['revision']!r}" if "revision" in hub else ""
         raise FileNotFoundError(describe_absence(path, at=at)) from error
     if "gguf_file" in model_kwargs:

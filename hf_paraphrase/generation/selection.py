@@ -123,7 +123,7 @@ def load_matching_pipeline(
             "text-classification", AutoModelForSequenceClassification, matcher, trust_remote_code, batch_size=64
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"`matcher`: {matcher} is not a sentence pair model that can be loaded: {error}") from error
+        raise InputError(f"`matcher`: {matcher} is not a loadable sentence-pair model: {error}") from error
 
 
 def wanted_label(matcher: TextClassificationPipeline) -> str:

@@ -126,7 +126,7 @@ def make_card(
     """
     paper = find_paper(checkpoint.model_type)
     if paper is None:
-        raise InputError(f"there is no text for models of type {checkpoint.model_type}; write a README.md beside it")
+        raise InputError(f"no card text for models of type {checkpoint.model_type}; write a README.md beside it")
     notes, repo_id = paper.architectures[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
     corpus = describe_training_data(summary) if summary else None

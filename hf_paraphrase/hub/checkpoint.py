@@ -138,7 +138,7 @@ def _read(
     name: str, sizes: dict[str, int], open_file: Callable[[str], Path], count: Callable[[str], dict[str, int]]
 ) -> Checkpoint:
     if "config.json" not in sizes:
-        raise InputError(f"{name} holds no config.json: no checkpoint, or its training has not ended yet")
+        raise InputError(f"{name} holds no config.json: it is not a checkpoint, or its training has not finished")
 
     def read_json(path: str) -> dict[str, Any]:
         return read_json_object(open_file(path), f"{name}: {path}")

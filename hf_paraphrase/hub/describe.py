@@ -52,7 +52,7 @@ def _training(checkpoint: Checkpoint) -> list[str]:
         return _describe_run(summary)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{checkpoint.name}: training_summary.json is not what a training writes: {error!r}"
+            f"{checkpoint.name}: training_summary.json was not written by a training: {error!r}"
         ) from error
 
 

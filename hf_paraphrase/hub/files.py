@@ -49,7 +49,7 @@ def find_files(folder: Path) -> dict[str, Path]:
         raise FileNotFoundError(f"there is no checkpoint folder {folder}")
     check_links(folder)
     if not (folder / "config.json").is_file():
-        raise InputError(f"{folder} holds no config.json: no checkpoint, or its training has not ended yet")
+        raise InputError(f"{folder} holds no config.json: it is not a checkpoint, or its training has not finished")
     if not any(path for pattern in WEIGHTS for path in folder.glob(pattern)):
         raise InputError(f"{folder} holds no weights as model.safetensors; save the model with `save_pretrained`")
     if not (folder / "tokenizer_config.json").is_file():
@@ -85,7 +85,7 @@ def _list_references(path: Path) -> list[str]:
         references = [*(config.get("auto_map") or {}).values()]
         references += [pipeline["impl"] for pipeline in (config.get("custom_pipelines") or {}).values()]
     except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: `auto_map` or `custom_pipelines` is not what transformers writes") from error
+        raise InputError(f"{path}: `auto_map` or `custom_pipelines` is malformed") from error
     # A tokenizer has two classes, of which either may be null; `repository--` stands before code elsewhere.
     flat = [one for reference in references for one in (reference if isinstance(reference, list) else [reference])]
     return [one for one in flat if one is not None and "--" not in str(one)]

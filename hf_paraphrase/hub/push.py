@@ -56,9 +56,9 @@ def check_access(repo_id: str) -> None:
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise InputError(f"{repo_id!r} cannot be the name of a repository: {error}") from error
+        raise InputError(f"{repo_id!r} is not a valid repository name: {error}") from error
     if get_token() is None:
-        raise InputError("there is no token of the Hub: run `hf auth login`, or set HF_TOKEN in the environment")
+        raise InputError("no Hub token found: run `hf auth login`, or set HF_TOKEN")
     if constants.HF_HUB_OFFLINE:
         raise InputError("HF_HUB_OFFLINE is set, which forbids to ask the Hub; unset it to push")
 

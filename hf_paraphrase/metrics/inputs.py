@@ -53,7 +53,7 @@ def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
     """A non-empty list of texts, or an InputError that names the index of the entry that is not text."""
     texts = check_list(name, texts)
     if not texts:
-        raise InputError(f"{name} is empty: there is nothing to score")
+        raise InputError(f"{name} is empty: nothing to score")
     for index, text in enumerate(texts):
         _check_text(f"{name}[{index}]", text)
     return texts
@@ -63,7 +63,7 @@ def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int 
     """A non-empty list of lists of texts, each of at least `minimum` texts, or an InputError that names the index."""
     lists = check_list(name, lists)
     if not lists:
-        raise InputError(f"{name} is empty: there is nothing to score")
+        raise InputError(f"{name} is empty: nothing to score")
     for index, texts in enumerate(lists):
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
             raise InputError(f"{name}[{index}] must be a list of texts, got {type(texts).__name__}")
@@ -78,7 +78,7 @@ def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
     """A non-empty list of finite numbers, or an InputError that names the index."""
     numbers = check_list(name, numbers)
     if not numbers:
-        raise InputError(f"{name} is empty: there is nothing to score")
+        raise InputError(f"{name} is empty: nothing to score")
     for index, number in enumerate(numbers):
         if isinstance(number, (str, bytes)) or not isinstance(number, SupportsFloat):
             raise InputError(f"{name}[{index}] must be a number, got {type(number).__name__}")
@@ -95,7 +95,7 @@ def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> t
         if count < 0:
             raise InputError(f"{name}[{index}] is {count}; a count cannot be negative")
     if not sum(counts):
-        raise InputError(f"{name} are all 0: there is nothing to score")
+        raise InputError(f"{name} are all 0: nothing to score")
     return losses, counts
 
 

@@ -158,7 +158,7 @@ def render_form(form: dict[str, Any]) -> str:
 def check_systems(systems: Mapping[str, Sequence[SourceOutputs]], num_sources: int) -> int:
     """How many rows there are, if all systems wrote for the same, and enough."""
     if not systems:
-        raise InputError("there is no system: give the outputs of one, or of several")
+        raise InputError("no system given: pass the outputs of one or several")
     (first, reference), *others = systems.items()
     for name, rows in others:
         if len(rows) != len(reference):

@@ -208,5 +208,5 @@ def _batches(dataset: datasets.Dataset) -> Iterator[tuple[list[str], list[str]]]
         for name in COLUMNS:
             for row, text in enumerate(columns[name], start):
                 if not (text and text.strip()):
-                    raise InputError(f"`pairs`, row {row}: there is no text in {name}; leave such rows out")
+                    raise InputError(f"`pairs`, row {row}: `{name}` is blank; leave such rows out")
         yield columns["source"], columns["target"]

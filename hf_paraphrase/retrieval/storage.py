@@ -67,7 +67,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
         FileExistsError: The folder holds something else.
     """
     if not len(pairs):
-        raise InputError("the retriever has no pairs: there is nothing to save")
+        raise InputError("nothing to save: the retriever has no pairs")
     if folder.exists():
         others = sorted({path.name for path in folder.iterdir()} - {*FILES, ENCODER_FOLDER})
         if others:
@@ -178,7 +178,7 @@ def _load_vectors(
     # The nearest vector to the first sentence is its own, unless another encoder made it.
     if _score_first(pairs, index) < config.first_score - TOLERANCE:
         made_with = config.encoder or "a function"
-        raise InputError(f"`encoder`: {folder} was made with {made_with}, whose vectors are not those of {encoder!r}")
+        raise InputError(f"`encoder`: {folder} is from {made_with}, whose vectors differ from those of {encoder!r}")
     return index
 
 

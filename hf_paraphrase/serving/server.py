@@ -37,7 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise InputError(f"--host {host} --port {port} cannot be listened on: {error.strerror}") from error
+        raise InputError(f"--host {host} --port {port} cannot listen there: {error.strerror}") from error
 
 
 def read_api_key(variable: str) -> str:

@@ -204,7 +204,7 @@ class TrainingConfig(Options):
                 )
         cosines = [self.min_cosine, *(corpus.min_cosine for corpus in self.corpora)]
         if self.filter_encoder is None and cosines.count(None) < len(cosines):
-            raise InputError("`min_cosine` needs `filter_encoder`, which says what it is the cosine of")
+            raise InputError("`min_cosine` needs `filter_encoder`, the sentence encoder whose cosine it bounds")
         if self.filter_encoder is not None and cosines.count(None) == len(cosines):
             raise InputError("`filter_encoder` needs `min_cosine`: pairs of a lower cosine are left out")
         if self.filter_encoder is not None and self.dataset_kwargs.get("streaming"):

@@ -201,7 +201,7 @@ def _make_generation_config(
     config = model.config
     generation_config = recipe.make_generation_config(model.generation_config if recipe.training.pretrained else None)
     if tokenizer.pad_token_id is None:
-        raise InputError("`tokenizer`: it has no padding token, which batches need")
+        raise InputError("`tokenizer`: batches need a padding token, and it has none")
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         if getattr(generation_config, name) is None:
             # Not every config has all of them: that of T5 knows no `bos_token_id`.

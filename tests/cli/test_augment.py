@@ -83,7 +83,7 @@ def test_distill_keeps_the_terms_of_a_file(tmp_path: Path, monkeypatch: pytest.M
         (["--paraphraser-option", "adequacy=magic"], "`adequacy` must be one of"),
         (["--decoding", "noise"], "is for a model that embeds sentences"),
         (["--split", "test"], "--split is for corpora and the Hub"),
-        (["--push-to-hub"], "there is no token of the Hub"),
+        (["--push-to-hub"], "no Hub token found"),
         (["--push-to-hub", "--output", "hf://datasets/you/yours"], "is on the Hub already"),
     ],
 )

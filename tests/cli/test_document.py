@@ -84,7 +84,7 @@ def test_files_that_are_not_known_to_be_prose_are_refused(
     arguments = ["paraphrase-document", "--model", checkpoint, tmp_path / name, "--output", tmp_path / "out.md"]
     assert run(*arguments) == 2
     error = capsys.readouterr().err
-    assert f"ends in {Path(name).suffix.lower()}, which is none of .md" in error and "reads it as such" in error
+    assert f"ends in {Path(name).suffix.lower()}, not in one of .md" in error and "to read it anyway" in error
     assert run(*arguments, "--format", "plain") == 0
 
 

@@ -126,7 +126,7 @@ def test_documents_refuses_what_it_cannot_show(checkpoint, tmp_path, capsys):
     assert "use a model without attention" in capsys.readouterr().err
     file.write_text("One document.\n")
     assert run("explain", "documents", checkpoint, file) == 2
-    assert "reviews.txt has one document" in capsys.readouterr().err
+    assert "reviews.txt has only one document" in capsys.readouterr().err
     file.write_text("\n")
     assert run("explain", "documents", checkpoint, file) == 2
     assert "reviews.txt has no line with text" in capsys.readouterr().err

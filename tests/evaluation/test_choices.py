@@ -143,7 +143,7 @@ def test_a_share_of_nothing_is_none(paths, tmp_path):
 
 
 def test_no_row_for_all_is_said(paths, tmp_path):
-    with pytest.raises(InputError, match="no row of which every way has a paraphrase"):
+    with pytest.raises(InputError, match="no row has a paraphrase by every method"):
         compare(paths, tmp_path, min_adequacy=1.0)
 
 

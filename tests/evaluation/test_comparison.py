@@ -116,7 +116,7 @@ def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch
             compare(folders, folder, options=OPTIONS | {"num_beams": 4})
         written = (folder / "bart" / "results-test.json").read_text()
         (folder / "bart" / "results-test.json").write_text('{"generation": []}')
-        with pytest.raises(InputError, match=r"bart/results-test\.json is not a record .*; evaluate again"):
+        with pytest.raises(InputError, match=r"bart/results-test\.json is not an evaluation rec.*; evaluate"):
             compare(folders, folder)
         (folder / "bart" / "results-test.json").write_text(written)
     (folder / "bart" / "results-test.json").unlink()

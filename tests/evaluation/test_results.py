@@ -106,7 +106,7 @@ def change(**fields):
 def test_a_file_of_another_shape_is_refused_by_its_name(spoil, tmp_path):
     path = tmp_path / "results-test.json"
     path.write_text(json.dumps(spoil(FULL.to_dict())))
-    with pytest.raises(InputError, match=r"results-test\.json is not a record of .*; evaluate again"):
+    with pytest.raises(InputError, match=r"results-test\.json is not an evaluation rec.*; evaluate"):
         Results.load(path)
     path.write_text("{")
     with pytest.raises(InputError, match=r"results-test\.json is not valid JSON"):
@@ -116,7 +116,7 @@ def test_a_file_of_another_shape_is_refused_by_its_name(spoil, tmp_path):
 def test_a_checkpoint_with_an_old_file_names_it(tmp_path):
     folder = write_run(tmp_path / "run")
     (folder / "evaluation" / "results-test.json").write_text('{"model": {}, "scores": []}')
-    with pytest.raises(InputError, match=r"run: evaluation/results-test\.json is not a record .*; evaluate again"):
+    with pytest.raises(InputError, match=r"run: evaluation/results-test\.json is not an evaluation rec.*; evaluate"):
         read_checkpoint(folder)
 
 

@@ -140,5 +140,5 @@ def test_matchers_that_do_not_fit(tmp_path):
     path = save(tiny_matcher(3, {0: "good", 1: "bad", 2: "ugly"}), tmp_path / "three")
     with pytest.raises(InputError, match="tells good, bad, ugly apart, none of which is named paraphrase"):
         select_candidates(["a"], [["a", "b"]], "matcher", matcher=path)
-    with pytest.raises(InputError, match="`matcher`: .*nothing is not a sentence pair model that can be loaded"):
+    with pytest.raises(InputError, match="`matcher`: .*nothing is not a loadable sentence-pair model"):
         select_candidates(["a"], [["a", "b"]], "matcher", matcher=tmp_path / "nothing")

@@ -293,7 +293,7 @@ def test_what_a_reader_accepts_stands_first(checkpoint):
 
 
 def test_no_text_for_other_models(checkpoint):
-    with pytest.raises(InputError, match="no text for models of type bart; write a README.md"):
+    with pytest.raises(InputError, match="no card text for models of type bart; write a README.md"):
         make_card(replace(checkpoint, config=CONFIG | {"model_type": "bart"}))
 
 

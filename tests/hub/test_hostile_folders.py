@@ -74,7 +74,7 @@ def test_a_config_with_other_things_in_it(values, folder):
 
 def test_what_else_is_damaged(folder):
     (folder / "training_summary.json").write_text("{}")
-    with pytest.raises(InputError, match="training_summary.json is not what a training writes"):
+    with pytest.raises(InputError, match="training_summary.json was not written by a training"):
         info(folder)
     (folder / "training_summary.json").unlink()
     (folder / "model.safetensors").write_bytes(b"\xff" * 100)

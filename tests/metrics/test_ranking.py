@@ -55,7 +55,7 @@ def test_statistics() -> None:
         ([[1, 2]], [2], r"references\[0\] is 2, but predictions\[0\] has 2 candidates"),
         ([[1, 2]], [[1, 3]], r"references\[0\]\[1\] must be 0 or 1, got 3"),
         ([[1, None]], [0], r"predictions\[0\]\[1\] must be a number"),
-        ([[1, 2]], [[0, 0]], "no query has a right candidate"),
+        ([[1, 2]], [[0, 0]], "no query has a correct candidate"),
     ],
 )
 def test_bad_input_is_named(predictions: list, references: list, message: str) -> None:

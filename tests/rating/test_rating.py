@@ -180,7 +180,7 @@ def test_round_trip(tmp_path: Path, paths: dict[str, Path], capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("systems", "num_sources", "message"),
     [
-        ({}, 1, "there is no system"),
+        ({}, 1, "no system given"),
         (SYSTEMS, 9, "num_sources is 9, but the files have 8 rows"),
         ({**SYSTEMS, "short": SYSTEMS["RaE"][:2]}, 1, "short wrote for 2 sources and FSET for 8"),
         ({**SYSTEMS, "other": SYSTEMS["RaE"][::-1]}, 1, "row 1: FSET read 'how do i <cook> number 0"),
@@ -214,7 +214,7 @@ def test_bad_answers_are_named(row: str, message: str, paths: dict[str, Path], t
 
 def test_files_that_are_none_of_ours(paths: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match="wrong.csv: the columns are a, b, not those"):
+    with pytest.raises(InputError, match="wrong.csv: the columns are a, b, not the columns of"):
         read_answers([tmp_path / "wrong.csv"], AnswerKey.load(paths["key"]))
     with pytest.raises(InputError, match="wrong.csv is not a key.json"):
         AnswerKey.load(tmp_path / "wrong.csv")

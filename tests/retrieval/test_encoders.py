@@ -109,7 +109,7 @@ def test_a_retriever_encloses_its_encoder(sentence_transformer, folder, tmp_path
         again = ParaphraseRetriever.from_pretrained(tmp_path / "retriever", device="cpu")
         assert json.loads((tmp_path / "retriever" / "retriever_config.json").read_text())["encoder"] == "./encoder"
         assert again.retrieve(["cat sat"], 3) == retriever.retrieve(["cat sat"], 3)
-    with pytest.raises(InputError, match="was made with ./encoder, whose vectors are not those of .*sentence-tr"):
+    with pytest.raises(InputError, match="is from ./encoder, whose vectors differ from those of .*sentence-tr"):
         ParaphraseRetriever.from_pretrained(tmp_path / "retriever", encoder=sentence_transformer)
 
 

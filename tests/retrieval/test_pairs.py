@@ -98,11 +98,11 @@ def test_pairs_of_a_file_stay_there(tmp_path):
         ([{"source": "a"}], "row 0"),
         ([None], "row 0: None is no"),
         ([("a", "b"), ("a", None)], "row 1: the target is of type NoneType"),
-        ([("a", "b"), (" ", "b")], "row 1: there is no text in source"),
+        ([("a", "b"), (" ", "b")], "row 1: `source` is blank"),
         ([("a\ud800", "b")], "row 0: the source 'a\\ud800' is not valid Unicode"),
         (
             datasets.Dataset.from_dict({"source": ["a", "b"], "target": ["a", None]}),
-            "row 1: there is no text in target",
+            "row 1: `target` is blank",
         ),
         (datasets.Dataset.from_dict({"source": ["a"], "references": [["b"]]}), "no column target, only source, ref"),
         (datasets.Dataset.from_dict({"source": ["a"], "target": [["b"]]}), "the column target of `pairs` has List"),

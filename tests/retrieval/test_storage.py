@@ -118,7 +118,7 @@ def test_compressed_vectors_are_saved_and_their_encoder_is_known_again(tmp_path)
     texts = [source for source, _ in pairs[:100]]
     assert again.retrieve(texts, 5) == retriever.retrieve(texts, 5)
     assert again.fingerprint == retriever.fingerprint
-    with pytest.raises(InputError, match="whose vectors are not those of"):
+    with pytest.raises(InputError, match="whose vectors differ from those of"):
         ParaphraseRetriever.from_pretrained(tmp_path, encoder=lambda texts: draw_vectors(texts)[:, ::-1])
 
 
@@ -196,7 +196,7 @@ def test_the_encoder_must_be_that_of_the_index(folder, tmp_path):
         InputError, match=r"made with a function as its encoder: pass it, `from_pretrained\(…, encoder"
     ):
         ParaphraseRetriever.from_pretrained(folder)
-    with pytest.raises(InputError, match="made with a function, whose vectors are not those of"):
+    with pytest.raises(InputError, match="is from a function, whose vectors differ from those of"):
         ParaphraseRetriever.from_pretrained(folder, encoder=lambda texts: count_letters(texts)[:, ::-1])
     with pytest.raises(InputError, match="makes vectors of 5 numbers, but the index has 26"):
         ParaphraseRetriever.from_pretrained(folder, encoder=lambda texts: count_letters(texts)[:, :5])

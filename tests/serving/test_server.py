@@ -18,7 +18,7 @@ def test_a_taken_port_is_told(capsys: pytest.CaptureFixture):
         port = taken.getsockname()[1]
         assert run("serve", "none", "--port", port) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"error: --host 127.0.0.1 --port {port} cannot be listened on") and error.count("\n") == 1
+    assert error.startswith(f"error: --host 127.0.0.1 --port {port} cannot listen there") and error.count("\n") == 1
 
 
 def test_every_limit_is_an_option(monkeypatch: pytest.MonkeyPatch):
@@ -35,7 +35,7 @@ def test_every_limit_is_an_option(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_an_address_of_another_machine_is_told():
-    with pytest.raises(InputError, match="--host 192.0.2.1 --port 0 cannot be listened on"):
+    with pytest.raises(InputError, match="--host 192.0.2.1 --port 0 cannot listen there"):
         listen("192.0.2.1", 0)
 
 

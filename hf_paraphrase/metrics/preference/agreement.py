@@ -30,7 +30,7 @@ def cohen_kappa(first: Iterable[Hashable], second: Iterable[Hashable]) -> float 
     first, second = check_list("first", first), check_list("second", second)
     check_lengths(first=first, second=second)
     if not first:
-        raise InputError("first is empty: there are no ratings to compare")
+        raise InputError("`first` is empty: no ratings to compare")
     total = len(first)
     observed = sum(one == other for one, other in zip(first, second, strict=True)) / total
     ours, theirs = Counter(first), Counter(second)

@@ -45,7 +45,7 @@ def ranking_statistics(
     rows = [_score_query(*map(np.asarray, query)) for query in zip(predictions, references, strict=True)]
     counted = [row is not None for row in rows]
     if not any(counted):
-        raise InputError("no query has a right candidate: there is nothing to score")
+        raise InputError("nothing to score: no query has a correct candidate")
     columns = zip(*(row or (0.0, 0.0, 0.0) for row in rows), strict=True)
     return {
         name: SufficientStatistics.from_ratio(name, column, counted, "ties:wrong-first")
@@ -59,7 +59,7 @@ def check_rankings(
     """Check scores and labels of queries, and turn positions of the right candidate into labels."""
     predictions, references = check_list("predictions", predictions), check_list("references", references)
     if not predictions:
-        raise InputError("predictions is empty: there is nothing to score")
+        raise InputError("predictions is empty: nothing to score")
     check_lengths(predictions=predictions, references=references)
     predictions = [check_numbers(f"predictions[{index}]", scores) for index, scores in enumerate(predictions)]
     return predictions, [

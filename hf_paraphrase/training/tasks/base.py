@@ -168,7 +168,7 @@ class Task(ABC):
         if training.eval_strategy == "epoch":
             raise InputError(f"`eval_strategy: epoch`: {unknown}; set `eval_strategy: steps` and `eval_steps`")
         if training.lr_scheduler_type == "step_halving":
-            raise InputError(f"`lr_scheduler_type: step_halving`: {unknown}, by which its epochs are counted")
+            raise InputError(f"`lr_scheduler_type: step_halving`: {unknown}, which it needs to count epochs")
 
     def columns_of(self, rows: Dataset) -> tuple[str, ...]:
         """The columns of a split that the task reads."""

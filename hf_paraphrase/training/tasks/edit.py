@@ -75,7 +75,7 @@ class EditConfig(ParaphraseConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.retriever_encoder == "jaccard" and self.retriever_index != "auto":
-            raise InputError("`retriever_index` is for vectors: name what makes them in `retriever_encoder`")
+            raise InputError("`retriever_index` indexes vectors: name their encoder in `retriever_encoder`")
         if self.copy_unknown_words and self.objective == "rbm":
             raise InputError(
                 "`copy_unknown_words` must be false with `objective: rbm`: a reward reads known words only"
