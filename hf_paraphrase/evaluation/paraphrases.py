@@ -220,7 +220,9 @@ def evaluate_paraphraser(
             answers = write_answers(writer, rows.sources, way, batch_size, seed)
             written = _Written(answers, [], time.perf_counter() - started)
         for k in num_neighbors if pairs else [None]:
-            how = replace(asked, num_beams=width, num_neighbors=k, generate_kwargs=_settle(model, tokenizer, asked))
+            how = replace(
+                asked, num_beams=width, num_neighbors=k, generate_kwargs=_resolve_arguments(model, tokenizer, asked)
+            )
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 entry = replace(entry, outputs=_name_outputs(split, how))
@@ -422,14 +424,14 @@ def _find_pairs(
     return pairs, {"rows_with_own_pair": int((retriever.count_shared(sentences) > 0).sum())}
 
 
-def _settle(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: Decoding) -> dict[str, Any]:
-    """All that `generate` goes by, but for the width, which the record names."""
-    settled = {**model.generation_config.to_diff_dict(), **asked.generate_kwargs}
-    if settled.get("replace_unknown"):
+def _resolve_arguments(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: Decoding) -> dict[str, Any]:
+    """All arguments in effect for `generate`, except the beam width, which the record has anyway."""
+    resolved = {**model.generation_config.to_diff_dict(), **asked.generate_kwargs}
+    if resolved.get("replace_unknown"):
         request = GenerationRequest.from_kwargs(**asked.generate_kwargs)
         allowed = request.generate_kwargs(model, tokenizer)
-        settled |= {name: allowed[name] for name in ("suppress_tokens",) if name in allowed}
-    return {name: value for name, value in settled.items() if name not in ("transformers_version", "num_beams")}
+        resolved |= {name: allowed[name] for name in ("suppress_tokens",) if name in allowed}
+    return {name: value for name, value in resolved.items() if name not in ("transformers_version", "num_beams")}
 
 
 def _score_diversity(outputs: Sequence[Sequence[str]]) -> tuple[Score, ...]:
