@@ -1,4 +1,4 @@
-"""Which candidates of a text are its paraphrases, by their scores and by rules, and why the others are not."""
+"""Chooses paraphrases among a text's candidates by scores and rules, and says why it rejects the others."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Paraphrase(NamedTuple):
     Args:
         text: The paraphrase.
         score: All three in one, by which paraphrases are ordered: see `combine_scores`.
-        adequacy: How far it says what the text does, as the chosen judge finds: see `generation.adequacy`.
-        fluency: How well it reads, as a language model finds: see `generation.fluency`.
-        novelty: How far it is worded anew: see `score_novelty`.
+        adequacy: How well it preserves the meaning, by the chosen judge: see `generation.adequacy`.
+        fluency: How well it reads, by a language model: see `generation.fluency`.
+        novelty: How much of the wording is new: see `score_novelty`.
         reason: Why it was rejected; None for a paraphrase. What a rule or a score known before rejects is not scored
             further.
     """
@@ -77,15 +77,15 @@ class Paraphrase(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What is asked of the paraphrases of a text.
+    """The criteria for a text's paraphrases.
 
     Args:
-        n: How many are wanted, at most.
-        min_adequacy: The least adequacy, from 0 to 1; so too the other two. The defaults are those that
-            `model_cards/PARAPHRASER.md` measures.
-        min_fluency: The least fluency.
-        min_novelty: The least novelty.
-        diversity: What likeness to the text and to each other costs, from 0 to 1: see `choose_diverse`.
+        n: Maximum number of paraphrases.
+        min_adequacy: Minimum adequacy, from 0 to 1, like the next two. `model_cards/PARAPHRASER.md` measures the
+            defaults.
+        min_fluency: Minimum fluency.
+        min_novelty: Minimum novelty.
+        diversity: Penalty for similarity to the text and each other, from 0 to 1: see `choose_diverse`.
         keep: What must be neither lost nor invented: keys of `keep.KEPT`, and words.
         weights: Of adequacy, fluency and novelty in the score.
         return_rejected: Whether the other candidates are returned too.

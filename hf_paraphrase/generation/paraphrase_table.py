@@ -1,4 +1,4 @@
-"""What `Paraphraser` returns: lists that a terminal and a notebook show as tables."""
+"""The results of `Paraphraser`: lists that terminals and notebooks show as tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Paraphrases(list[Paraphrase]):
     """The paraphrases of a text, the best first.
 
     Args:
-        paraphrases: Those that were chosen, and rejected ones where they were asked for.
+        paraphrases: The chosen ones, then rejected ones if requested.
         source: The text.
         refusal: Why the model refused the text; None where it did not.
     """

@@ -1,4 +1,4 @@
-"""What a person reaches for who wants paraphrases: several of each text, scored, filtered and unlike each other."""
+"""The main class: diverse paraphrases of texts, scored and filtered."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ logger = logging.getLogger(__name__)
 
 # Batches of a list that are sorted by length together.
 BATCHES_AT_ONCE = 64
-# Nobody looks at each sentence of a document.
+# Stricter than for texts, since people do not check every sentence of a document.
 DOCUMENT_OPTIONS = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
 
 
 class _Call(NamedTuple):
-    """What a call of a paraphraser has made of its arguments."""
+    """The checked arguments of a call."""
 
     choice: Choice
     ask: Ask
@@ -69,12 +69,12 @@ class _Call(NamedTuple):
 
     @property
     def believes_search(self) -> bool:
-        """Whether the score of the search is the fluency."""
+        """Whether the search score serves as fluency."""
         return isinstance(self.reader, OwnFluency)
 
 
 class Paraphraser:
-    """Writes paraphrases of texts with any model that generates, with scores to filter them by.
+    """Paraphrases texts with any generative model, and scores every paraphrase.
 
     ```python
     paraphraser = Paraphraser()  # the model that comes with the package; any other by `Paraphraser.from_pretrained`
@@ -83,19 +83,20 @@ class Paraphraser:
     ```
 
     Args:
-        model: Any encoder-decoder that can generate: those of this package, T5, BART, Marian, Pegasus; or a causal
-            language model, which a prompt asks. None for the model that comes with the package.
+        model: An encoder-decoder (this package's, T5, BART, Marian, Pegasus) or a causal language model, which is
+            prompted. None for the built-in model.
         tokenizer: Its tokenizer.
-        retriever: Finds the pairs of a model that edits by them (FSET); None for that of its checkpoint.
-        prefix: What the model reads before every text, such as "paraphrase: "; None for what its config says.
-        trust_remote_code: Let what is loaded by its name (encoders, matchers, judges of fluency) run its own code.
-        backend: "ctranslate2" to have candidates and scores from CTranslate2, several times as fast on a CPU, for
-            BART, Marian, T5 and Pegasus (see `CTranslate2Engine`) and for Llama, Qwen and other causal models (see
-            `CTranslate2Generator`); or the address of a server with a language model, such as
-            "http://localhost:8080/v1", where `model` is its name there (see `ServerWriter`); None for `generate()`.
-        compute_type: The numbers of a backend: "int8", "float32" and so on.
-        strength: Of all calls that do not give their own; None for the `default_strength` of the model's config.
-        prompt: What a language model is told: a YAML file (see `Prompt`); None for that of the package.
+        retriever: Retrieves the pairs that FSET edits by; None for the checkpoint's.
+        prefix: Text put before every source, such as "paraphrase: "; None for the config's.
+        trust_remote_code: Let encoders, matchers and fluency judges that are loaded by name run their own code.
+        backend: "ctranslate2" generates and scores with CTranslate2, several times as fast on a CPU, for BART, Marian,
+            T5 and Pegasus (see `CTranslate2Engine`) and for Llama, Qwen and other causal models (see
+            `CTranslate2Generator`). The address of a language model server, such as
+            "http://localhost:8080/v1", makes `model` a name on that server (see `ServerWriter`). None for
+            `generate()`.
+        compute_type: Precision of the backend, such as "int8" or "float32".
+        strength: Default for all calls; None for the `default_strength` of the model's config.
+        prompt: Prompt of a language model, a YAML file (see `Prompt`); None for the built-in one.
 
     Raises:
         ValueError: The model cannot generate, or has no retriever that it needs.
@@ -163,24 +164,24 @@ class Paraphraser:
         local_files_only: bool | None = None,
         **model_kwargs: Any,
     ) -> Paraphraser:
-        """Load a model with its tokenizer, and the retriever that lies beside it where it needs one.
+        """Load a model with its tokenizer and, if it needs one, the retriever in its folder.
 
         Args:
-            path: A checkpoint folder or Hub repository; by default the model that comes with the package.
-            device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
-            device_map: Which parts of the model go where, as transformers takes it, in place of `device`.
-            retriever: In place of the checkpoint's.
+            path: A checkpoint folder or Hub repository; by default the built-in model.
+            device: Device of the model; -1 for the CPU, None for a GPU if available.
+            device_map: Device map of transformers, instead of `device`.
+            retriever: Used instead of the checkpoint's.
             prefix: As above.
             trust_remote_code: Let the checkpoint's own code run, and as above.
-            dtype: Of the model's numbers, as `load_paraphraser` takes it.
+            dtype: Precision of the model, as in `load_paraphraser`.
             backend: As above.
             compute_type: As above.
             strength: As above.
             prompt: As above.
             revision: A branch, tag or commit of the repository.
-            token: For a repository that is not public.
-            cache_dir: Where downloads are kept.
-            local_files_only: Use what was downloaded before, without a network.
+            token: Access token for private repositories.
+            cache_dir: Folder for downloads.
+            local_files_only: Use only cached files, without network access.
             model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`, or
                 `gguf_file`, a file in `path` with a quantised language model (needs the package gguf).
 
@@ -233,49 +234,48 @@ class Paraphraser:
     ) -> Paraphrases | ParaphrasedTexts | pandas.Series | Iterator[Paraphrases]:
         """Paraphrase one text or several.
 
-        The paraphrases of a text depend on it, the options and `seed` alone, not on the texts beside it nor on
-        `batch_size` (but for the last digits of scores, as batches add floats in another order). None of them is the
-        text itself, or twice the same, case, spacing and punctuation aside.
+        A text's paraphrases depend only on the text, the options and `seed`, not on its batch (except for the last
+        digits of scores, since batches add floats in another order). Apart from case, spacing and punctuation, they
+        differ from the text and from each other.
 
         Args:
-            texts: A text; a list, array, pandas Series or DataFrame of texts; or anything else that gives texts, such
-                as a generator, which is read a batch at a time. A missing cell has no paraphrases.
-            column: Of a DataFrame, the column that holds the texts.
-            n: How many paraphrases of each text; fewer come back where no more pass. Of a blank text there are none.
-            strength: How far paraphrases are to differ from the text, from 0, as little as may be, to 1, as freely as
-                may be. It raises `min_novelty` and `diversity` (see `strengthen`), and a model with control tokens
-                reads the one of this strength. None for that of the constructor.
-            min_adequacy: Reject what has less adequacy, from 0 to 1. None for 0.1 by "open" and 0.03 by any other
-                judge. Look at some scores first: those of "round_trip" depend on the model.
-            min_fluency: The same of fluency.
-            min_novelty: The same of novelty, PINC against the text: see `score_novelty`.
-            diversity: From 0, the best by score, to 1, those least like the text and each other: see
+            texts: A text; a list, array, pandas Series or DataFrame of texts; or any other iterable, such as a
+                generator, which is read batch by batch. Missing cells get no paraphrases.
+            column: The column of a DataFrame with the texts.
+            n: Maximum number of paraphrases per text; fewer come back if fewer pass. Blank texts get none.
+            strength: How freely to paraphrase, from 0 (close to the text) to 1. It raises `min_novelty` and
+                `diversity` (see `strengthen`), and selects the control token of a model that has them. None for the
+                constructor's.
+            min_adequacy: Minimum adequacy, 0 to 1. None for 0.1 with "open", 0.03 with any other judge. Look at some
+                scores first: "round_trip" depends on the model.
+            min_fluency: Minimum fluency.
+            min_novelty: Minimum novelty, PINC against the text: see `score_novelty`.
+            diversity: From 0 (rank by score alone) to 1 (prefer paraphrases unlike the text and each other): see
                 `choose_diverse`.
-            keep: Reject what loses or invents one of these: names, numbers, urls, addresses (of e-mail), placeholders,
-                mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`, in double
-                quotes if a kind has such a name: `keep=['"name"']`. See `find_kept`. By default all but code and
-                quotes. A path is a file of terms, one a line. With a model that knows no case, in any case.
-            language: The code of the texts' language: in German not every capital makes a name (see `check_keep`).
-            weights: Of adequacy, fluency and novelty in `score`, their weighted geometric mean.
-            decoding: How candidates are found: "beam" (the default for one paraphrase), "diverse_beam" (for several),
+            keep: Reject candidates that lose or invent one of these: names, numbers, urls, addresses (of e-mail),
+                placeholders, mentions, terms, code and quotes, and words of your own: `keep=("numbers", "umbrella")`,
+                in double quotes if a kind has such a name: `keep=['"name"']`. See `find_kept`. By default all but code
+                and quotes. A path is a file of terms, one per line. Case counts only if the model is cased.
+            language: Language code of the texts: in German, capitals do not mark names (see `check_keep`).
+            weights: Weights of adequacy, fluency and novelty in `score`, their geometric mean.
+            decoding: Decoding method: "beam" (the default for one paraphrase), "diverse_beam" (for several),
                 "dips", "sample" (of language models; with `temperature`, `top_k`, `top_p`), or "noise" (of models that
-                embed sentences; with `temperature` and `noise`). CTranslate2 has "beam" alone.
-            num_candidates: Candidates of each text; None for 3 times `n`, and 10 at least.
-            num_neighbors: Of a model that edits by retrieved pairs, the pairs of each text, which share out the
-                candidates; None for 5.
+                embed sentences; with `temperature` and `noise`). CTranslate2 supports only "beam".
+            num_candidates: Candidates per text; None for 3 times `n`, at least 10.
+            num_neighbors: Retrieved pairs per text, among which FSET divides the candidates; None for 5.
             adequacy: "open", "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of
                 sources and one of candidates to numbers from 0 to 1: see `generation.adequacy`.
-            select: Order what passes by one rule, as the pipeline's `select`, in place of `adequacy` and `weights`:
+            select: Rank by one rule, as the pipeline's `select` does, instead of `adequacy` and `weights`:
                 "score" (fluency alone), "jaccard", "mbr", "embedding" or "matcher" (that adequacy alone).
-            encoder: The model that "embedding" asks: see `load_adequacy`.
-            matcher: The model that "matcher" asks: a classifier of sentence pairs, also of inference.
-            fluency: None to ask the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
+            encoder: Sentence encoder of "embedding": see `load_adequacy`.
+            matcher: Sentence-pair classifier of "matcher"; natural language inference works too.
+            fluency: None for the model itself (`OwnFluency`), or the folder or Hub repository of a causal language
                 model (`CausalFluency`), such as "gpt2".
-            seed: Of all that is drawn at random.
-            batch_size: Texts, and then candidates, in a batch; halved where memory is short.
-            max_source_length: Most tokens of a text, prefix included; a warning counts the texts that are cut. None
-                for `tokenizer.model_max_length`, the model's positions or 1,024, whichever is least.
-            return_rejected: Return rejected candidates too, last, each with its `reason`; a refused text is its own.
+            seed: Random seed.
+            batch_size: Texts, and then candidates, per batch; halved when memory runs out.
+            max_source_length: Maximum tokens of a text, prefix included; a warning counts the texts that are cut. None
+                for `tokenizer.model_max_length`, the model's positions or 1,024, whichever is smallest.
+            return_rejected: Append rejected candidates, each with its `reason`; a refused text is its own.
             generate_kwargs: Arguments of `generate()`, such as `num_beams`, `max_new_tokens`, `diversity_penalty`.
 
         Returns:
@@ -283,8 +283,8 @@ class Paraphraser:
             column of a DataFrame, a Series of them with the same index; for anything else an iterator over them.
 
         Raises:
-            InputError: An argument that cannot be, or a model that cannot be loaded, said before any text is read; or
-                something among the texts is none.
+            InputError: An argument is invalid or a model cannot be loaded (raised before any text is read), or an item
+                of `texts` is not text.
         """
         try:
             check_argument_names(generate_kwargs, inspect.signature(Paraphraser.__call__).parameters, self.model)
@@ -363,16 +363,16 @@ class Paraphraser:
         language: str = "en",
         **options: Any,
     ) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
-        """Rewrite the sentences of a document; all else stays byte for byte: see `rewrite_document`.
+        """Rewrite the sentences of a document and leave everything else byte for byte: see `rewrite_document`.
 
         Args:
-            text: The document; of a .docx its bytes.
-            format: "markdown", "plain", "subtitles", "html", "docx", or "auto" to tell the first two apart.
-            return_changes: Return what became of every sentence too, and why one was left.
-            language: The code of its language, by which abbreviations and names are known.
-            options: As a call takes them, but for `return_rejected`. By default three candidates of each sentence may
-                be tried; all that `keep` knows is kept; and a sentence is left whose candidates have
-                less than 0.1 of adequacy or novelty. A sentence longer than the model reads is left too.
+            text: The document; for .docx, the bytes of the file.
+            format: "markdown", "plain", "subtitles", "html", "docx", or "auto" to distinguish the first two.
+            return_changes: Also return the outcome of every sentence, with the reason where it stayed.
+            language: Language code of the document; it decides on abbreviations and names.
+            options: Arguments of a call, except `return_rejected`. By default, up to three candidates of a sentence
+                are tried, every kind of `keep` is kept, and adequacy and novelty must reach 0.1. A sentence longer
+                than the model's input stays unchanged.
 
         Returns:
             The new document; with `return_changes` a pair of it and the records.
@@ -400,11 +400,11 @@ class Paraphraser:
         return document, [one._replace(reason=refusals.get(one.before) or one.reason) for one in changes]
 
     def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[Paraphrases]:
-        """Paraphrase many texts at a time; of an endless generator no more is read than a batch."""
+        """Paraphrase in large groups of batches; an endless generator is read one batch at a time."""
         batch_size, batches = call.ask.batch_size, 1 if total is None else BATCHES_AT_ONCE
-        # Of one batch there is no progress to show, nor by whoever hands over one after the other.
+        # A single batch has no progress to show.
         is_shown = is_watched() and (total is None or total > batch_size)
-        if is_shown and total is not None:  # the bar is to move, ten times at least
+        if is_shown and total is not None:  # the bar should move at least ten times
             batches = min(batches, max(1, total // (10 * batch_size)))
         at_once = batch_size * batches
         with tqdm(total=total, desc="paraphrasing", unit="text", disable=not is_shown) as progress:
@@ -417,12 +417,12 @@ class Paraphraser:
         _warn_of_cut(call.cutter)
 
     def _paraphrase(self, texts: list[str], call: _Call) -> list[Paraphrases]:
-        """Write, sift, judge and choose, all texts at a time, so that batches are of like lengths."""
+        """Write, sift, judge and choose for all texts together, so that batches hold texts of similar length."""
         choice, batch_size = call.choice, call.ask.batch_size
         texts = [drop_invisible(text) for text in texts]
         refusals = self.own_text.find_refusals(texts, batch_size)
         worded = [place for place, text in enumerate(texts) if normal_form(text) and refusals[place] is None]
-        # What models read; what is kept, and what the paraphrases are to differ from, is the whole text.
+        # Models read the cut text; `keep` and novelty refer to the whole text.
         read = [call.cutter(texts[place]) for place in worded]
         groups, judged = [], []
         for place, source, written in zip(worded, read, write(self.writer, read, call.ask), strict=True):
@@ -454,7 +454,7 @@ class Paraphraser:
         return found
 
     def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
-        """What judges adequacy; models that are named are loaded once."""
+        """The judge of adequacy; models given by name are loaded once."""
 
         def load() -> Adequacy:
             options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
