@@ -115,8 +115,9 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
     prompt: str | None = option(PROMPT_HELP, None)
     backend: str | None = option(BACKEND_HELP, None)
     dtype: str | None = option(
-        "Precision of the model: float32, bfloat16, float16, or fast, which is bfloat16 where the machine multiplies "
-        "it in hardware. In half precision outputs may differ a little.  [default: the checkpoint's]",
+        "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
+        "machine multiplies it in hardware. In all but float32 outputs may differ a little.  "
+        "[default: the checkpoint's]",
         None,
     )
     trust_remote_code: bool = trust_option()

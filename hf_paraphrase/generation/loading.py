@@ -26,6 +26,7 @@ from ..models.layers.precision import fast_dtype
 from ..models.search.argument_types import refuse_misspelt
 from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
+from .int8 import quantize_linears
 
 __all__ = ["check_loading_arguments", "load_pair_model", "load_paraphraser", "names_language_model"]
 
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel")
 # Arguments that `from_pretrained` takes as keywords.
 LOADING = ("attn_implementation", "gguf_file", "max_memory", "offload_folder", "quantization_config", "subfolder")
-DTYPES = ("float32", "bfloat16", "float16", "fast", "auto")
+DTYPES = ("float32", "bfloat16", "float16", "fast", "int8", "auto")
 
 
 def check_loading_arguments(names: Iterable[str], own: Iterable[str]) -> None:
@@ -73,7 +74,8 @@ def load_paraphraser(
         device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
-            fastest, see `fast_dtype`; None or "auto" for that of the checkpoint. In half precision the outputs of a
+            fastest, see `fast_dtype`; "int8" for linear layers in 8-bit integers on the CPU, see `quantize_linears`;
+            None or "auto" for that of the checkpoint. In half precision the outputs of a
             batch may differ from those of its texts one by one.
         device_map: Which parts of the model go where, as `from_pretrained` takes it, in place of `device`.
         causal: Whether it may be a causal language model, which whoever asks has to prompt.
@@ -103,7 +105,10 @@ def load_paraphraser(
     is_causal = causal and ("gguf_file" in model_kwargs or names_language_model(path, **hub))
     auto_class = AutoModelForCausalLM if is_causal else AutoModelForSeq2SeqLM
     model, tokenizer = _load(auto_class, path, trust_remote_code, hub, **model_kwargs)
-    return model if device_map is not None else model.to(device), tokenizer
+    model = model if device_map is not None else model.to(device)
+    if _is_int8(dtype):
+        quantize_linears(model)
+    return model, tokenizer
 
 
 def names_language_model(path: str | os.PathLike, **place: Any) -> bool:
@@ -113,7 +118,13 @@ def names_language_model(path: str | os.PathLike, **place: Any) -> bool:
     return not config.get("is_encoder_decoder") and any(kind.endswith(LANGUAGE_MODELS) for kind in kinds)
 
 
+def _is_int8(dtype: str | torch.dtype | None) -> bool:
+    return str(dtype).removeprefix("torch.") == "int8"
+
+
 def _find_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
+    if _is_int8(dtype):
+        return torch.float32  # in which it is loaded, to be quantised
     if dtype == "fast":
         found = fast_dtype(device)
         if device.type == "cpu" and found == torch.float32:
