@@ -8,12 +8,15 @@ import torch
 from torch import nn
 
 from ..errors import InputError
+from ..models.layers.vocabulary import VocabularyProjection
 
 __all__ = ["Int8Linear", "quantize_linears"]
 
 # Inputs take 7 bits, of which zero is the 64th step: so AVX2's sums of two products never overflow 16 bits.
 INPUT_LEVELS, INPUT_ZERO = 63, 64
 WEIGHT_LEVELS = 127
+# Other subclasses of `nn.Linear` have methods of their own, or whoever holds them multiplies by their weights.
+QUANTIZED = (nn.Linear, VocabularyProjection)
 FEWEST_OUTPUTS = 16  # narrower layers take longer to quantise their inputs than to multiply
 
 
@@ -55,7 +58,8 @@ def quantize_linears(model: nn.Module) -> None:
     """Replace a model's linear layers, in place; layers of other kinds, such as LSTMs, stay in single precision.
 
     Raises:
-        InputError: PyTorch has no int8 products here, or the model is not in single precision on the CPU.
+        InputError: PyTorch has no int8 products here, or the model is not in single precision on the CPU, or has no
+            linear layers, as GPT-2's, whose products are of a class of its own.
     """
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise InputError('`dtype="int8"` needs PyTorch with FBGEMM, on a CPU of the x86 family; take "fast" here')
@@ -65,7 +69,9 @@ def quantize_linears(model: nn.Module) -> None:
         (parent, name, child)
         for parent in model.modules()
         for name, child in parent.named_children()
-        if isinstance(child, nn.Linear) and child.out_features >= FEWEST_OUTPUTS
+        if type(child) in QUANTIZED and child.out_features >= FEWEST_OUTPUTS
     ]
+    if not found:
+        raise InputError('`dtype="int8"`: the model has no linear layers to quantise; take "float32" or "fast"')
     for parent, name, linear in found:
         setattr(parent, name, Int8Linear(linear).train(linear.training))

@@ -11,6 +11,10 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.int8 import Int8Linear, quantize_linears
 from hf_paraphrase.generation.loading import load_paraphraser
 
+from .paraphrasers import PARAPHRASERS, make_paraphraser
+
+TEXTS = ["how do i learn faster ?", "the cat sat"]
+
 
 @pytest.mark.parametrize("bias", [True, False])
 @torch.no_grad()
@@ -55,10 +59,21 @@ def test_the_released_model_says_nearly_the_same_and_saves_the_same() -> None:
     assert Paraphraser(model, tokenizer)("How can I learn to cook?")
 
 
+@pytest.mark.parametrize("family", PARAPHRASERS)
+def test_every_family_paraphrases_with_it(family: str, monkeypatch) -> None:
+    monkeypatch.setattr("hf_paraphrase.generation.int8.FEWEST_OUTPUTS", 1)
+    paraphraser = make_paraphraser(family)
+    quantize_linears(paraphraser.model)
+    assert not any(type(module) is nn.Linear for module in paraphraser.model.modules())
+    batch, alone = paraphraser(TEXTS), [paraphraser(text) for text in TEXTS]
+    assert [str(found) for found in batch] == [str(found) for found in alone]
+
+
 def test_where_it_cannot_run_is_told(monkeypatch) -> None:
     with pytest.raises(InputError, match='runs on the CPU alone: pass `device="cpu"`'):
         quantize_linears(nn.Linear(4, 4, device="meta"))
-    monkeypatch.setattr("hf_paraphrase.generation.int8.FEWEST_OUTPUTS", 1)
+    with pytest.raises(InputError, match="no linear layers to quantise"):
+        quantize_linears(nn.Sequential(nn.LSTM(4, 4)))
     monkeypatch.setattr(type(torch.backends.quantized), "supported_engines", ["qnnpack"])
     with pytest.raises(InputError, match="needs PyTorch with FBGEMM"):
         quantize_linears(nn.Sequential(nn.Linear(4, 4)))
