@@ -131,3 +131,11 @@ def test_the_part_of_the_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = list(augmentation.benchmark_augment("cpu", repeats=1))
     assert [name for name, *_ in rows][-1] == "augment, 2 workers" and len(rows) == 5
     assert all(float(row[4]) > 0 for row in rows)
+
+
+def test_the_part_of_int8(monkeypatch: pytest.MonkeyPatch) -> None:
+    int8 = import_module("benchmarks.int8")
+    monkeypatch.setattr(int8, "QUESTIONS", int8.QUESTIONS[:1])
+    rows = list(int8.benchmark_int8("cpu", repeats=1))
+    assert [(name, goal) for name, *_, goal in rows] == [("int8, beam 5, s", "≥ 1.5"), ("int8, beam 1, s", "")]
+    assert all(float(row.ratio) > 0 for row in rows)
