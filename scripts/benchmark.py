@@ -93,10 +93,17 @@ def print_rows(rows: Iterator[tuple[str, Row]]) -> None:
 
 
 def print_claims(rows: Iterator[tuple[str, Row]]) -> None:
-    print("| claim | against | ours | theirs | ratio | goal | command |\n|---|---|---|---|---|---|---|")
+    print("| claim | against | ours | theirs | ratio | goal | verdict | command |\n|---|---|---|---|---|---|---|---|")
     for part, row in rows:
         if row.goal:
-            print(f"| {' | '.join(row)} | `python scripts/benchmark.py {part}` |", flush=True)
+            print(f"| {' | '.join(row)} | {judge(row)} | `python scripts/benchmark.py {part}` |", flush=True)
+
+
+def judge(row: Row) -> str:
+    """Whether the number that the ratio begins with is at least, or at most, that of the goal."""
+    sign, bound, *_ = row.goal.split()
+    ratio = float(row.ratio.split()[0].replace(",", ""))
+    return "met" if (ratio >= float(bound) if sign == "≥" else ratio <= float(bound)) else "missed"
 
 
 def name_machine(device: str) -> str:

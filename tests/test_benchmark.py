@@ -91,7 +91,7 @@ def test_the_report_is_a_table_of_what_parts_claim(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(timing, name, lambda device, repeats, rows=rows: iter(rows), raising=False)
     parts = {name.removeprefix("benchmark_"): ("timing", name) for name in measured}
     monkeypatch.setattr(benchmark, "PARTS", parts)
-    line = "| ours | theirs | 4 | 2 | 0.50 | ≥ 2 | `python scripts/benchmark.py {}` |"
+    line = "| ours | theirs | 4 | 2 | 0.50 | ≥ 2 | missed | `python scripts/benchmark.py {}` |"
     for asked, found in ((["report"], list(parts)), (["report", "some"], ["some"])):
         benchmark.main(asked, device="cpu", threads=1, repeats=1, quora_dir=None)
         machine, _, header, rule, *rows = capsys.readouterr().out.splitlines()
@@ -99,6 +99,21 @@ def test_the_report_is_a_table_of_what_parts_claim(monkeypatch: pytest.MonkeyPat
         assert rows == [line.format(part) for part in found]
     benchmark.main(["some"], device="cpu", threads=1, repeats=1, quora_dir=None)
     assert "only measured" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ratio", "goal", "verdict"),
+    [
+        ("2.00", "≥ 2", "met"),
+        ("1.99", "≥ 2", "missed"),
+        ("0.50 s", "≤ 0.5 s", "met"),
+        ("2.15 of their time", "≤ 1.2", "missed"),
+        ("1,060", "≥ 60", "met"),
+    ],
+)
+def test_the_verdict_compares_the_ratio_with_the_goal(ratio: str, goal: str, verdict: str) -> None:
+    benchmark, timing = import_module("benchmark"), import_module("benchmarks.timing")
+    assert benchmark.judge(timing.Row("ours", "theirs", "", "", ratio, goal)) == verdict
 
 
 def test_the_parts_of_large_vocabularies(monkeypatch: pytest.MonkeyPatch) -> None:
