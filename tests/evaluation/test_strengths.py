@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.strengths import STRENGTHS, StrengthRow, format_strengths, measure_strengths
 from hf_paraphrase.generation.paraphrase_choice import Paraphrase
@@ -51,3 +54,18 @@ def test_without_encoder_or_answers_figures_are_left_out():
 def test_no_texts_are_refused():
     with pytest.raises(InputError, match="`texts`"):
         measure_strengths(replace_share, [])
+
+
+def test_the_script_reads_lines_and_names_the_model(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def load(*names: str):
+        asked.append(names)
+        return lambda texts, **options: replace_share(texts, **options, seed=3)
+
+    monkeypatch.setattr(Paraphraser, "from_pretrained", load)
+    (tmp_path / "texts.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
+    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "strengths.py"))
+    script["main"]([str(tmp_path / "texts.txt"), "--model", "runs/open"])
+    assert asked == [("runs/open",)]
+    assert capsys.readouterr().out.splitlines()[-1] == "| 1 | 1 of 2 | 100.0 | – |"
