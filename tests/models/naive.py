@@ -78,12 +78,11 @@ def residual_lstm(model, source, target):
     if decoder.bridge is not None:
         h, c = bridge_states(decoder.bridge, h, c)
     table = (encoder if config.share_embeddings else decoder).embed_tokens.weight
-    attentional, logits = table.new_zeros(config.hidden_size), []
+    logits = []
     for word in target:
-        x = torch.cat((table[word], attentional)) if config.input_feeding else table[word]
-        (state,), (h, c) = stacked_lstm(decoder.lstm, [x], (h, c))
+        (state,), (h, c) = stacked_lstm(decoder.lstm, [table[word]], (h, c))
         if decoder.attention is not None:
             context, _ = additive_attention(decoder.attention, state, memory)
-            attentional = state = torch.tanh(decoder.combine.weight @ torch.cat((state, context)))
+            state = torch.tanh(decoder.combine.weight @ torch.cat((state, context)))
         logits.append(model.lm_head(state))
     return torch.stack(logits)

@@ -28,17 +28,15 @@ def edit_lstm(model, x: list[int], p: list[int], q: list[int], target: list[int]
     if decoder.bridge is not None:
         h, c = naive.bridge_states(decoder.bridge, h, c)
     table = (encoder if config.share_embeddings else decoder).embed_tokens.weight
-    attentional, scores = table.new_zeros(config.hidden_size), []
+    scores = []
     for word in target:
         step = [table[known(word, config)]]
         if not config.copy:
             step.append(edit_vector(model, p, q))
-        if config.input_feeding:
-            step.append(attentional)
         (state,), (h, c) = naive.stacked_lstm(decoder.lstm, [torch.cat(step)], (h, c))
         if decoder.attention is not None:
             context, _ = naive.additive_attention(decoder.attention, state, memory)
-            attentional = state = torch.tanh(decoder.combine.weight @ torch.cat((state, context)))
+            state = torch.tanh(decoder.combine.weight @ torch.cat((state, context)))
         scores.append(model.lm_head(state) if decoder.copy is None else copy_mixture(model, state, p, q))
     return torch.stack(scores)
 

@@ -32,7 +32,6 @@ class TestEditLstm(Seq2SeqMixin):
         "default": {},
         "everything": {
             "attention": "additive",
-            "input_feeding": True,
             "share_embeddings": False,
             "embedding_size": 5,
             "edit_vector_size": 6,
@@ -42,7 +41,6 @@ class TestEditLstm(Seq2SeqMixin):
             "copy": True,
             "attention": "additive",
             "attention_size": 5,
-            "input_feeding": True,
             "bidirectional_encoder": True,
         },
     }

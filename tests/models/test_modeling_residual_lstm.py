@@ -27,10 +27,8 @@ class TestResidualLstm(Seq2SeqMixin):
         "sequence to sequence": {"residual_interval": 0, "num_layers": 2},
         "attention": {"attention": "additive", "residual_interval": 0, "attention_size": 5},
         "bidirectional": {"bidirectional_encoder": True, "residual_interval": 0},
-        "input feeding": {"attention": "additive", "input_feeding": True},
         "everything": {
             "attention": "additive",
-            "input_feeding": True,
             "bidirectional_encoder": True,
             "share_embeddings": False,
             "embedding_size": 5,
@@ -106,7 +104,7 @@ def test_labels_shift_behind_the_start_token_wherever_padding_stands():
         ({"num_layers": 0}, "`num_layers` must be at least 1"),
         ({"residual_interval": -1}, "`residual_interval` must be 0"),
         ({"num_layers": 3, "bidirectional_encoder": True}, "must be even, not 3"),
-        ({"input_feeding": True}, "needs `attention='additive'`"),
+        ({"input_feeding": True}, "`input_feeding` can no longer be True"),
         ({"tie_word_embeddings": True, "embedding_size": 3}, "needs `embedding_size`"),
         ({"attention": "dot"}, "attention"),
     ],
@@ -114,6 +112,10 @@ def test_labels_shift_behind_the_start_token_wherever_padding_stands():
 def test_impossible_configurations_are_refused(options, message):
     with pytest.raises(Exception, match=message):
         ResidualLstmConfig(**options)
+
+
+def test_a_configuration_of_an_earlier_version_still_loads():
+    assert "input_feeding" not in ResidualLstmConfig.from_dict({"input_feeding": False}).to_dict()
 
 
 def test_encoder_outputs_of_another_model_are_refused():

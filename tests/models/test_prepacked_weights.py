@@ -84,7 +84,7 @@ def test_packed_steps_equal_the_whole(options: dict, rows: int) -> None:
     torch.testing.assert_close(state, final)
 
 
-@pytest.mark.parametrize("options", [{}, {"attention": "additive"}, {"attention": "additive", "input_feeding": True}])
+@pytest.mark.parametrize("options", [{}, {"attention": "additive"}])
 @pytest.mark.parametrize("beams", [1, 3])
 def test_steps_of_beams_equal_the_equations(options: dict, beams: int) -> None:
     model = make_model(**options)

@@ -132,21 +132,21 @@ def test_additive_attention_equals_its_equation_and_leaves_padding_out():
 def make_cache(batch_size: int = 3) -> RecurrentCache:
     state = tuple(torch.arange(batch_size).view(1, -1, 1) + torch.zeros(2, batch_size, 4) for _ in range(2))
     rows = torch.arange(batch_size)
-    return RecurrentCache(state, rows.view(-1, 1, 1).expand(-1, 5, 6), rows.view(-1, 1).expand(-1, 4), seen_tokens=7)
+    return RecurrentCache(state, rows.view(-1, 1, 1).expand(-1, 5, 6), seen_tokens=7)
 
 
 def rows_of(cache: RecurrentCache) -> list[list[int]]:
     h, c = cache.state
-    parts = (h[0, :, 0], h[1, :, 3], c[0, :, 0], cache.attention_keys[:, 4, 5], cache.attentional_state[:, 3])
+    parts = (h[0, :, 0], h[1, :, 3], c[0, :, 0], cache.attention_keys[:, 4, 5])
     return [part.long().tolist() for part in parts]
 
 
 def test_cache_follows_its_hypotheses():
     cache = make_cache()
     cache.reorder_cache(torch.tensor([2, 0, 0]))
-    assert rows_of(cache) == [[2, 0, 0]] * 5
+    assert rows_of(cache) == [[2, 0, 0]] * 4
     cache.batch_repeat_interleave(2)
-    assert rows_of(cache) == [[2, 2, 0, 0, 0, 0]] * 5
+    assert rows_of(cache) == [[2, 2, 0, 0, 0, 0]] * 4
     cache.batch_select_indices(torch.tensor([5]))
-    assert rows_of(cache) == [[0]] * 5
+    assert rows_of(cache) == [[0]] * 4
     assert cache.get_seq_length() == 7

@@ -67,7 +67,6 @@ def fset():
 
 MODELS = {
     "residual_lstm": lambda: residual(attention="additive"),
-    "input_feeding": lambda: residual(attention="additive", input_feeding=True),
     "edit_lstm": lambda: residual(EditLstmConfig, EditLstmForConditionalGeneration, attention="additive"),
     "copy_editor": lambda: residual(EditLstmConfig, EditLstmForConditionalGeneration, attention="additive", copy=True),
     "fset": fset,

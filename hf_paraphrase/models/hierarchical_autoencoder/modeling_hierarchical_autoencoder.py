@@ -199,7 +199,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         run = DecoderRun(self, cache, encoder_outputs)
         outputs, weights = (run.step if length == 1 else run.step_all)(decoder_input_ids, inputs_embeds, real)
         if use_cache:
-            cache.update(run.state, None, length)
+            cache.update(run.state, length)
             cache.sentence_state, cache.weights = run.sentence_state, run.weights
         cross_attentions = None
         if output_attentions and self.attention is not None:

@@ -52,6 +52,16 @@ class PortableConfig(PortableCode, PreTrainedConfig):
     # rewrites_documents: write a document again from the document's vector
     abilities: ClassVar[frozenset[str]] = frozenset()
 
+    # Options of earlier versions, each with the one value that today's models compute.
+    former_options: ClassVar[dict[str, Any]] = {}
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        for name, value in self.former_options.items():
+            given = kwargs.pop(name, value)
+            if given != value:
+                raise ValueError(f"`{name}` can no longer be {given!r}: models with it need hf-paraphrase 0.1.0")
+        super().__post_init__(**kwargs)
+
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
         """Save as `PreTrainedConfig.save_pretrained` does, with the code of the family."""
         if self.is_of_package():

@@ -29,7 +29,6 @@ class RecurrentCache:
     Args:
         state: (h, c) of every decoder layer, each `(num_layers, batch, hidden_size)`.
         attention_keys: Projected source states `(batch, source_length, attention_size)`, made once from the encoder.
-        attentional_state: Last attentional state `(batch, hidden_size)` of a decoder with input feeding.
         seen_tokens: Number of decoder positions that the state covers.
         pair_keys: Projected states of a retrieved pair, each `(batch, length, attention_size)`, for a decoder that
             copies from it.
@@ -43,14 +42,12 @@ class RecurrentCache:
         self,
         state: LstmState,
         attention_keys: torch.Tensor | None = None,
-        attentional_state: torch.Tensor | None = None,
         seen_tokens: int = 0,
         pair_keys: tuple[torch.Tensor, ...] = (),
         beams: int = 1,
     ):
         self.state = state
         self.attention_keys = attention_keys
-        self.attentional_state = attentional_state
         self.seen_tokens = seen_tokens
         self.pair_keys = pair_keys
         self.beams = beams
@@ -60,10 +57,9 @@ class RecurrentCache:
         """Return the number of decoder positions seen; the same for every layer."""
         return self.seen_tokens
 
-    def update(self, state: LstmState, attentional_state: torch.Tensor | None, new_tokens: int) -> None:
+    def update(self, state: LstmState, new_tokens: int) -> None:
         """Replace the state by the one that `new_tokens` more positions led to."""
         self.state = state
-        self.attentional_state = attentional_state
         self.seen_tokens += new_tokens
 
     def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
@@ -76,8 +72,6 @@ class RecurrentCache:
         self.state = (h.index_select(1, indices), c.index_select(1, indices))
         if self.attention_keys is not None and not self._stays_at_its_sources(indices):
             self.attention_keys = self.attention_keys.index_select(0, indices)
-        if self.attentional_state is not None:
-            self.attentional_state = self.attentional_state.index_select(0, indices)
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
 
     def _stays_at_its_sources(self, indices: torch.LongTensor) -> bool:

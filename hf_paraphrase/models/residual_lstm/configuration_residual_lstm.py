@@ -27,8 +27,6 @@ class ResidualLstmConfig(WritingConfig):
         bidirectional_encoder: Read the source in both directions.
         attention: `"additive"` (Bahdanau et al. 2015) or `None`.
         attention_size: Width of the space in which the attention compares states; `None` for `hidden_size`.
-        input_feeding: Feed the attentional state back into the decoder's next input (Luong et al. 2015). It forces a
-            step-by-step loop in training; off in the paper.
         dropout: Probability of dropping an LSTM layer's output (section 4.3).
         tie_word_embeddings: Use the decoder's input embeddings as output weights; needs equal widths.
         share_embeddings: One embedding table for source and target, which have one language and one vocabulary here.
@@ -40,6 +38,7 @@ class ResidualLstmConfig(WritingConfig):
     model_type = "residual_lstm"
     keys_to_ignore_at_inference = ["cache"]
     attribute_map = {"num_hidden_layers": "num_layers"}
+    former_options = {"input_feeding": False}
 
     vocab_size: int = 30332
     embedding_size: int = 512
@@ -49,7 +48,6 @@ class ResidualLstmConfig(WritingConfig):
     bidirectional_encoder: bool = False
     attention: Literal["additive"] | None = None
     attention_size: int | None = None
-    input_feeding: bool = False
     dropout: float | int = 0.5
     share_embeddings: bool = True
     initializer_range: float | None = None
@@ -79,8 +77,6 @@ class ResidualLstmConfig(WritingConfig):
             raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
         if self.bidirectional_encoder and self.num_layers % 2:
             raise ValueError(f"`bidirectional_encoder` halves `num_layers`, which must be even, not {self.num_layers}")
-        if self.input_feeding and self.attention is None:
-            raise ValueError("`input_feeding` feeds the attentional state: it needs `attention='additive'`")
         if self.tie_word_embeddings and self.embedding_size != self.hidden_size:
             raise ValueError(
                 f"`tie_word_embeddings` needs `embedding_size` ({self.embedding_size}) equal to `hidden_size` "
@@ -95,7 +91,7 @@ class ResidualLstmConfig(WritingConfig):
     @property
     def decoder_input_size(self) -> int:
         """Width of what the decoder's LSTM reads at each step."""
-        return self.embedding_size + (self.hidden_size if self.input_feeding else 0)
+        return self.embedding_size
 
     @property
     def memory_size(self) -> int:

@@ -19,7 +19,6 @@ from ..layers.encoder_decoder import EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.portable import PortableModel
 from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
-from ..layers.scan import is_traced, scan
 from ..layers.token_ids import embed
 from ..layers.vocabulary import VocabularyProjection
 from .configuration_residual_lstm import ResidualLstmConfig
@@ -166,7 +165,6 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         return RecurrentCache(
             state if self.bridge is None else self.bridge(state),
             keys,
-            memory.new_zeros(memory.shape[0], self.config.hidden_size) if self.config.input_feeding else None,
             beams=beams,
         )
 
@@ -187,17 +185,14 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         length = inputs_embeds.shape[1]
         if attention_mask is not None:
             attention_mask = attention_mask[:, -length:]
-        run = self._feed_inputs if self.config.input_feeding else self._attend_after
-        outputs, state, attentional_state, weights, layers = run(
-            inputs_embeds,
-            attention_mask,
-            cache,
-            encoder_outputs.last_hidden_state,
-            encoder_attention_mask,
-            bool(output_hidden_states),
+        outputs, state, layers = self.lstm(
+            inputs_embeds, attention_mask, cache.state, bool(output_hidden_states), cache.prepacked
         )
+        weights = None
+        if self.attention is not None:
+            outputs, weights = self._attend(outputs, encoder_outputs.last_hidden_state, encoder_attention_mask, cache)
         if use_cache:
-            cache.update(state, attentional_state, length)
+            cache.update(state, length)
         return BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=outputs,
             cache=cache if use_cache else None,
@@ -205,55 +200,13 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             cross_attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
         )
 
-    def _attend_after(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
-        """Run the LSTM over the whole target, then attend from all positions at once."""
-        outputs, state, layers = self.lstm(inputs, mask, cache.state, output_hidden_states, cache.prepacked)
-        weights = None
-        if self.attention is not None:
-            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
-        return outputs, state, None, weights, layers
-
-    def _feed_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
-        """Go step by step, each input joined by the attentional state of the step before."""
-        if is_traced():
-            return self._scan_inputs(inputs, mask, cache, memory, memory_mask, output_hidden_states)
-        state, attentional, steps = cache.state, cache.attentional_state, []
-        for t in range(inputs.shape[1]):
-            fed = torch.cat((inputs[:, t], attentional), dim=-1).unsqueeze(1)
-            step_mask = None if mask is None else mask[:, t : t + 1]
-            outputs, state, layers = self.lstm(fed, step_mask, state, output_hidden_states, cache.prepacked)
-            outputs, weights = self._attend(outputs, cache.attention_keys, memory, memory_mask, cache)
-            if step_mask is not None:
-                outputs = torch.where(step_mask.bool().unsqueeze(-1), outputs, attentional.unsqueeze(1))
-            attentional = outputs[:, 0]
-            steps.append((outputs, weights, *(layers or ())))
-        outputs, weights, *layers = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
-        return outputs, state, attentional, weights, tuple(layers) if output_hidden_states else None
-
-    def _scan_inputs(self, inputs, mask, cache: RecurrentCache, memory, memory_mask, output_hidden_states: bool):
-        """Do what `_feed_inputs` does in one operation for any number of steps."""
-        real = inputs.new_ones(inputs.shape[:2]) if mask is None else mask
-
-        def step(h, c, before, x, is_real, keys, memory, memory_mask):
-            fed = torch.cat((x, before), dim=-1).unsqueeze(1)
-            outputs, (h, c), layers = self.lstm.scan(fed, is_real, (h, c), output_hidden_states)
-            outputs, weights = self._attend(outputs, keys, memory, memory_mask, cache)
-            outputs = torch.where(is_real, outputs[:, 0], before)
-            return h, c, outputs, outputs.clone(), weights[:, 0], *(layer[:, 0] for layer in layers or ())
-
-        start = [part.clone() for part in (*cache.state, cache.attentional_state)]
-        columns = [inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)]
-        memory_mask = memory.new_ones(memory.shape[:2]) if memory_mask is None else memory_mask
-        (h, c, attentional), steps = scan(step, start, columns, [cache.attention_keys, memory, memory_mask], self)
-        outputs, weights, *layers = (part.transpose(0, 1) for part in steps)
-        return outputs, (h, c), attentional, weights, tuple(layers) if output_hidden_states else None
-
-    def _attend(self, outputs, keys, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+    def _attend(self, outputs, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+        """Attend from all positions at once."""
         rows, length, _ = outputs.shape
         # In a step, the beams of one source are so many positions that read it.
         beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
         queries = cache.prepacked.linear(self.attention.query, outputs).reshape(rows // beams, length * beams, -1)
-        sources = (None if part is None else part[::beams] for part in (keys, memory, memory_mask))
+        sources = (None if part is None else part[::beams] for part in (cache.attention_keys, memory, memory_mask))
         context, weights = (part.reshape(rows, length, -1) for part in self.attention.attend(queries, *sources))
         combined = cache.prepacked.linear(self.combine, torch.cat((outputs, context), dim=-1))
         return torch.tanh(combined), weights
