@@ -62,8 +62,8 @@ DEFAULT_MODEL = RELEASED
 
 PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"
 BACKEND_HELP = (
-    "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address of an "
-    "OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
+    "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address "
+    "of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
 )
 
 
