@@ -251,6 +251,7 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "pack.py",
             "push_to_hub.py",
             "screenshots.py",
+            "strengths.py",
         ),
         *("benchmark.py", "benchmarks"),
         *("quickstart.sh", "test.sh", "docs", "docs.sh", "environment.sh", "constraints.txt", "Dockerfile"),

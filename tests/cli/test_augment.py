@@ -63,7 +63,7 @@ def test_terms_of_a_file_are_kept(keep: list[str], kinds: list[str], checkpoint:
 
 def test_distill_keeps_the_terms_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict = {}
-    monkeypatch.setattr("hf_paraphrase.distillation.distill", lambda **arguments: given.update(arguments))
+    monkeypatch.setattr("hf_paraphrase.distillation.run_distillation", lambda **arguments: given.update(arguments))
     (tmp_path / "in.csv").write_text("text\nhow do i bake bread ?\n")
     (tmp_path / "terms.txt").write_text("bake bread\n")
     args = ["distill", tmp_path / "in.csv", "--column", "text", "--teacher", "none", "--output-dir", tmp_path / "out"]

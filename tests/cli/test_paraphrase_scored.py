@@ -174,8 +174,11 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
         (["-n", "2", "--fidelity", "0"], "--fidelity is an option of --decoding dips"),
         (["-n", "2", "--input", "a.txt"], "--input: texts are given already"),
         (["-n", "2", "--output", "a.xlsx"], "--output must end in .parquet, .csv, .tsv or .jsonl, not a.xlsx"),
-        (["-n", "2", "--dtype", "int8"], "`dtype` must be one of float32, bfloat16, float16, fast, auto, not 'int8'"),
-        (["--dtype", "int8"], "`dtype` must be one of float32, bfloat16, float16, fast, auto, not 'int8'"),
+        (
+            ["-n", "2", "--dtype", "int4"],
+            "`dtype` must be one of float32, bfloat16, float16, fast, int8, auto, not 'int4'",
+        ),
+        (["--dtype", "int4"], "`dtype` must be one of float32, bfloat16, float16, fast, int8, auto, not 'int4'"),
         (
             ["-n", "2", "--keep", "number"],
             "`keep`: 'number' is near to the kind 'numbers'; it is one of names, numbers, urls, addresses, "

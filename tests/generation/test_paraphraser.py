@@ -308,8 +308,8 @@ def test_a_checkpoint_runs_in_another_precision(dtype: str, tmp_path: Path, monk
     assert loaded.model.dtype == torch.bfloat16
     assert len(loaded(TEXTS, keep=())) == len(TEXTS)
     assert Paraphraser.from_pretrained(tmp_path, device="cpu").model.dtype == torch.float32
-    with pytest.raises(InputError, match="`dtype` must be one of float32, bfloat16, float16, fast, auto, not 'int8'"):
-        Paraphraser.from_pretrained(tmp_path, dtype="int8")
+    with pytest.raises(InputError, match="`dtype` must be one of float32, .*, auto, not 'int4'"):
+        Paraphraser.from_pretrained(tmp_path, dtype="int4")
 
 
 def test_candidates_come_by_all_retrieved_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
