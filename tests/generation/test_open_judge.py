@@ -119,16 +119,26 @@ def test_a_paraphraser_leaves_other_texts() -> None:
     assert rewritten == document and change.reason == reasons[1]
 
 
-def test_every_door_says_why_a_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    model, reason = tiny_bart(), "the model does not paraphrase single words"
+REFUSAL = "the model does not paraphrase single words"
+
+
+@pytest.fixture
+def refusing(tmp_path: Path) -> Path:
+    model = tiny_bart()
     model.config.own_text = OWN_TEXT
-    checkpoint = save(model, tmp_path)
-    assert run("paraphrase", checkpoint, "bread") == 0
-    assert capsys.readouterr().out == f"bread\n{reason}\n\n"
-    assert run("paraphrase", checkpoint, "bread", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["refusal"] == reason
-    with run_app(Paraphraser.from_pretrained(checkpoint)) as server:
+    return save(model, tmp_path)
+
+
+def test_the_command_says_why_a_text_is_refused(refusing: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run("paraphrase", refusing, "bread") == 0
+    assert capsys.readouterr().out == f"bread\n{REFUSAL}\n\n"
+    assert run("paraphrase", refusing, "bread", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["refusal"] == REFUSAL
+
+
+def test_the_server_says_why_a_text_is_refused(refusing: Path) -> None:
+    with run_app(Paraphraser.from_pretrained(refusing)) as server:
         (answer,) = server.post("/paraphrase", texts="bread").json()["results"]
         events = server.post("/paraphrase", texts="bread", stream=True).text
-    assert answer == {"source": "bread", "paraphrases": [], "refusal": reason}
-    assert json.dumps(reason) in events
+    assert answer == {"source": "bread", "paraphrases": [], "refusal": REFUSAL}
+    assert json.dumps(REFUSAL) in events
