@@ -233,7 +233,7 @@ def test_a_metric_says_whether_it_is_offered(tmp_path: Path, monkeypatch: pytest
 
 def test_metrics_are_offered_wherever_they_are_named(good: Path, capsys: pytest.CaptureFixture) -> None:
     assert list(SCORED_METRICS) == [name for name in list_metrics() if name in SCORED_METRICS]
-    assert f"Of: {', '.join(SCORED_METRICS)}; commas" in metrics_option("bleu").metadata["help"]
+    assert f"Comma-separated: {', '.join(SCORED_METRICS)}." in metrics_option("bleu").metadata["help"]
     for name in {"distinct_n", "self_bleu"}:
         assert name not in SCORED_METRICS
         assert run(capsys, "--predictions", good, "--metrics", name)[0] == 2
