@@ -101,6 +101,7 @@ def distill(
     tasks: int = 64,
     backend: str | None = None,
     prompt: str | os.PathLike | None = None,
+    dtype: str | None = None,
     options: Mapping[str, Any] | None = None,
     asked: Mapping[str, Any] | None = None,
     **run_options: Any,
@@ -117,6 +118,7 @@ def distill(
         tasks: Parts of the teacher's work; what is killed starts its part anew.
         backend: What runs the teacher: "ctranslate2" or the address of a server.
         prompt: What the teacher is told: a YAML file.
+        dtype: The teacher's precision, as in `Paraphraser.from_pretrained`.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`.
         asked: Further fields of `Distillation`, such as `held_out` and `likeliest`.
         run_options: Further arguments of `run_distillation`, such as `baseline` and `workers`.
@@ -127,7 +129,8 @@ def distill(
     Raises:
         InputError: Something that the user can mend, such as another distillation in the same folder.
     """
-    given = {"backend": backend, "prompt": None if prompt is None else os.fspath(prompt), "options": options or {}}
+    prompt = None if prompt is None else os.fspath(prompt)
+    given = {"backend": backend, "prompt": prompt, "dtype": dtype, "options": options or {}}
     wanted = Augmentation(input=os.fspath(texts), model=os.fspath(teacher), column=column, n=n, tasks=tasks, **given)
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     return run_distillation(Distillation(texts=wanted, recipe=recipe, **(asked or {})), output_dir, **run_options)
@@ -277,7 +280,7 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
-    models = {"teacher": (texts.model, {"backend": texts.backend, "prompt": texts.prompt})}
+    models = {"teacher": (texts.model, {"backend": texts.backend, "prompt": texts.prompt, "dtype": texts.dtype})}
     models |= {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

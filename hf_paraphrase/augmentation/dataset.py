@@ -28,6 +28,7 @@ def augment(
     batch_size: int = 16,
     backend: str | None = None,
     prompt: str | os.PathLike | None = None,
+    dtype: str | None = None,
     trust_remote_code: bool = False,
     **options: Any,
 ) -> datasets.Dataset:
@@ -51,6 +52,7 @@ def augment(
         backend: What runs a model that is loaded here in place of `generate()`: "ctranslate2", or the address of a
             server.
         prompt: What a language model is told: a YAML file.
+        dtype: Precision of a model that is loaded here, as in `Paraphraser.from_pretrained`.
         trust_remote_code: Let what is loaded by its name run its own code.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
 
@@ -68,7 +70,7 @@ def augment(
     if isinstance(model, Paraphraser):
         paraphraser = model
     else:
-        given = {"backend": backend, "prompt": prompt}
+        given = {"backend": backend, "prompt": prompt, "dtype": dtype}
         paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **given)
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 

@@ -53,6 +53,7 @@ class Augmentation:
         tasks: Parts of the work; what is killed starts its part anew.
         backend: What runs the model in place of `generate()`: "ctranslate2" or the address of a server.
         prompt: What a language model is told: a YAML file.
+        dtype: Precision of the model, as in `Paraphraser.from_pretrained`.
         options: Further arguments of a `Paraphraser`'s call.
     """
 
@@ -65,6 +66,7 @@ class Augmentation:
     tasks: int = 64
     backend: str | None = None
     prompt: str | None = None
+    dtype: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
@@ -147,7 +149,9 @@ def _do_missing(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(asked.model, asked.backend, trust_remote_code, asked.prompt, n=asked.n, **asked.options),
+        ParaphraseStep(
+            asked.model, asked.backend, trust_remote_code, asked.prompt, asked.dtype, n=asked.n, **asked.options
+        ),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make(pipeline, tasks)
@@ -174,7 +178,7 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
         return
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
-    options = {"device": "cpu", "backend": asked.backend, "prompt": asked.prompt}
+    options = {"device": "cpu", "backend": asked.backend, "prompt": asked.prompt, "dtype": asked.dtype}
     paraphraser = Paraphraser.from_pretrained(asked.model, trust_remote_code=trust_remote_code, **options)
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)

@@ -73,6 +73,7 @@ class ParaphraseStep(PipelineStep):
         backend: What runs the model in place of `generate()`, such as "ctranslate2".
         trust_remote_code: Let what is loaded by its name run its own code.
         prompt: What a language model is told: a YAML file.
+        dtype: Precision of the model, as in `Paraphraser.from_pretrained`.
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
 
@@ -85,16 +86,17 @@ class ParaphraseStep(PipelineStep):
         backend: str | None = None,
         trust_remote_code: bool = False,
         prompt: str | None = None,
+        dtype: str | None = None,
         **options: Any,
     ):
         super().__init__()
         self.model, self.backend, self.prompt, self.options = model, backend, prompt, options
-        self.trust_remote_code = trust_remote_code
+        self.trust_remote_code, self.dtype = trust_remote_code, dtype
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in their order."""
         is_loaded = isinstance(self.model, Paraphraser)
-        named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt
+        named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt, self.dtype
         ask = RowParaphraser(self.model if is_loaded else load_once(*named), **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
@@ -205,10 +207,10 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 @cache
 def load_once(
-    model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None
+    model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None, dtype: str | None
 ) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    options = {"device": device, "backend": backend, "prompt": prompt}
+    options = {"device": device, "backend": backend, "prompt": prompt, "dtype": dtype}
     return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **options)
 
 

@@ -40,6 +40,7 @@ class OpenDemo(WriterOptions):
             self.trust_remote_code,
             prompt=self.prompt,
             backend=self.backend,
+            dtype=self.dtype,
             server_name=self.host,
             server_port=self.port,
         )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKEND_HELP",
     "DEFAULT_MODEL",
+    "DTYPE_HELP",
     "ChoiceOptions",
     "IntervalOptions",
     "MetricOptions",
@@ -64,6 +65,10 @@ PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the bui
 BACKEND_HELP = (
     "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address "
     "of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
+)
+DTYPE_HELP = (
+    "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
+    "machine multiplies it in hardware. In all but float32 outputs may differ a little.  [default: the checkpoint's]"
 )
 
 
@@ -123,12 +128,13 @@ class WriterOptions(ModelOptions):
     model: str = option("Checkpoint folder, .gguf file or Hub repository.", DEFAULT_MODEL, positional=True)
     prompt: str | None = option(PROMPT_HELP, None)
     backend: str | None = option(BACKEND_HELP, None)
+    dtype: str | None = option(DTYPE_HELP, None)
 
     def load_paraphraser(self) -> Paraphraser:
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        options = {"prompt": self.prompt, "backend": self.backend}
+        options = {"prompt": self.prompt, "backend": self.backend, "dtype": self.dtype}
         return Paraphraser.from_pretrained(self.model, trust_remote_code=self.trust_remote_code, **options)
 
 

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..released import RELEASED
 from .options import (
     BACKEND_HELP,
+    DTYPE_HELP,
     PROMPT_HELP,
     PassingOptions,
     ReadingOptions,
@@ -114,12 +115,7 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
     )
     prompt: str | None = option(PROMPT_HELP, None)
     backend: str | None = option(BACKEND_HELP, None)
-    dtype: str | None = option(
-        "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
-        "machine multiplies it in hardware. In all but float32 outputs may differ a little.  "
-        "[default: the checkpoint's]",
-        None,
-    )
+    dtype: str | None = option(DTYPE_HELP, None)
     trust_remote_code: bool = trust_option()
 
     def run(self) -> None:

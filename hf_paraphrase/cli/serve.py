@@ -71,4 +71,4 @@ class Serve(WriterOptions):
 
         if self.backend or self.prompt:
             return serve_paraphraser(self.model, self.load_paraphraser(), self.max_batch)
-        return load_served_model(self.model, self.max_batch, self.trust_remote_code)
+        return load_served_model(self.model, self.max_batch, self.trust_remote_code, self.dtype)

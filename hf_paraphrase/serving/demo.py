@@ -45,6 +45,7 @@ def launch_demo(
     trust_remote_code: bool = False,
     prompt: str | None = None,
     backend: str | None = None,
+    dtype: str | None = None,
     **kwargs: Any,
 ) -> gr.Blocks:
     """Load a model and serve its demo until the process is stopped. The page loads nothing from other hosts.
@@ -54,6 +55,7 @@ def launch_demo(
         trust_remote_code: Run the code in the checkpoint, and read pickled weights.
         prompt: As `Paraphraser` takes it.
         backend: As `Paraphraser` takes it.
+        dtype: As `Paraphraser.from_pretrained` takes it.
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
 
     Returns:
@@ -64,7 +66,7 @@ def launch_demo(
         FileNotFoundError: There is no such checkpoint.
         OSError: The port is taken.
     """
-    demo = make_demo(path, trust_remote_code, prompt, backend)
+    demo = make_demo(path, trust_remote_code, prompt, backend, dtype)
     demo.launch(theme=make_theme(), css_paths=STYLE, footer_links=["api", "settings"], run_history=False, **kwargs)
     return demo
 
@@ -77,7 +79,11 @@ def make_theme() -> gr.Theme:
 
 
 def make_demo(
-    path: str | os.PathLike, trust_remote_code: bool = False, prompt: str | None = None, backend: str | None = None
+    path: str | os.PathLike,
+    trust_remote_code: bool = False,
+    prompt: str | None = None,
+    backend: str | None = None,
+    dtype: str | None = None,
 ) -> gr.Blocks:
     """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
 
@@ -86,6 +92,7 @@ def make_demo(
         trust_remote_code: As `launch_demo` takes it.
         prompt: As `Paraphraser` takes it.
         backend: As `Paraphraser` takes it.
+        dtype: As `Paraphraser.from_pretrained` takes it.
 
     Raises:
         InputError: The folder holds no model or no tokenizer.
@@ -98,7 +105,7 @@ def make_demo(
         if labels_pairs:
             _match_app(path, trust_remote_code)
         else:
-            options = {"prompt": prompt, "backend": backend}
+            options = {"prompt": prompt, "backend": backend, "dtype": dtype}
             _paraphrase_app(Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **options))
     return demo
 

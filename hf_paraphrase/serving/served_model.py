@@ -10,6 +10,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
+from ..errors import InputError
 from ..generation.engine import load_pair_model
 from ..generation.loading import names_language_model
 from ..generation.paraphrase_table import Paraphrases
@@ -58,7 +59,9 @@ class ServedModel:
         return [task for task in ("paraphrase", "match", "embed") if getattr(self, task) is not None]
 
 
-def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False) -> ServedModel:
+def load_served_model(
+    path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False, dtype: str | None = None
+) -> ServedModel:
     """Load a model to be served.
 
     Sequence-to-sequence and causal language models paraphrase, classifiers match, and whatever else loads embeds; so
@@ -68,26 +71,30 @@ def load_served_model(path: str | os.PathLike, max_batch: int = 32, trust_remote
         path: A checkpoint folder or Hub repository.
         max_batch: Texts that it will be asked for at a time.
         trust_remote_code: Let code beside it run, and read weights that are a pickle.
+        dtype: Precision of a model that paraphrases, as in `load_paraphraser`.
 
     Raises:
-        InputError: The folder holds no model that can be loaded.
+        InputError: The folder holds no model that can be loaded, or one that takes no precision.
         FileNotFoundError: There is no such checkpoint.
     """
     name = os.fspath(path)
     config = read_config(path)
     kinds = config.get("architectures") or [""]
     if any("ForSequenceClassification" in kind for kind in kinds):
+        _check_no_dtype(dtype)
         return ServedModel(
             name, match=_make_matcher(*load_pair_model(path, trust_remote_code=trust_remote_code), max_batch)
         )
     if names_language_model(path) or os.fspath(path).endswith(".gguf"):
-        paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code)
+        paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=dtype)
         return serve_paraphraser(name, paraphraser, max_batch)
     if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
+        _check_no_dtype(dtype)
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
-    return serve_paraphraser(name, Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code), max_batch)
+    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=dtype)
+    return serve_paraphraser(name, paraphraser, max_batch)
 
 
 def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:
@@ -103,6 +110,11 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
         return paraphraser(list(texts), batch_size=max_batch, **dict(options))
 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
+
+
+def _check_no_dtype(dtype: str | None) -> None:
+    if dtype is not None:
+        raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
 
 
 def _make_matcher(

@@ -37,12 +37,13 @@ def test_the_command_in_processes_of_its_own(checkpoint: Path, tmp_path: Path) -
 def test_options_reach_the_paraphraser(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     write_questions(tmp_path / "in.csv", 4)
     args = ["augment", tmp_path / "in.csv", "--model", checkpoint, *OPTIONS, "--output", tmp_path / "out"]
-    args += ["--strength", "0.4"]
+    args += ["--strength", "0.4", "--dtype", "bfloat16"]
     args += ["--min-novelty", "0.1", "--decoding", "beam", "--paraphraser-option", "num_beams=6", "--seed", "3"]
     assert run(*args) == 0
     settings = json.loads((tmp_path / "out" / ".augment" / "settings.json").read_text())
     expected = {"min_novelty": 0.1, "keep": [], "decoding": "beam", "max_new_tokens": 4, "seed": 3, "batch_size": 16}
     assert settings["options"] == {**expected, "strength": 0.4, "num_beams": 6}
+    assert settings["dtype"] == "bfloat16"
     assert run(*args, "--diversity", "0.5") == 2
     assert "was begun with other settings" in capsys.readouterr().err
 

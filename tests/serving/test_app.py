@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from fastapi import HTTPException
 
+from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.paraphrase_table import Paraphrases
+from hf_paraphrase.released import RELEASED
 from hf_paraphrase.serving.app import Limits, Service
 from hf_paraphrase.serving.served_model import ServedModel, load_served_model
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
@@ -296,6 +299,15 @@ def test_a_sentence_encoder_embeds(tmp_path):
         [one.vector for one in found], load_encoder(folder)(["the cat sat", "a dog"]), atol=1e-6
     )
     assert [one.num_tokens for one in found] == [4, 3]
+
+
+def test_the_precision_of_what_is_served(matcher_folder, monkeypatch):
+    monkeypatch.setattr(
+        "hf_paraphrase.serving.served_model.serve_paraphraser", lambda name, paraphraser, _: paraphraser
+    )
+    assert load_served_model(RELEASED, dtype="bfloat16").model.dtype == torch.bfloat16
+    with pytest.raises(InputError, match="dtype is the precision of models that paraphrase"):
+        load_served_model(matcher_folder, dtype="bfloat16")
 
 
 def test_a_key_is_asked_for():
