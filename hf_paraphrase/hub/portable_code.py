@@ -10,7 +10,7 @@ from ..models.bundle import bundle
 __all__ = ["REQUIREMENTS", "find_handler"]
 
 # What this code needs, as pyproject.toml has it.
-REQUIREMENTS = "torch>=2.6\ntransformers>=5.24\n"
+REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
 
 
 def find_handler(files: Collection[str], writes: bool) -> dict[str, Path | bytes]:
