@@ -1,4 +1,4 @@
-"""The dataset card of an augmentation: what it counts, how it was made, and what was rejected and why."""
+"""The dataset card of an augmentation: counts, settings, and rejected candidates with reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_augmentation_card(
     Args:
         asked: What was asked.
         counts: What became of the rows.
-        title: What the dataset is called.
+        title: Name of the dataset.
         files: Of each split.
         sections: Further ones: the heads of two columns, and their rows.
     """

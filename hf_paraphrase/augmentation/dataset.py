@@ -38,8 +38,7 @@ def augment(
     augment(dataset, column="question", n=3, keep_columns=["label"], min_adequacy=0.5)
     ```
 
-    What is too much for one machine, or for one sitting, is for the command `hf-paraphrase augment`, which gives the
-    same rows.
+    For corpora too large for one machine or one run, the command `hf-paraphrase augment` gives the same rows.
 
     Args:
         dataset: Rows with a text.
@@ -48,18 +47,17 @@ def augment(
         column: Where the text is.
         n: Paraphrases of each row, at most.
         keep_columns: The other columns to keep; None for all.
-        batch_size: Rows that the model reads at once, those of like length together.
-        backend: What runs a model that is loaded here in place of `generate()`: "ctranslate2", or the address of a
-            server.
-        prompt: What a language model is told: a YAML file.
+        batch_size: Batch size, in rows; rows of similar length share a batch.
+        backend: Runs the model instead of `generate()`: "ctranslate2", or the address of a server.
+        prompt: YAML file with the prompt of a language model.
         dtype: Precision of a model that is loaded here, as in `Paraphraser.from_pretrained`.
-        trust_remote_code: Let what is loaded by its name run its own code.
+        trust_remote_code: Run the code in the named checkpoints.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
 
     Returns:
         The columns that are kept, and `source_id` (the number of the row, from 0), `paraphrase`, `rank` (1 for the
-        best), `score`, `adequacy`, `fluency`, `novelty` and `error`. A row that failed, or of which no candidate
-        passed, has no paraphrase and says why in `error`.
+        best), `score`, `adequacy`, `fluency`, `novelty` and `error`. A row that failed, or whose candidates were all
+        rejected, has no paraphrase; `error` gives the reason.
 
     Raises:
         InputError: A column or an argument that cannot be, or a model that cannot be loaded.

@@ -31,14 +31,14 @@ QUIET = 1
 
 
 class AugmentationError(OSError):
-    """Tasks could not be finished; the same command does what is missing."""
+    """Some tasks failed; the same command resumes."""
 
 
 class ProcessExecutor(LocalPipelineExecutor):
     """Runs tasks in processes of this machine.
 
-    datatrove's own waits for ever for a process that was killed, for want of memory for instance, and leaves the
-    others running where it is killed itself.
+    datatrove's own executor waits forever for a killed process (out of memory, for example), and leaves its workers
+    running when it is killed itself.
     """
 
     def run(self) -> None:
@@ -134,7 +134,7 @@ def make_executor(
         pipeline: The steps of a task.
         tasks: How many there are.
         workers: How many run at a time.
-        logging_dir: Where what is done is noted.
+        logging_dir: Folder for logs and completion marks.
         options: Further arguments of datatrove's executor, such as Slurm's `partition` and `time`.
 
     Raises:

@@ -18,7 +18,7 @@ __all__ = ["clean_up", "whole_in_folder", "write_in_folder"]
 
 @contextmanager
 def whole_in_folder(folder: DataFolder, name: str) -> Iterator[Path]:
-    """Write a file so that it is there whole or not at all, whoever else writes the same.
+    """Write a file atomically, even when several processes write the same one.
 
     Args:
         folder: On this machine, or where fsspec reaches.
@@ -46,7 +46,7 @@ def whole_in_folder(folder: DataFolder, name: str) -> Iterator[Path]:
 
 
 def write_in_folder(folder: DataFolder, name: str, text: str) -> None:
-    """Write a text in UTF-8 that is there whole or not at all."""
+    """Write a UTF-8 text file atomically."""
     with whole_in_folder(folder, name) as path:
         path.write_text(text, encoding="utf-8")
 

@@ -32,7 +32,7 @@ class Source(NamedTuple):
     """Rows to paraphrase.
 
     Args:
-        schema: The columns that are kept, and their types; with what `datasets` knows of them beyond.
+        schema: The kept columns with their types and the metadata that `datasets` has for them.
         tables: Reads them, each row with a `source_id`.
     """
 
@@ -50,7 +50,7 @@ def open_source(path: str, column: str, keep_columns: Sequence[str] | None = Non
         split: Of a corpus or repository; None for `train`.
 
     Raises:
-        InputError: There is nothing of the kind, a column is missing, or a line cannot be read.
+        InputError: The input does not exist, a column is missing, or a line cannot be read.
     """
     if Path(path).exists():
         if split is not None:
@@ -65,7 +65,7 @@ def write_rows(source: Source, path: Path) -> int:
     """Write the rows to one Parquet file, and count them.
 
     Raises:
-        InputError: A row cannot be read, or there is none.
+        InputError: A row cannot be read, or the input is empty.
     """
     rows = 0
     with pq.ParquetWriter(path, source.schema) as writer:
@@ -78,7 +78,7 @@ def write_rows(source: Source, path: Path) -> int:
 
 
 def digest(path: str) -> str | None:
-    """A number that changes with the contents of a file or of the files in a folder; None for what is neither."""
+    """A number that changes with the contents of a file or of the files in a folder; None for anything else."""
     if not Path(path).exists():
         return None
     hashed = xxh3_64()

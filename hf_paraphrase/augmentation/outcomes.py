@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
         rejected: How many candidates were rejected, by the kind of reason.
         error: Why the row failed; None where it did not, though no candidate may have passed.
         is_cut: Whether it was read up to `max_source_length` only.
-        tokens: What a server has counted for it, or for its batch, by kind.
+        tokens: Token counts that a server reported for it or its batch, by kind.
     """
 
     paraphrases: list[Paraphrase]
@@ -52,9 +52,9 @@ class Outcome(NamedTuple):
 
 
 class RowParaphraser:
-    """Paraphrases rows in batches of like length, and survives those that fail.
+    """Paraphrases rows in batches of similar length, and survives failures.
 
-    Where a batch fails, its rows are tried one by one, so that a failure is that of its row alone. Not taken for a
+    If a batch fails, its rows are retried one by one, so that only the failing row has no result. Not taken for a
     row's are a disk or network that fails (OSError), and a GPU that has failed for good, after which everything fails.
 
     Args:
@@ -84,7 +84,7 @@ class RowParaphraser:
         """Paraphrase texts.
 
         Args:
-            texts: A text of each row, or None where it has none.
+            texts: The text of each row; None if missing.
 
         Returns:
             An outcome of each, in their order.
@@ -134,7 +134,7 @@ def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> It
 
 
 def count_outcome(counts: Counter[str], outcome: Outcome) -> None:
-    """Add what became of a row to what is counted of all: its paraphrases, its failure, its rejected candidates."""
+    """Count a row's paraphrases, failure and rejected candidates."""
     counts["rows"] += 1
     counts["paraphrases"] += len(outcome.paraphrases)
     counts["failed"] += outcome.error is not None
@@ -155,7 +155,7 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
         column: That with the text.
         keep_columns: The others that are kept; None for all.
         there: Those that there are.
-        where: What has them, for errors.
+        where: Where they come from, for error messages.
 
     Raises:
         InputError: One is missing, or has the name of one that is added.
@@ -182,7 +182,7 @@ def _sort_out(group: list[Paraphrase]) -> Outcome:
 
 
 def _kind_of(reason: str) -> str:
-    """A reason without what is this candidate's alone: `loses 'Ann' (names)` as `loses names`."""
+    """A reason without the details of one candidate: `loses 'Ann' (names)` as `loses names`."""
     kept = re.fullmatch(r"(loses|invents) .* \((\w+)\)", reason, re.DOTALL)
     if kept:
         return f"{kept[1]} {kept[2]}"

@@ -1,4 +1,4 @@
-"""An augmentation from its input to its card, that goes on where it was stopped."""
+"""Resumable augmentation, from input to dataset card."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STATE, SETTINGS_FILE, ROWS_FILE = ".augment", "settings.json", "rows.parquet"
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """What is asked of an augmentation: all that decides its rows, and nothing else.
+    """The settings of an augmentation that determine its rows.
 
     Args:
         input: A file, a folder of files, a corpus of this package, or a repository of the Hub.
@@ -50,9 +50,9 @@ class Augmentation:
         n: Paraphrases of each row, at most.
         keep_columns: The other columns to keep; None for all.
         split: Of a corpus or repository.
-        tasks: Parts of the work; what is killed starts its part anew.
-        backend: What runs the model in place of `generate()`: "ctranslate2" or the address of a server.
-        prompt: What a language model is told: a YAML file.
+        tasks: Number of tasks; a killed task starts again.
+        backend: Runs the model instead of `generate()`: "ctranslate2" or the address of a server.
+        prompt: YAML file with the prompt of a language model.
         dtype: Precision of the model, as in `Paraphraser.from_pretrained`.
         options: Further arguments of a `Paraphraser`'s call.
     """
@@ -70,14 +70,14 @@ class Augmentation:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """All of it, and the contents of the input and the model where they are on this machine."""
+        """All fields, with digests of the input and the model if they are local."""
         digests = {"input_digest": digest(self.input), "model_digest": digest(find_checkpoint(self.model))}
         told = {"prompt": None if self.prompt is None else asdict(load_prompt(self.prompt))}
         return json.loads(json.dumps({**asdict(self), **told, **digests}))
 
 
 def find_state(output: DataFolder) -> DataFolder:
-    """Where an augmentation keeps what it has read and what is done: in its output, or else in the cache."""
+    """Folder with the input rows and completion marks of an augmentation: in its output, or in the cache."""
     if output.is_local():
         return get_datafolder(output.resolve_paths(STATE))
     name = xxh3_64_hexdigest(output.resolve_paths("").encode())
@@ -94,7 +94,7 @@ def run_augmentation(
     logging_dir: str | None = None,
     trust_remote_code: bool = False,
 ) -> Counter[str] | None:
-    """Do what is missing of an augmentation.
+    """Run an augmentation, or resume it.
 
     Args:
         asked: What is asked.
@@ -104,7 +104,7 @@ def run_augmentation(
         executor_options: Further arguments of datatrove's executor.
         logging_dir: Where what is read and what is done is noted; None for `.augment` in the output, or of one
             elsewhere a folder in the cache. All machines that take part have to reach it.
-        trust_remote_code: Let what is loaded by its name run its own code.
+        trust_remote_code: Run the code in the named checkpoints.
 
     Returns:
         What became of the rows; None where jobs were submitted that are not done.
@@ -161,7 +161,7 @@ def _do_missing(
 
 
 def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
-    """Read the input and note the settings, unless that is done; then check that they are still the same.
+    """Read the input and save the settings on the first run; later, check that they have not changed.
 
     Raises:
         InputError: The output was begun with other settings, or is another's.
@@ -189,7 +189,7 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
 
 
 def _check_output(source: str, output: DataFolder) -> None:
-    """Refuse an output inside of the input, which it would change, so that the same command could not go on."""
+    """Refuse an output inside the input: it would change the input, and the run could not resume."""
     # The name of a corpus or repository may also be that of a folder that is not there yet.
     if not Path(source).is_dir() or not output.is_local():
         return
@@ -199,7 +199,7 @@ def _check_output(source: str, output: DataFolder) -> None:
 
 
 def forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[str]) -> None:
-    """Have those tasks done again whose shard is gone."""
+    """Mark tasks without a shard as not done."""
     there = set(output.list_files("data")) if output.isdir("data") else set()
     for rank, shard in enumerate(shards):
         mark = f"completions/{rank:05d}"

@@ -32,7 +32,7 @@ OUTCOME, COUNTS = "outcome", b"augmentation"
 
 
 class RowReader(PipelineStep):
-    """Reads one task's share of the rows of a Parquet file: as many as the others', one after the other.
+    """Reads one task's equal, consecutive share of the rows of a Parquet file.
 
     Args:
         folder: Where the file is.
@@ -64,15 +64,15 @@ class RowReader(PipelineStep):
 
 
 class ParaphraseStep(PipelineStep):
-    """Paraphrases documents: the outcome of each stands in its metadata under `outcome`.
+    """Paraphrases documents; the result is in each document's metadata, under `outcome`.
 
-    A process loads its model once, for all of its tasks, on the GPU of its `LOCAL_RANK` where there are GPUs.
+    A process loads its model once for all its tasks, on the GPU of its `LOCAL_RANK` if available.
 
     Args:
         model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
-        backend: What runs the model in place of `generate()`, such as "ctranslate2".
-        trust_remote_code: Let what is loaded by its name run its own code.
-        prompt: What a language model is told: a YAML file.
+        backend: Runs the model instead of `generate()`, such as "ctranslate2".
+        trust_remote_code: Run the code in the named checkpoints.
+        prompt: YAML file with the prompt of a language model.
         dtype: Precision of the model, as in `Paraphraser.from_pretrained`.
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
@@ -108,18 +108,19 @@ class ParaphraseStep(PipelineStep):
 
 
 class MineStep(PipelineStep):
-    """Finds the neighbours of documents: those of each stand in its metadata under `neighbors`, the nearest first.
+    """Finds the nearest neighbours of documents; they are in each document's metadata, under `neighbors`, nearest
+    first.
 
     They are dicts of `source` and `target`, a pair of the retriever's memory, and `score`, how like the text the
-    source is. The document's own text, on either side of a pair, is none. A process loads the retriever once, for all
+    source is. Pairs that contain the document's own text are skipped. A process loads the retriever once, for all
     of its tasks.
 
     Args:
         retriever: The folder or Hub repository of a `ParaphraseRetriever`; or, in a process that runs all tasks
             itself, a retriever. To mine texts, it is one of pairs of a text and itself.
         k: Neighbours of each document, at most.
-        min_score: Less like ones are left out.
-        max_score: More like ones are too, such as near copies.
+        min_score: Minimum score.
+        max_score: Maximum score; excludes near copies.
         trust_remote_code: Let the retriever's encoder run its own code.
     """
 
@@ -158,7 +159,7 @@ class MineStep(PipelineStep):
 
 
 class ShardWriter(PipelineStep):
-    """Writes the outcomes of a task's documents to a Parquet file that is there whole or not at all.
+    """Writes the results of a task's documents to a Parquet file, atomically.
 
     Args:
         folder: On this machine, or where fsspec reaches, such as `hf://datasets/you/yours`.
@@ -195,12 +196,12 @@ class ShardWriter(PipelineStep):
 
 
 def name_shard(rank: int, world_size: int) -> str:
-    """The file of a task, as `datasets` names and finds them."""
+    """File name of a task's shard, in the naming scheme of `datasets`."""
     return f"data/train-{rank:05d}-of-{world_size:05d}.parquet"
 
 
 def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
-    """What became of the rows of a shard."""
+    """The counts in the footer of a shard."""
     with get_datafolder(folder).open(name, "rb") as file:
         return Counter(json.loads(pq.read_metadata(file).metadata[COUNTS]))
 
@@ -221,7 +222,7 @@ def load_retriever_once(path: str, trust_remote_code: bool) -> ParaphraseRetriev
 
 
 def find_device() -> str:
-    """The GPU of this process, one of as many as there are, by its `LOCAL_RANK`; the CPU where there is none."""
+    """The GPU of this process by its `LOCAL_RANK`; the CPU without GPUs."""
     if not torch.cuda.is_available():
         return "cpu"
     return f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % torch.cuda.device_count()}"

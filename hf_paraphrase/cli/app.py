@@ -145,7 +145,7 @@ def _spare_the_collector() -> None:
 
 @contextmanager
 def _no_questions() -> Iterator[None]:
-    """Keep every library from reading what is piped in: commands read it themselves, and ask nothing."""
+    """Keep libraries from reading standard input: only commands read it."""
     ask, builtins.input = builtins.input, refuse_to_ask
     try:
         yield
@@ -160,6 +160,6 @@ def _raised_by(error: Exception) -> str:
 
 
 def _fail(message: str) -> None:
-    """Say what is wrong in one line, whatever the library that noticed it wrote."""
+    """Report an error in one line, whichever library raised it."""
     echo(f"error: {' '.join(line.strip() for line in message.splitlines())}", err=True)
     sys.exit(2)

@@ -1,4 +1,4 @@
-"""The command `hf-paraphrase augment`. What is heavy is imported inside it."""
+"""The command `hf-paraphrase augment`. Heavy imports are inside it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length"
 
 @dataclass(kw_only=True)
 class AugmentationOptions(WriterOptions, PassingOptions):
-    """Texts, who paraphrases them, and where."""
+    """Texts, the model that paraphrases them, and where it runs."""
 
     input: str = option(
         "What to paraphrase: a .csv, .tsv, .jsonl or .parquet file, a folder of them, a corpus of "
@@ -84,7 +84,7 @@ class AugmentationOptions(WriterOptions, PassingOptions):
         require("datatrove", "augmentation", "augment")
 
     def make_augmentation(self) -> Augmentation:
-        """What decides the rows."""
+        """The settings that determine the rows."""
         from ..augmentation.run import Augmentation
 
         given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
@@ -111,9 +111,10 @@ class Augment(AugmentationOptions):
 
     The output has Parquet files with a row for each paraphrase: the columns of the source that are kept, `source_id`,
     `paraphrase`, `rank`, `score`, `adequacy`, `fluency`, `novelty` and `error`, and a card with counts and settings.
-    A source that failed, or of which no candidate passed, keeps a row that says why. datasets.load_dataset reads it.
+    A source that failed, or whose candidates were all rejected, keeps a row with the reason. datasets.load_dataset
+    reads the output.
 
-    Whatever stops it, the same command does what is missing, and the rows are those that one quiet run gives. With
+    After any interruption the same command resumes, and the rows are those of an uninterrupted run. With
     slurm it submits jobs and returns; started again when they are done, it writes the card. Other settings need
     another output.
     """
@@ -123,7 +124,7 @@ class Augment(AugmentationOptions):
     hub_private_repo: bool = option("Create the repository as private.", False)
 
     def run(self) -> Counter[str] | None:
-        """Do what is missing, and return what became of the rows; None where jobs were submitted."""
+        """Run or resume, and return the counts of the rows; None where jobs were submitted."""
         self.check_installed()
         if self.push_to_hub:
             check_push(self.output, self.hub_dataset_id)
@@ -136,7 +137,7 @@ class Augment(AugmentationOptions):
             raise typer.Exit(130) from None
 
     def show(self, counts: Counter[str] | None) -> None:
-        """Say what became of the rows, and share them where asked to."""
+        """Print the counts, and push the rows if asked to."""
         if counts is None:
             echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
             return
@@ -154,7 +155,7 @@ class Augment(AugmentationOptions):
 
 
 def check_push(output: str, repo_id: str | None) -> None:
-    """Refuse a push that can be told to fail, before the work of hours."""
+    """Refuse a push that would fail, before hours of work."""
     from ..hub.push import check_access
 
     if "://" in output:

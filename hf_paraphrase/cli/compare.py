@@ -66,13 +66,13 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
     hf-paraphrase compare sarah-lm-gutenberg-small gru-lm-gutenberg-small \\
         --data-dir data/gutenberg --output-dir runs/comparison --set max_steps=1200 --seeds 1 --seeds 2
 
-    A system is NAME=PATH, and may have options of its own, which go before those for all: arguments of
-    `evaluate_paraphraser`, or of `generate`, such as `NAME=PATH,num_beams=10,select=jaccard`. All systems are of one
-    kind. The table says how each paraphraser chose among its outputs: by default it keeps the likeliest; Kazemnejad et
-    al. 2020 keep the one most like the source (`--select jaccard`). Each system has a folder; what is evaluated there
-    already is not evaluated again, so that a comparison that was stopped, or gets one more system, goes on.
-    `comparison.md`, `.csv`, `.json` and, where matplotlib is installed and BLEU and PINC were asked for, `.png` hold
-    what came out, as Table 2 of Kazemnejad et al. 2020 does.
+    A system is NAME=PATH, optionally with its own options, which override the common ones: arguments of
+    `evaluate_paraphraser` or `generate`, such as `NAME=PATH,num_beams=10,select=jaccard`. All systems are of one kind.
+    The table says how each paraphraser chose among its outputs: by default it keeps the likeliest; Kazemnejad et al.
+    2020 keep the one most like the source (`--select jaccard`). Each system has a folder, and evaluations found there
+    are reused: an interrupted comparison resumes, and systems can be added. `comparison.md`, `.csv`, `.json` and,
+    where matplotlib is installed and BLEU and PINC were asked for, `.png` hold what came out, as Table 2 of Kazemnejad
+    et al. 2020 does.
 
     With --encoder, the judge of adequacy, the table shows what choosing among candidates is worth: first beam,
     Paraphraser and Parrot's rules, scored on the rows for which every way has a paraphrase, in `choices.*`.

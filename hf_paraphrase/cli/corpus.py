@@ -94,7 +94,7 @@ def _read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]
 
 @dataclass(kw_only=True)
 class CorpusOptions(Verb):
-    """A corpus, as `load_dataset` is asked for it."""
+    """A corpus, as arguments of `load_dataset`."""
 
     dataset: str | None = option(f"{ANY_CORPUS}  [default: what the model or recipe was made for]", None)
     dataset_name: str | None = option("Configuration of the corpus, if it has several.", None)
@@ -117,7 +117,7 @@ class CorpusOptions(Verb):
     )
 
     def find_corpus(self, trained_on: TrainingConfig | None = None) -> Corpus:
-        """The corpus that is named, or else that of a recipe, of which the other options replace what they name."""
+        """The named corpus, or that of a recipe with the other options applied."""
         kwargs = self.dataset_kwargs | ({"data_files": self.data_files} if self.data_files else {})
         if self.dataset is not None:
             return Corpus(self.dataset, self.dataset_name, self.data_dir, kwargs)
@@ -129,7 +129,7 @@ class CorpusOptions(Verb):
         )
 
     def find_corpus_of(self, model: str) -> Corpus:
-        """The corpus that is named, or else what the model in an output folder of `train` was trained on.
+        """The named corpus, or the one that the model in an output folder of `train` was trained on.
 
         Raises:
             InputError: The model is in no such folder.
@@ -156,7 +156,7 @@ class SplitOptions(CorpusOptions):
     sample_seed: int | None = option("Draw the rows of --max-samples at random with this seed.", None)
 
     def take(self, rows: datasets.Dataset) -> datasets.Dataset:
-        """So many rows at most: the first, or drawn at random by a seed."""
+        """At most `n` rows: the first ones, or a seeded random sample."""
         if self.sample_seed is not None:
             rows = rows.shuffle(seed=self.sample_seed)
         return rows if self.max_samples is None else rows.select(range(min(self.max_samples, len(rows))))
@@ -168,7 +168,7 @@ class SplitOptions(CorpusOptions):
 
 
 def choose_corpus(recipe: Recipe, options: CorpusOptions) -> tuple[Recipe, Corpus]:
-    """A recipe with what the options of a command say of its corpus, and that corpus.
+    """A recipe with the corpus options of a command applied, and its corpus.
 
     A folder given on the command line is in the corpus alone: it is this machine's, not the recipe's.
     """
@@ -196,7 +196,7 @@ def pick_split(splits: datasets.DatasetDict, split: str) -> datasets.Dataset:
     """One split of a corpus that was read whole.
 
     Raises:
-        InputError: There is no such split.
+        InputError: Unknown split.
     """
     if split not in splits:
         raise InputError(f"the corpus has no split {split}; it has: {', '.join(splits)}")

@@ -1,4 +1,4 @@
-"""The commands that show a model to people. What is heavy is imported inside the commands."""
+"""The commands that show a model to people. Heavy imports are inside the commands."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ class MakeSpace(Verb):
 
 
 def check_gradio(command: str) -> None:
-    """Refuse where there is nothing to show a page with.
+    """Check that gradio is installed.
 
     Args:
-        command: That asks for it.
+        command: The command that needs it.
 
     Raises:
         InputError: gradio is not installed.

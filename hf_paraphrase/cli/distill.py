@@ -1,4 +1,4 @@
-"""The command that makes a small fast model of what a large one writes. What is heavy is imported inside it."""
+"""The command that distils a large model into a small fast one. Heavy imports are inside it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Distill(AugmentationOptions):
 
     The teacher paraphrases every text, as `augment` does; what passes becomes a corpus with a card, on which the
     recipe's model is trained. The table puts the teacher, the student and the same recipe without distillation side
-    by side. Whatever stops it, the same command goes on. Fields of the recipe are overridden by --field value.
+    by side. After any interruption the same command resumes. Fields of the recipe are overridden by --field value.
     """
 
     context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -54,7 +54,7 @@ class Distill(AugmentationOptions):
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
     def run(self) -> list[dict[str, Any]] | None:
-        """Do what is missing, and return the table; None where jobs were submitted."""
+        """Run or resume, and return the table; None where jobs were submitted."""
         self.check_installed()
         if "://" in self.output:
             raise InputError("--output-dir is a folder of this machine")

@@ -1,4 +1,4 @@
-"""The commands that score a model, or outputs. What is heavy is imported inside them."""
+"""The commands that score a model, or outputs. Heavy imports are inside them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     hf-paraphrase evaluate runs/hierarchical --data-dir data/hotel_reviews
     hf-paraphrase evaluate runs/sarah-lm --data-dir data/gutenberg --objective autoencode
 
-    The model decides what is done: a paraphraser's outputs are scored by --metrics; a matcher labels pairs or ranks
+    The kind of model decides what is measured: a paraphraser's outputs are scored by --metrics; a matcher labels pairs
+        or ranks
     candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per character.
     Scores have 95% intervals.
     """

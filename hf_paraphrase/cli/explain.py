@@ -123,13 +123,13 @@ class ListExcitingPairs(SplitOptions, ModelOptions):
 
 @verb("explain documents")
 class ExplainDocuments(ModelOptions):
-    """Show what an autoencoder's vectors of documents hold.
+    """Show what an autoencoder's document vectors encode.
 
     \b
     hf-paraphrase explain documents runs/hierarchical-autoencoder reviews.txt --steps 5 --nearest 3
 
-    The first two documents are the ends of a way, on which it shows texts; each of the others that are shown is
-    followed by those nearest to it by the cosine of their vectors.
+    It decodes points on the line between the first two documents; each further document is followed by its nearest
+    neighbours by cosine.
     """
 
     texts: Path = option("Text file, a document a line, whose sentences end at full stops.", positional=True)

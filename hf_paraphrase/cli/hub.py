@@ -87,7 +87,7 @@ class Push(Verb):
 
 
 def push_trained(folder: Path, repo_id: str, private: bool) -> None:
-    """Push what a training wrote, once; a failure is said and does no harm."""
+    """Push the output of a training run; a failure is reported and does no harm."""
     from accelerate import PartialState
 
     from ..common.hub_access import PushError

@@ -24,7 +24,7 @@ class Mine(Verb):
         --data-files validation=mined/validation.jsonl --output-dir runs/mined
 
     They are divided for training, as the corpus `pairs` has them. Each row has `source`, `target`, `score` and the
-    `lines` that they come from. No text of one split stands in another. A high score does not prove that two texts
+    `lines` that they come from. No text occurs in two splits. A high score does not prove that two texts
     mean the same: look at some before training on them.
     """
 

@@ -50,7 +50,7 @@ __all__ = [
 # A path or a Hub repository; sentences have spaces or other punctuation.
 MODEL_NAME = re.compile(r"[\w.~:/\\-]*[\w~/\\-]")
 
-# What the abilities of a model mean.
+# Descriptions of model abilities.
 ABILITIES = {
     "embeds_sentences": "embed words and sentences",
     "has_levels": "tell phrases from the template",
@@ -97,7 +97,7 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def read_keep(label: str, value: str) -> list[str]:
-    """Read what paraphrases keep: kinds, and the user's own words."""
+    """Read what paraphrases must keep: kinds, and the user's own words."""
     from ..generation.keep import parse_keep
 
     return parse_keep(value)
@@ -196,7 +196,7 @@ class MetricOptions(Verb):
         """The options of the function of each metric.
 
         Raises:
-            InputError: A metric lacks what it needs; said now, since outputs may take hours to write.
+            InputError: A metric lacks a dependency; reported now, since generating outputs may take hours.
         """
         if "embedding_greedy" in self.metrics and self.word_vectors is None:
             raise InputError(
@@ -262,7 +262,7 @@ class SearchOptions(Verb):
     )
 
     def search_options(self, decoding: str, num_beams: Iterable[int]) -> dict[str, Any]:
-        """What was given of a decoding, as `generate_paraphrases` and the pipeline take it.
+        """The decoding options that were given, as `generate_paraphrases` and the pipeline take them.
 
         Raises:
             InputError: An option is another decoding's, or the groups do not divide the beams.
@@ -282,9 +282,9 @@ class SearchOptions(Verb):
 
 
 def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:
-    """Refuse a model that cannot do what a command is about, before anything else is done.
+    """Refuse a model that lacks the ability that a command needs, before any work.
 
-    A model that cannot be read at all is left to what loads it, which says why.
+    Models that cannot be read at all are reported when they are loaded.
 
     Args:
         model: Checkpoint folder or Hub repository.
@@ -317,7 +317,7 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
 
     Args:
         model: The option; None where it is not given, and all words are texts otherwise.
-        words: What stands outside of options.
+        words: The positional arguments.
 
     Raises:
         InputError: The first word might be either.

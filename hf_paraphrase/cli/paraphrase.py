@@ -119,7 +119,7 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
     trust_remote_code: bool = trust_option()
 
     def run(self) -> None:
-        """Write the paraphrases of each text as they come."""
+        """Write the paraphrases of each text as they arrive."""
         model, texts = split_model(self.model, self.texts)
         texts = [check_unicode(text, f"text {number}", self.errors) for number, text in enumerate(texts, start=1)]
         lines = Lines(self.errors)
@@ -163,7 +163,7 @@ def _write_table(
     return_rejected: bool,
     safe_cells: bool | None,
 ) -> None:
-    """Write a row for each paraphrase, as they come, and say how many there are."""
+    """Write a row for each paraphrase as it arrives, and report the count."""
     columns, counts = COLUMNS | ({"reason": "string"} if return_rejected else {}), Counter()
     with open_table(path, columns, safe_cells) as write:
         for number, source, group in numbered:
@@ -178,7 +178,7 @@ def _write_table(
 
 
 def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A row for each paraphrase of a text, by the number of that; what was rejected has no rank."""
+    """A row for each paraphrase of text number `number`; rejected ones have no rank."""
     rows = []
     for rank, one in enumerate(group, start=1):
         values = {"row": number, "source": source, "rank": None if one.reason else rank, **one._asdict()}
@@ -187,7 +187,7 @@ def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mappi
 
 
 def _print_group(number: int, source: str, group: Paraphrases, as_json: bool) -> None:
-    """Print the paraphrases of a text, or why it has none."""
+    """Print the paraphrases of a text, or why there are none."""
     if as_json:
         scores = [dict(zip(one._fields[1:], one[1:], strict=True)) for one in group]
         row = {"row": number, "source": source, "paraphrases": [one.text for one in group], "scores": scores}

@@ -34,7 +34,7 @@ class MakeForms(Verb):
         --system DiPS=runs/transformer/evaluation/predictions-test-dips5.jsonl --output-dir forms
 
     Send `ratings.html` and `preference.html` to the raters: each is one file that opens in a browser, without network,
-    and hands its answers out as CSV. Keep `key.json`, which says who wrote what, for `rating read`. The forms are
+    and hands its answers out as CSV. Keep `key.json`, which maps texts to systems, for `rating read`. The forms are
     those of Kazemnejad et al. 2020, section 4.5.
     """
 
@@ -77,7 +77,7 @@ class ReadForms(Verb):
     output: Path | None = option("JSON file of the results.", None)
 
     def run(self) -> dict[str, Any]:
-        """Sum up, and return what the JSON file holds."""
+        """Summarise the answers, and return the content of the JSON file."""
         from ..common.files import write_text
         from ..rating import AnswerKey, read_answers, summarise_answers
 

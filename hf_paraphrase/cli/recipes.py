@@ -29,10 +29,10 @@ class ListRecipes(Verb):
     hf-paraphrase recipes --json
     hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
 
-    Each with paper, corpus, and what the paper reports. --json adds the number of parameters, with as many words as
-    the recipe allows; null means that of the checkpoint to start from. The paper is that of the architecture; its
-    figures are those of the same architecture and depth, whatever the width. Of one recipe, every field is shown with
-    the recipe that states it, since recipes extend each other.
+    Each with paper, corpus, and what the paper reports. --json adds the number of parameters, at the recipe's largest
+    vocabulary; null means the starting checkpoint's. The paper is that of the architecture; its figures are for the
+    same architecture and depth, at any width. Of one recipe, every field is shown with the recipe that states it,
+    since recipes extend each other.
     """
 
     name: str | None = option("A recipe, or a folder with files like those of one.", None, positional=True)

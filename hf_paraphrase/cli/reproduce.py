@@ -1,4 +1,4 @@
-"""The command that makes tables of the papers again. What is heavy is imported inside the command."""
+"""The command that makes tables of the papers again. Heavy imports are inside the command."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Reproduce(Verb):
     hf-paraphrase reproduce prakash-mscoco --data-dir data/mscoco --output-dir runs/prakash-mscoco --jobs 2
     hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel --output-dir runs/li --minutes 20 --seeds 1,2
 
-    It says whether the paper's claims hold. What was interrupted goes on with the same command, also after days, and
-    what is there already is not made again. A line says when the training of each system begins and ends.
+    It says whether the paper's claims hold. After an interruption the same command resumes, even days later; finished
+    parts are reused. A line says when the training of each system begins and ends.
     """
 
     table: str = option(f"One of: {', '.join(TABLES)}.", positional=True)

@@ -66,7 +66,7 @@ class Serve(WriterOptions):
             run_server(app, listener, limits)
 
     def load(self) -> ServedModel:
-        """The model, by what it can do."""
+        """The model with the tasks that it can do."""
         from ..serving.served_model import load_served_model, serve_paraphraser
 
         if self.backend or self.prompt:

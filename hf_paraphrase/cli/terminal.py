@@ -28,7 +28,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, is_data: bool = 
         text: The text.
         err: Print it to standard error.
         nl: End the line.
-        is_data: It is what the command was run for: where standard output is not a terminal, nothing in it is changed.
+        is_data: Output is changed only in terminals: piped data stay as they are.
     """
     is_raw = is_data and not sys.stdout.isatty()
     # `color=True`: typer would drop escape sequences where standard output is not a terminal.

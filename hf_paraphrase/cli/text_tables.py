@@ -60,7 +60,7 @@ class Lines:
 
 
 def read_texts(path: str, column: str | None = None, errors: str = "strict") -> Iterator[str]:
-    """Read the texts of a file, as they are asked for; but all of them once before, since what is wrong shows there.
+    """Read the texts of a file lazily, after a first pass that checks all of it.
 
     Args:
         path: A table (`text_tables`), or any other file with a text a line.
@@ -82,7 +82,7 @@ def read_texts(path: str, column: str | None = None, errors: str = "strict") -> 
 def read_numbered_texts(
     path: str | os.PathLike, column: str | None = None, errors: str = "strict"
 ) -> Iterator[tuple[int, str]]:
-    """Read the texts of a file as they are asked for, each with the line (of Parquet the row) that it stands on.
+    """Read the texts of a file lazily, each with its line number (row number in Parquet).
 
     Arguments and errors are those of `read_texts`.
     """

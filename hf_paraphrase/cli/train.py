@@ -35,7 +35,7 @@ TASK_RECIPES = {
 
 
 class TrainCommand(VerbCommand):
-    """Adds the fields of `training.yaml` to `--help`: those of the recipe's task, or what all tasks have."""
+    """Adds the fields of `training.yaml` to `--help`: those of the recipe's task, or those common to all tasks."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
         super().format_help(ctx, formatter)

@@ -76,14 +76,14 @@ class Verb(Options):
             echo(str(result))
 
     def refuse_options_of_others(self, kind: str, name: str) -> None:
-        """Raise InputError where an option of another section is given than that of what `name` is."""
+        """Raise InputError if an option belongs to another section than `name`'s."""
         for owner, part in self.sections.items():
             for one in fields(part):
                 if owner != kind and getattr(self, one.name) != default_of(one):
                     raise InputError(f"{_flag(one)} is for a {owner}; {name} is {_article(kind)} {kind}")
 
     def call(self, function: Callable, **more: Any) -> Any:
-        """Call a function with those fields that it has arguments for, unless they are None, and with `more`."""
+        """Call a function with the fields that are its arguments and not None, and with `more`."""
         known = inspect.signature(function).parameters
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
         return function(**{name: value for name, value in own.items() if value is not None} | more)

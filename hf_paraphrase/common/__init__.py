@@ -1,1 +1,1 @@
-"""What every room stands on: files, tables of text, fields, bounds, the environment, and the way to the Hub."""
+"""Shared basics: files, text tables, fields, bounds, environment and Hub access."""

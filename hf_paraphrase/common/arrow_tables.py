@@ -26,13 +26,13 @@ def find_schema(
 
     Args:
         tables: The files.
-        texts: The columns that must hold text; those that are not there are left out.
+        texts: The columns that must hold text; missing ones are skipped.
         lists: Those of them that may hold lists of texts instead.
         required: Every row of JSON must name all of `texts`, be it with null, and all files have the same columns.
 
     Raises:
-        InputError: A cell has another type than the others of its column, or than it must have; or files differ in
-            their columns, but for JSON.
+        InputError: A cell's type differs from its column's or from the required one; or files other than JSON have
+            different columns.
     """
     schemas = [_find_schema(table, texts, lists, required) for table in tables]
     schema = schemas[0]

@@ -16,7 +16,7 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
     Args:
         name: Of the argument.
         value: Its value.
-        least: The least that it may be; None for no limit.
+        least: Lower bound; None for no limit.
 
     Raises:
         InputError: It is not a whole number, or too small.
@@ -28,5 +28,5 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a real number of any type, such as NumPy's; True and False are none."""
+    """Tell whether a value is a real number of any type, such as NumPy's; True and False are not numbers here."""
     return isinstance(value, Real) and not isinstance(value, bool)

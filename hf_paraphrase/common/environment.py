@@ -17,7 +17,7 @@ PACKAGES = ("hf-paraphrase", "torch", "transformers", "datasets", "tokenizers", 
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
-    """What a result depends on beside its recipe: device, threads, versions, commit and date.
+    """What a result depends on besides its recipe: device, threads, versions, commit and date.
 
     Args:
         device: Where the model ran.
@@ -34,7 +34,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 
 def report_environment() -> dict[str, str]:
-    """What a bug report should say about the machine and the software, line by line."""
+    """Machine and software, one line each, for bug reports."""
     gpus = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
     # Our own name is missing where a checkout was never installed; what it needs is then not known either.
     needs = requires(PACKAGES[0]) or [] if _version(PACKAGES[0]) else []

@@ -1,4 +1,4 @@
-"""Fields with types, help and bounds, of which recipes and commands are made; and reading their values."""
+"""Fields with types, help and bounds, for recipes and commands; and parsing of their values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **detai
     """A field of an `Options` class.
 
     Args:
-        help: What it does, in a sentence.
+        help: Help, one sentence.
         default: Its default; a field without one is required.
         factory: Makes the default, where that can be changed.
         details: `least`, `above`, `most` and `below` bound its number, or the numbers in its list; what the command
@@ -76,7 +76,7 @@ def check_range(name: str, value: Any, bounds: Mapping[str, Any]) -> None:
 class _Yaml12Loader(yaml.SafeLoader):
     """YAML 1.2 scalars: `1e-3` is a number and `no` a word, where PyYAML's 1.1 reads a string and `False`.
 
-    It bounds how deep values nest, and how many there are once every alias stands for a copy of what it names.
+    It bounds nesting depth, and the number of values after aliases are expanded.
     """
 
     yaml_implicit_resolvers: dict = {}
@@ -163,7 +163,7 @@ def check_known(names: Iterable[str], known: Iterable[str], source: str, what: s
         names: The names in a file.
         known: All names there are.
         source: The file, for the message.
-        what: What they name, for the message.
+        what: Names them in the message.
 
     Raises:
         InputError: With the name and the closest ones that exist.

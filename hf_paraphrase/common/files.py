@@ -58,7 +58,7 @@ LOCK_SECONDS = 3.0
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder whose symbolic links lead out of it: whoever made it would choose what of this machine is read.
+    """Refuse a folder with symbolic links out of it: its author would choose which of this machine's files are read.
 
     Raises:
         InputError: One does; the message names it.
@@ -97,7 +97,7 @@ def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]
 
 
 def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
-    """What is wrong and where, in the whole file: the error counts from where the last part of it was read."""
+    """The problem and its position in the whole file; the error counts from the last chunk."""
     if not path.is_file():
         return error.reason
     with open_plain_or_gzipped(path, bounded=False) as file:
@@ -181,7 +181,7 @@ def open_plain_or_gzipped(path: Path, bounded: bool = True) -> BinaryIO:
     """Open a file for reading bytes.
 
     Args:
-        path: The file; what it starts with, not its name, says whether it is gzipped.
+        path: The file; gzip is detected by content, not by name.
         bounded: Raise InputError where it unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
     """
     if not path.is_file():  # a named pipe, which can be read once
@@ -194,7 +194,7 @@ def open_plain_or_gzipped(path: Path, bounded: bool = True) -> BinaryIO:
 
 
 def ends_lines_in_returns(start: bytes) -> bool:
-    """Tell by the start of a file whether carriage returns alone end its lines, as old spreadsheets write them."""
+    """Whether lines end in carriage returns alone, as old spreadsheets write them, judged by the start of the file."""
     return b"\r" in start[:-1] and b"\n" not in start
 
 
@@ -214,7 +214,7 @@ def use_writable_folders(config: ModuleType, *names: str) -> None:
 
 @cache
 def writable_folder(folder: Path) -> Path:
-    """Make a folder, or with a warning a temporary one in its place where it cannot be written."""
+    """Make a folder; if it is not writable, warn and make a temporary one."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
@@ -256,13 +256,13 @@ def locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Write a file so that it is there whole or not at all, whenever the process or the machine stops.
+    """Write a file atomically, even if the process or the machine stops.
 
     Args:
         path: The file.
 
     Yields:
-        Where to write it; it is put in its place as the `with` block ends, unless it ends by an error.
+        Destination; the file moves there when the `with` block ends without an error.
     """
     temporary = _temporary(path)
     try:
@@ -273,11 +273,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, newline: str | None = None) -> None:
-    """Write a text file in UTF-8 so that it is there whole or not at all.
+    """Write a UTF-8 text file atomically.
 
     Args:
         path: The file.
-        text: What it is to hold.
+        text: Its content.
         newline: As in `open`: empty to leave the line ends as they are on every system.
     """
     with whole_file(path) as temporary:
@@ -305,7 +305,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
     Args:
         text: The JSON.
-        where: Names the file, and the line if need be, in the error.
+        where: Names the file, with a line number if needed, in errors.
 
     Raises:
         InputError: It is not JSON, nests too deeply, or has an integer of more digits than Python reads.
@@ -333,7 +333,7 @@ def describe_digits(error: ValueError) -> str:
 
 
 def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
-    """Read a file of one JSON object; `name` is what an error calls it.
+    """Read a file of one JSON object; `name` is used in errors.
 
     Raises:
         InputError: It is none.
@@ -356,13 +356,13 @@ def read_lines(path: Path) -> list[Any]:
 
 
 def copy_file(source: Path, path: Path) -> None:
-    """Copy a file so that the copy is there whole or not at all."""
+    """Copy a file atomically."""
     with whole_file(path) as temporary:
         shutil.copyfile(source, temporary)
 
 
 def write_directory(path: Path, write: Callable[[Path], None]) -> None:
-    """Make a folder that is there whole or not at all.
+    """Make a folder atomically.
 
     Args:
         path: The folder; its parent is made if missing, and a folder of its name is removed first.
@@ -382,7 +382,7 @@ def write_directory(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def make_once(path: Path, write: Callable[[Path], None]) -> None:
-    """Make a folder as `write_directory` does unless it is there, in one of the processes that ask together."""
+    """Make a folder atomically unless it exists; of concurrent processes, one makes it."""
     if not path.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock"):
@@ -395,7 +395,7 @@ def _temporary(path: Path) -> Path:
 
 
 def publish(temporary: Path, path: Path) -> None:
-    """Put a finished file or folder in its place, so that it is there whole whenever the machine stops."""
+    """Move a finished file or folder into place, durably."""
     # Without the flushes a power cut could leave a renamed file that is empty.
     _flush(temporary)
     os.replace(temporary, path)

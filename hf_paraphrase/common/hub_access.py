@@ -114,7 +114,7 @@ def retry_request(attempt: Callable[[], Result], describe: Callable[[BaseExcepti
 
     Args:
         attempt: Sends it.
-        describe: What the log says of an error.
+        describe: One line about an error, for the log.
 
     Raises:
         TransportError: The last attempt failed, or the first one for good.

@@ -1,6 +1,6 @@
 """Files of csv and tsv whose cells are read again as they were, and which no spreadsheet runs as formulas.
 
-Before a text that looks like a formula stands an apostrophe, which our readers take away again.
+Texts that look like formulas get a leading apostrophe, which our readers remove.
 """
 
 from __future__ import annotations

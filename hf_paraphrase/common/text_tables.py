@@ -1,7 +1,7 @@
 """Rows of text files, read the same way by every command: csv, tsv, JSON Lines, a JSON array, Parquet, plain lines.
 
-A cell is text as it stands in the file; only an empty cell is missing. In tsv a line is a row, so a stray quote costs
-nothing. Whatever cannot be read is an InputError that names file, line and column.
+A cell is the literal text in the file; only an empty cell is missing. In tsv a line is a row, so a stray quote costs
+nothing. Unreadable input raises InputError with file, line and column.
 
 Not supported: files without a header, encodings other than UTF-8, Excel workbooks.
 """
@@ -84,7 +84,7 @@ def _ending(path: str | os.PathLike) -> str:
 
 
 def find_tables(folder: Path) -> list[Path]:
-    """The tables of a folder and of those inside it, without hidden ones; plain text files only if there is no other.
+    """All tables under a folder except hidden ones; plain text files only if there are no others.
 
     Raises:
         InputError: There is none.
@@ -121,7 +121,7 @@ class TextTable:
 
     Args:
         path: The file; every kind but Parquet may be gzipped.
-        kind: One of the kinds of `table_kind`; None to tell it by the ending, other files being plain lines.
+        kind: One of the kinds of `table_kind`; None to decide by the ending; files with other endings are plain lines.
         delimiter: Of csv; None for the one that the header shows.
         errors: "replace" reads invalid UTF-8 as U+FFFD.
     """
@@ -146,7 +146,7 @@ class TextTable:
             lines: As in `rows`.
 
         Raises:
-            InputError: A name stands there twice, or the file has no header.
+            InputError: A duplicate column name, or no header.
         """
         if self.kind in ("jsonl", "json"):
             return None
@@ -160,10 +160,10 @@ class TextTable:
             return self.columns(opened)
 
     def check_columns(self, names: Sequence[str], option: str = "") -> None:
-        """Refuse a file whose header has none of these columns.
+        """Refuse a file without any of these columns.
 
         Raises:
-            InputError: It has none; the message lists the columns there are.
+            InputError: It has none of them; the message lists the existing columns.
         """
         there = self.columns()
         if self.kind == "txt" and option and LINE not in names:
@@ -179,7 +179,7 @@ class TextTable:
         lines: Iterable[tuple[int, str]] | None = None,
         reject: Reject | None = None,
     ) -> Iterator[Row]:
-        """Read the rows; blank lines are none, except in plain text.
+        """Read the rows; blank lines are skipped, except in plain text.
 
         Args:
             columns: Of Parquet only these are read.
@@ -234,7 +234,7 @@ class TextTable:
         return [text for one in values if (text := self.text(Row(row.line, {name: one}), name))]
 
     def check_names(self, names: list[str]) -> list[str]:
-        """The names, unless one stands there twice.
+        """The names, checked for duplicates.
 
         Raises:
             InputError: It does.
@@ -398,13 +398,13 @@ def split_records(
     widths: Container[int] | None = None,
     over_lines: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells, which may be quoted; a quote that is closed nowhere, or oddly, stands for itself.
+    """Split lines into cells, which may be quoted; an unmatched quote is literal.
 
     Args:
         lines: Numbered lines with their ends; blank ones are left out.
         delimiter: What stands between cells.
         widths: How many cells a record may have; None for as many as the first has.
-        over_lines: Quoted cells may go on over several lines. Elsewhere a stray quote costs no row but its own.
+        over_lines: Quoted cells may span several lines. Elsewhere a stray quote costs no row but its own.
 
     Yields:
         The line that a record begins on, and its cells.
@@ -435,7 +435,7 @@ def _drain(ahead: deque) -> Iterator[tuple[int, str]]:
 def _close_quote(
     line: str, following: Iterator[tuple[int, str]], taken: list[tuple[int, str]], delimiter: str
 ) -> list[str] | None:
-    """The cells of a record that goes on over the following lines; notes which of these it has taken."""
+    """The cells of a record that spans several lines; records which lines were consumed."""
 
     def feed() -> Iterator[str]:
         yield line

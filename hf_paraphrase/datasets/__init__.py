@@ -1,6 +1,6 @@
 """The corpora of the papers, read from their published files.
 
-Its names are loaded when they are first used: whoever paraphrases needs rules about sentences, and not `datasets`.
+Names are loaded on first use: paraphrasing needs the sentence rules, but not `datasets`.
 """
 
 from __future__ import annotations

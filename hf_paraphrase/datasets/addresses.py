@@ -1,4 +1,4 @@
-"""Where the corpora are published: the one table of addresses, licences and of who has to be asked."""
+"""Where the corpora are published: addresses, licences and whom to ask for access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ReleasedFile:
     """A file or archive that a corpus is released in.
 
     Args:
-        url: Its published address; what stands in braces, the corpus's arguments say.
+        url: Its published address; parts in braces are filled from the corpus's arguments.
         size: Its size in bytes, where known.
         sha256: Its SHA-256, where known.
     """
@@ -39,7 +39,7 @@ class HubCopy:
         path: The dataset repository.
         name: Its configuration.
         revision: The commit that was looked at.
-        columns: What the columns are called here, and there.
+        columns: Column names here and in the published dataset.
     """
 
     path: str
@@ -164,6 +164,6 @@ RELEASES: dict[str, Release] = {
 
 
 def locate(corpus: str, file: ReleasedFile) -> str:
-    """Where a file is downloaded from: its published address, or its place under that of `HF_PARAPHRASE_DOWNLOADS`."""
+    """Download address of a file: the published one, or its path under `HF_PARAPHRASE_DOWNLOADS`."""
     base = os.environ.get(DOWNLOADS)
     return f"{base.rstrip('/')}/{corpus}/{file.name}" if base else file.url

@@ -1,4 +1,4 @@
-"""Which texts have the words of another: BM25, for corpora whose wrong candidates should look right."""
+"""BM25 search for texts that share words with a query: BM25, for corpora whose wrong candidates should look right."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def search(index: bm25s.BM25, text: str, size: int) -> np.ndarray:
     Args:
         index: What `index_texts` made.
         text: The other.
-        size: So many places at most; texts without a common word are not found.
+        size: Maximum number of results; texts without a common word are not found.
     """
     import bm25s
 

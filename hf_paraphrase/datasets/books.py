@@ -22,7 +22,7 @@ class BooksConfig(RunningTextConfig):
     Args:
         seed: Decides what is in which split.
         pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
-        lines_per_document: So many lines make a document, since nothing says where a book ends.
+        lines_per_document: Lines per document, since the files do not mark where a book ends.
         validation_fraction: The share of documents to validate on.
         test_fraction: The share of documents to test on.
     """
@@ -59,8 +59,7 @@ class BooksBuilder(RunningTextBuilder):
     with one sentence a line, lower-cased, words separated by spaces. Nothing says where a book ends.
 
     Columns: `title` and `author`, which are None, and `sentences`, the lines of a document. With the configuration
-    `pairs`: `source`, a sentence, and `target`, what follows it, both as words separated by spaces, of which there are
-    30 at most.
+    `pairs`: `source`, a sentence, and `target`, the next one, both at most 30 words separated by spaces.
 
     Splits: documents of 1,000 lines (`lines_per_document`), 1% of them in `test`, 0.5% in `validation`, the others in
     `train`. A hash of a document's text decides its split. As nothing says where a book ends, other parts of a test

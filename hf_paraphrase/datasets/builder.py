@@ -66,7 +66,7 @@ class CorpusConfig(datasets.BuilderConfig):
         self.at_least(1, "max_line_length", "max_unpacked_size")
 
     def at_least(self, least: int, *names: str) -> None:
-        """Refuse arguments below `least`; None, where the type allows it, is none.
+        """Refuse arguments below `least`; None is allowed if the type allows it, and is not missing.
 
         Raises:
             InputError: With the argument's name.
@@ -128,7 +128,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     @property
     def downloads(self) -> bool:
-        """Whether the files are those of the published address, since no folder was given."""
+        """Whether the files come from the published address, because no folder was given."""
         release = self.release()
         return self.config.data_dir is None and release is not None and bool(release.files)
 
@@ -152,7 +152,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     @property
     def data_dir(self) -> Path:
-        """The folder that holds the files: the one that was given, or what is downloaded in its place.
+        """The folder with the files: the given one, or the download.
 
         Raises:
             InputError: No folder was given, and the files cannot be downloaded.
@@ -166,7 +166,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return path
 
     def layout(self) -> str:
-        """What is expected in `data_dir`, and where to get it."""
+        """The files expected in `data_dir`, and where to get them."""
         return f"expected in it: {', '.join(self.files)}; {self.origin}"
 
     def check_files(self) -> None:
@@ -268,7 +268,7 @@ class ParaphraseBuilder(CorpusBuilder):
 
 
 def is_blank(value: Any) -> bool:
-    """Tell whether a text is missing: it is only white space, or one of a list is, or the list is empty."""
+    """Whether a text is missing: blank, an empty list, or a list with a blank text."""
     if isinstance(value, list):
         return not value or any(map(is_blank, value))
     return isinstance(value, str) and not value.strip()

@@ -24,7 +24,7 @@ class QuoraConfig(SentencePairsConfig):
     """As `SentencePairsConfig`, with the sizes of Li et al. 2018.
 
     Args:
-        pool_size: For `clean_pairs`: non-duplicates are drawn from so many questions that are most alike.
+        pool_size: For `clean_pairs`: number of most similar questions from which non-duplicates are drawn.
     """
 
     train_size: int | None = 100_000
@@ -59,17 +59,17 @@ class QuoraBuilder(SentencePairsBuilder):
 
     Splits: 100,000 train, 3,000 validation, 30,000 test of the release's duplicates, at random; `pairs` has 10,000
     validation, 10,000 test and all others in train. Of a smaller file, validation and test get at most a quarter, in
-    the same proportion. Sentences are cut to 20 words, as in the paper, except in `pairs`. A pair that stands there
-    twice, in either order or in other capitals, is one, so no test pair is in train; `pairs` leaves those with two
-    labels out. A question may be in train and test: see `clean`.
+    the same proportion. Sentences are cut to 20 words, as in the paper, except in `pairs`. Duplicate pairs, in either
+    order or case, count once, so no test pair is in train; `pairs` leaves those with two labels out. A question may be
+    in train and test: see `clean`.
 
-    Configurations: `paraphrases` as above. `clean` divides the same pairs by groups of questions linked by
-    duplicates, so that no question of a test or validation pair stands in train. `pairs` keeps all pairs and labels.
-    `clean_pairs` labels the pairs of `clean`, and follows each with its first question and a non-duplicate,
-    drawn from the most alike (BM25) of the same split: to judge outputs of a model that is trained and tested on
-    `clean`, or where a copy of the release has duplicates only. A duplicate that nobody marked may be among them.
-    `li2018` reads the split that many papers share, in which most test pairs stand in train as well: `in_train` says
-    of each test pair whether it does, in either order. Say which of these a figure is for.
+    Configurations: `paraphrases` as above. `clean` splits the same pairs by groups of linked duplicates, so that no
+    question of a test or validation pair is in train. `pairs` keeps all pairs and labels. `clean_pairs` labels the
+    pairs of `clean`, and follows each with its first question and a non-duplicate, drawn from the most alike (BM25) of
+    the same split: to judge outputs of a model that is trained and tested on `clean`, or where a copy of the release
+    has duplicates only. A duplicate that nobody marked may be among them. `li2018` reads the split that many papers
+    share, in which most test pairs are in train too: `in_train` says of each test pair whether it does, in either
+    order. Say which of these a figure is for.
     """
 
     corpus_name = "quora"
@@ -131,7 +131,7 @@ class QuoraBuilder(SentencePairsBuilder):
         yield from super()._generate_examples(rows, split, known)
 
     def _beside_others(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Follow each pair with its first question beside one that looks alike, if there is one."""
+        """Follow each pair with its first question paired with a similar non-duplicate, if any."""
         groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2]))
         groups = {question: number for number, group in enumerate(groups) for pair in group for question in pair[:2]}
         questions = sorted(groups)

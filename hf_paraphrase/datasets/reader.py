@@ -38,19 +38,19 @@ class CorpusReader:
     """Reads text files line by line, plain or gzipped, and keeps count of the lines that are damaged.
 
     Used as a context, over all files of a corpus: when it ends, it warns of the bad lines, or refuses the corpus where
-    they are too many. Memory stays at a few blocks whatever the files hold.
+    they are too many. Memory use is a few blocks, whatever the files contain.
 
     Args:
         max_bad_fraction: The share of bad lines that is left out with a warning.
-        layout: What the files should look like and where to get them, for errors.
-        unit: What is counted, where it is not lines.
+        layout: The expected format and source of the files, for errors.
+        unit: The unit counted, if not lines.
         max_line_length: Lines of more bytes are bad.
         max_unpacked_size: Gzip files that hold more bytes are refused.
 
     Attributes:
         lines_read: Lines so far, without blank ones.
-        bad_lines: Those of them that are damaged.
-        nul_characters: NUL characters so far, all of which are dropped.
+        bad_lines: The number of damaged ones.
+        nul_characters: NUL characters so far; all are dropped.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class CorpusReader:
         Args:
             path: The file.
             number: The line, from 1.
-            problem: What is wrong, such as `has 2 columns, not 3`.
+            problem: The problem, such as `has 2 columns, not 3`.
 
         Raises:
             InputError: Most of very many lines are bad.
@@ -158,9 +158,9 @@ class CorpusReader:
             columns: The names of the fields.
             separator: What stands between them.
             header: The first line names the fields, and has to name these.
-            optional: So many of the last fields may be missing; they are read as empty.
-            quoted: Fields may stand in double quotes.
-            over_lines: Quoted fields may go on over several lines, as in csv files. Elsewhere a line is a row, so that
+            optional: Number of trailing fields that may be missing; they are read as empty.
+            quoted: Fields may be in double quotes.
+            over_lines: Quoted fields may span several lines, as in csv files. Elsewhere a line is a row, so that
                 a stray quote costs no row but its own.
 
         Raises:
@@ -197,8 +197,8 @@ class CorpusReader:
             path: The file.
             columns: The names of the fields.
             wanted: The names of those that are read.
-            separator: What stands between the fields.
-            optional: So many of the last fields may be missing; none of them is wanted.
+            separator: The delimiter.
+            optional: Number of trailing fields that may be missing; they are ignored.
 
         Yields:
             The texts of each wanted column, without white space around them.
@@ -251,7 +251,7 @@ class CorpusReader:
                 yield number, record
 
     def open(self, path: Path) -> BoundedFile:
-        """Open a file, plain or gzipped, whose `read` says in an InputError what is wrong with it."""
+        """Open a file, plain or gzipped, whose `read` raises InputError if it is damaged."""
         return BoundedFile(path, self.layout, self.max_unpacked_size)
 
     def _whole_lines(self, path: Path, file: BoundedFile) -> Iterator[bytes]:
@@ -317,7 +317,7 @@ class CorpusReader:
 
 
 class BoundedFile:
-    """The bytes of a file, plain or gzipped: of a gzip file no more than a limit, and none that is damaged.
+    """The bytes of a file, plain or gzipped; damaged gzip files and those above a limit are refused.
 
     Args:
         path: The file.
@@ -337,7 +337,7 @@ class BoundedFile:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """Read so many bytes at most; none at the end.
+        """Read at most `size` bytes; empty at the end.
 
         Raises:
             InputError: The file is a damaged gzip file, or holds too much.
@@ -361,7 +361,7 @@ def _places(mask: pa.Array) -> list[int]:
 
 
 def is_text(value: Any) -> bool:
-    """Tell whether a value is a text that UTF-8 can hold."""
+    """Whether a value is text that UTF-8 can encode."""
     if not isinstance(value, str):
         return False
     try:

@@ -25,21 +25,21 @@ def words_of(text: str, max_characters: int = MAX_CHARACTERS) -> list[str]:
 
     Args:
         text: Any text.
-        max_characters: Words are cut to their first so many characters.
+        max_characters: Maximum length of a word in characters; longer ones are cut.
     """
     runs = (groupby(chunk, str.isalpha) for chunk in text.split())
     return ["".join(islice(run, max_characters)) for chunk in runs for _, run in chunk]
 
 
 def split_at_commas(words: list[str], max_words: int = MAX_WORDS) -> list[list[str]]:
-    """Split a sentence that is too long at commas, the first part as long as it may be, then the rest again.
+    """Split a long sentence at commas, greedily from the left.
 
-    Traynor 2018, section 3.1.1. A part keeps the comma it ends with. Where the first comma comes too late, the part
-    before it stays too long; whoever uses it cuts it.
+    Traynor 2018, section 3.1.1. A part keeps the comma it ends with. If the first comma comes too late, that part
+    stays too long; the caller cuts it.
 
     Args:
         words: A sentence, from `words_of`.
-        max_words: A sentence of up to so many words stays whole, and parts have at most so many where commas allow.
+        max_words: Maximum number of words of a sentence or part, where commas allow.
 
     Returns:
         The parts; together they are `words`.
@@ -56,9 +56,9 @@ def split_at_commas(words: list[str], max_words: int = MAX_WORDS) -> list[list[s
 
 
 def fit_sentences(sentences: Iterable[str], max_words: int = MAX_WORDS) -> Iterator[list[str]]:
-    """Turn sentences into lists of words, long ones into several at their commas, one after the other.
+    """Turn sentences into lists of words, splitting long ones at their commas.
 
-    What has no comma to split at stays longer than `max_words`.
+    Parts without a comma may be longer than `max_words`.
     """
     for sentence in sentences:
         if words := words_of(sentence):
@@ -68,7 +68,7 @@ def fit_sentences(sentences: Iterable[str], max_words: int = MAX_WORDS) -> Itera
 def sentence_pairs(
     sentences: Iterable[str], max_words: int = MAX_WORDS, following: int = FOLLOWING
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Pair every sentence with what follows it, as a model that predicts the next sentence learns it.
+    """Pair every sentence with the next one, to train next-sentence prediction.
 
     Traynor 2018, section 3.1.1: sentences over 30 words are split at commas; a target under 30 words is lengthened by
     up to two following sentences; sources and targets are cut to 30 words. Only a few sentences are held at a time.

@@ -36,7 +36,7 @@ class SampledPairsConfig(CorpusConfig):
         train_size: Pairs to train on at most; None takes all.
         validation_size: Sources to validate on, each with one of its targets.
         test_size: Sources to test on.
-        max_references: So many targets of a source are the references to test on, at most.
+        max_references: Maximum number of references of a test source.
         max_held_out: The share of the sources that is kept out of train, and that validation and test are drawn from.
     """
 
@@ -90,7 +90,7 @@ class SampledPairsBuilder(ParaphraseBuilder):
         ]
 
     def _store(self) -> tuple[PairStore, PairStore]:
-        """Read the corpus once: the pairs that may be trained on by their own hash, the others by their source's."""
+        """Read the corpus once: training pairs by their own hash, the others by their source's."""
         folder = self.scratch_folder()
         train, held_out = PairStore(folder / "train"), PairStore(folder / "held_out")
         for store in (train, held_out):
@@ -111,7 +111,7 @@ class SampledPairsBuilder(ParaphraseBuilder):
         return train, held_out
 
     def scratch_folder(self) -> Path:
-        """A folder beside the cache, which is as large as what is put there; it goes when the builder does."""
+        """A scratch folder beside the cache, removed with the builder."""
         root = Path(self._cache_dir_root)
         root.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(root)
@@ -160,7 +160,7 @@ def _pair_keys(source_keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
 
 
 def _lock_of(folder: Path) -> FileLock:
-    """What the builder of a scratch folder holds as long as it lives, however it ends."""
+    """A scratch folder that is removed with its builder, however that ends."""
     return FileLock(folder.with_name(f".{folder.name}.lock"))
 
 

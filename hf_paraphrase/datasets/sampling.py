@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def cut(text: str, max_words: int | None) -> str:
-    """Make white space single spaces and keep the first so many words; None keeps all."""
+    """Collapse white space and keep the first `max_words` words; None keeps all."""
     return " ".join(text.split()[:max_words])
 
 
@@ -28,8 +28,8 @@ def held_out_sizes(total: int, validation: int, test: int, most: float) -> tuple
         total: Items there are.
         validation: Items wanted for validation.
         test: Items wanted for testing.
-        most: The share of the items that the two may take; if they want more, both shrink in proportion, but none of
-            the two to nothing if there is one for each.
+        most: The largest share of the items for both together; larger sizes shrink in proportion, but each keeps at
+            least one item if possible.
     """
     wanted = validation + test
     held_out = min(wanted, int(most * total))
@@ -47,7 +47,7 @@ def deal(
     Args:
         groups: Lists of items, in any order.
         sizes: The splits, filled in this order, with the items that each may have at most; None is all the rest.
-        key: What tells an item from all others; it decides the order, together with the seed.
+        key: The item's unique key, which determines the order together with the seed.
         seed: Another seed gives another order.
 
     Returns:

@@ -37,11 +37,11 @@ class SentencePairsConfig(CorpusConfig):
 
     Args:
         seed: Decides which pairs are in which split.
-        train_size: Pairs to train on at most; None takes all that are left.
+        train_size: Pairs to train on at most; None takes all the rest.
         validation_size: Pairs to validate on.
         test_size: Pairs to test on; None takes the whole test file of a corpus that has one.
         max_held_out: The share of the pairs that validation and test may take; of a small file both get less.
-        max_words: Longer sentences are cut to their first so many words; None keeps them whole.
+        max_words: Maximum number of words of a sentence; longer ones are cut; None keeps them whole.
     """
 
     seed: int = 42
@@ -89,7 +89,7 @@ class SentencePairsBuilder(CorpusBuilder):
         return ["source", "target"]
 
     def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
-        """Divide pairs at random into test, validation and train, a pair that stands there twice being one.
+        """Split pairs at random into test, validation and train; duplicates count once.
 
         Args:
             pairs: All pairs of the corpus, in any order; those that this configuration serves with two labels are
@@ -107,9 +107,8 @@ class SentencePairsBuilder(CorpusBuilder):
         """Keep the corpus's own test file, and take the validation pairs from the other file at random.
 
         Args:
-            train: The pairs of the train file, each of which is taken once; those that stand there with two labels,
-                or in the test file too, are left out.
-            test: The pairs of the test file, whose every row counts, as in all figures that others publish for it.
+            train: The distinct pairs of the train file, without those that have two labels or occur in the test file.
+            test: All rows of the test file, as in published figures.
             linked: Keep train pairs that share a sentence, directly or through others, in one split.
         """
         config = self.config
@@ -130,7 +129,7 @@ class SentencePairsBuilder(CorpusBuilder):
         return self.config.name == "pairs" or is_paraphrase(pair)
 
     def distinct(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """The pairs, each once and in an order of its own; those that have two labels are left out and counted."""
+        """The distinct pairs in a fixed random order; pairs with two labels are dropped and counted."""
         distinct: dict[tuple[str, str], Pair] = {}
         conflicting = set()
         for pair in pairs:

@@ -53,11 +53,11 @@ def sentence_splitter(name: str) -> Callable[[str], list[str]]:
     """Return the function that splits a text into its sentences, white space made single spaces.
 
     Args:
-        name: `rules` for the rules of `split_by_rules`, which need nothing else; `punkt` for the English model of
+        name: `rules` for `split_by_rules`, without dependencies; `punkt` for the English model of
             NLTK's Punkt (Kiss and Strunk 2006), whose data somebody has to have downloaded once.
 
     Raises:
-        InputError: There is no such splitter, or NLTK or Punkt's data is not installed.
+        InputError: Unknown splitter, or NLTK or Punkt's data is not installed.
     """
     check_splitter(name)
     return split_by_rules if name == "rules" else _load_punkt()

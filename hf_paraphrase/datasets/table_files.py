@@ -39,7 +39,7 @@ class TableFilesConfig(CorpusConfig):
     """How files of rows are read.
 
     Args:
-        kind: That of the files; None to tell it by their endings.
+        kind: That of the files; None to decide by the endings.
         delimiter: Of csv; None for the one that the header shows.
         texts: The columns that must hold text.
         lists: Those of them that may hold lists of texts.
@@ -96,7 +96,7 @@ def read_table_files(
 
     Args:
         files: Those of each split.
-        texts: The columns that must hold text, where they are there.
+        texts: The columns that must hold text, if present.
         lists: Those of them that may hold lists of texts.
         kind: That of the files; None to tell it by their endings.
         delimiter: Of csv; None for the one that the header shows.
@@ -144,10 +144,10 @@ def check_splits(files: Mapping[str, Any] | None, layout: str) -> Mapping[str, A
 
     Args:
         files: Its `data_files`.
-        layout: What is expected, for the error.
+        layout: The expected content, for errors.
 
     Raises:
-        InputError: There are none, or those of a split with another name.
+        InputError: No files match, or a split has another name.
     """
     if not files:
         raise InputError(f"`data_files` is missing; {layout}")

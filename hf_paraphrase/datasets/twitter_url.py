@@ -44,16 +44,15 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` has `sentence1`,
     `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
 
-    Splits: test is the test file (at most 5,000 pairs), validation 1,000 pairs of the train file, at random, and train
-    the others. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. The test file is
-    taken whole, with the pairs that stand there twice, on some of which the votes differ. A pair of the train file is
-    taken once; one that stands there with two labels, or in the test file too, in either order, is left out, and the
-    log says how many there were. Sentences are cut to 20 words, as in Kazemnejad et al., except in `pairs`; there
-    validation shares no sentence with train, as test does not: each tweet stands in about ten pairs, and a model that
-    knows the tweet would look better in validation than it is.
+    Splits: test is the test file (at most 5,000 pairs), validation 1,000 random pairs of the train file, train the
+    rest. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. The test file is used
+    whole, including duplicates, some with different votes. Duplicate training pairs count once; pairs with two labels,
+    or in the test file in either order, are dropped, and the log has their number. Sentences are cut to 20 words, as
+    in Kazemnejad et al., except in `pairs`; there Neither validation nor test shares a sentence with train: each tweet
+    is in about ten pairs, and a model that has seen the tweet would look too good.
 
-    Configurations: `paraphrases` and `pairs` as above. `li2018` reads 110,000 train, 1,000 validation and up to 5,000
-    test pairs as they were divided for those papers; where they are given out, many test pairs stand in train as well:
+    Configurations: `paraphrases` and `pairs` as above. `li2018` reads the 110,000 train, 1,000 validation and up to
+    5,000 test pairs of those papers, in whose releases many test pairs are in train too:
     `in_train` says of each whether it does, in either order.
     """
 

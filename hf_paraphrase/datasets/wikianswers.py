@@ -45,8 +45,8 @@ class WikianswersBuilder(SampledPairsBuilder):
     Licence: not stated by the release.
 
     Layout: `data_dir` holds `word_alignments.txt`, plain or with `.gz`, `question1⇥question2⇥alignment` a line, the
-    questions lemmatised; the alignment is not read and may be missing. For `as_written=True` also `questions.txt`,
-    plain or with `.gz`, `question⇥tokens⇥tags⇥lemmas` a line, whose fourth column is what the pairs hold.
+    questions lemmatised; the alignment is not read and may be missing. `as_written=True` also needs `questions.txt`,
+    plain or with `.gz`, `question⇥tokens⇥tags⇥lemmas` a line, whose fourth column matches the pairs.
 
     Columns: `source` and `target`; `test` has `source` and `references`, up to five: other questions of its cluster,
     which are those it is paired with in either direction.

@@ -30,7 +30,7 @@ class WikiqaConfig(CorpusConfig):
 
 
 class WikiqaBuilder(CorpusBuilder):
-    """Questions with the sentences of a Wikipedia article, some of which answer them: WikiQA, for ranking.
+    """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking.
 
     Source: WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419.
 

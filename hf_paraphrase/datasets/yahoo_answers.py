@@ -36,7 +36,7 @@ class YahooAnswersConfig(CorpusConfig):
     Args:
         seed: Decides which questions are in which split, and which wrong answers they get.
         num_candidates: Answers to choose from, the right one among them.
-        pool_size: Wrong answers are drawn from so many that are most like the right one.
+        pool_size: Number of most similar answers from which wrong ones are drawn.
         min_words: Questions and answers with fewer words are left out.
         max_words: Questions and answers with more words are left out.
         max_questions: Questions to use at most.
@@ -74,10 +74,9 @@ class YahooAnswersBuilder(CorpusBuilder):
 
     Columns: `query`, `candidates` (a list in random order) and `label` (the place of the best answer).
 
-    Splits: 20/22 train, 1/22 validation and 1/22 test of the questions, at random. A question is what stands in
-    `<subject>`; one that stands there twice is used once. As in the paper, questions and answers of 5 to 50 words
-    count, 220,000 of them at most; the right answer searches all answers by BM25, and the wrong ones are drawn from
-    the first 1,000 found.
+    Splits: 20/22 train, 1/22 validation and 1/22 test of the questions, at random. The question is the `<subject>`;
+    duplicates are used once. As in the paper, questions and answers of 5 to 50 words count, 220,000 of them at most;
+    the right answer searches all answers by BM25, and the wrong ones are drawn from the first 1,000 found.
 
     Configurations: `five` with 4 wrong answers, `ten` with 9.
     """
@@ -139,7 +138,7 @@ class YahooAnswersBuilder(CorpusBuilder):
             yield number, {"query": query, "candidates": candidates, "label": label}
 
     def _draw(self, pool: list[int], answers: tuple[str, ...], right: str, uniform: Callable[[], float]) -> list[str]:
-        """Draw different wrong answers, fewer than are wanted where the pool has no more."""
+        """Draw distinct wrong answers, fewer if the pool runs out."""
         drawn: list[str] = []
         while pool and len(drawn) < self.config.num_candidates - 1:
             answer = answers[pool.pop(int(uniform() * len(pool)))]
@@ -180,8 +179,8 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
     """Read subject and best answer of every document of a Webscope file, one at a time.
 
     Raises:
-        InputError: The file is not XML, breaks off, is in an encoding that Python's parser lacks, or has a question
-            that is longer than a line may be.
+        InputError: The file is not XML, is truncated, has an unsupported encoding, or a question above the length
+            limit of a line.
     """
     number = 0
     with reader.open(path) as file:
@@ -204,14 +203,14 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
 
 
 class QuestionBytes:
-    """What a parser reads, as long as no question is so long that it would fill the memory.
+    """The parser's input, with a limit on the length of a question.
 
     Args:
         file: The file.
-        max_length: Most bytes of a question, and of what stands before it.
+        max_length: Maximum bytes of a question, with what precedes it.
 
     Attributes:
-        length: Bytes since the last question, which whoever finds one sets to 0.
+        length: Bytes since the last question; reset at each one.
     """
 
     def __init__(self, file: BoundedFile, max_length: int):
@@ -219,7 +218,7 @@ class QuestionBytes:
         self.length = 0
 
     def read(self, size: int) -> bytes:
-        """Read so many bytes at most.
+        """Read at most `size` bytes.
 
         Raises:
             InputError: The question is too long.

@@ -1,4 +1,4 @@
-"""What `Paraphraser` makes of a model, beside the model's first beam: the same rows, one judge of meaning for all."""
+"""A model's first beam compared with `Paraphraser`'s choice: the same rows, one judge of meaning."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Write = Callable[[list[str]], list[str | None]]
 
 @dataclass(frozen=True)
 class _Model:
-    """A model, and what it is called."""
+    """A model and its name."""
 
     name: str
     model: PreTrainedModel
@@ -68,7 +68,7 @@ class _Model:
     def find_unknown(self, text: str) -> list[str]:
         """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers.
 
-        A tokenizer that is not fast does not say where its tokens stand, and those of this package spell every word.
+        Slow tokenizers have no offsets, and those of this package spell every word.
         """
         if not self.tokenizer.is_fast:
             return []
@@ -105,7 +105,7 @@ def compare_choices(
     Args:
         models: Checkpoints by the names that they have in the table.
         dataset: Rows of `source` and `references`, or of `source` and one `target`.
-        output_dir: Where `choices.jsonl` goes, with what each way wrote of every text.
+        output_dir: Folder for `choices.jsonl`, with every output for each text.
         encoder: The judge of `adequacy`, the mean cosine of the sentence vectors of text and paraphrase (times 100): a
             model of sentence-transformers, as `load_encoder` takes it, which is none of those that choose.
         num_beams: Width of the search for the first beam.
@@ -284,7 +284,7 @@ class _Rows(NamedTuple):
 
 
 def _count_kept(wanted: Sequence[str], text: str, ignore_case: bool) -> int:
-    """How many words stand in a text, as words."""
+    """Count how many of the words occur in a text as whole words."""
     fold = str.casefold if ignore_case else str
     there = {*map(fold, split_into_words(text)), *find_kept(text, "numbers")}
     return sum(fold(word) in there for word in wanted)

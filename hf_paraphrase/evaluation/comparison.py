@@ -35,7 +35,7 @@ class System:
     Attributes:
         name: In the table; its folder is called so, too.
         path: A checkpoint folder or a Hub repository.
-        options: Of `evaluate_paraphraser`, beside those that all systems have or in their place.
+        options: Arguments of `evaluate_paraphraser` that add to or replace the common ones.
     """
 
     name: str
@@ -78,7 +78,7 @@ def compare_paraphrasers(
     Args:
         systems: What to compare; the names differ.
         dataset: Rows as `evaluate_paraphraser` takes them.
-        output_dir: Each system has a folder in it; what is evaluated there is not evaluated again.
+        output_dir: It has a folder for each system; evaluations found there are reused.
         options: Arguments of `evaluate_paraphraser` that all systems have, such as `num_beams`.
         metric_options: For a metric the options of its function.
         metrics: Names out of `metrics.score_table.SCORED_METRICS`.
@@ -93,8 +93,8 @@ def compare_paraphrasers(
 
     Returns:
         An entry for each system, for the copied source, and for the rows of Table 2 of Kazemnejad et al. 2020 where
-        the corpus has one. Scores have uncorrected p-values; the diversity is that of a row's outputs, or of the
-        candidates that one was chosen from, and of the words of all outputs.
+        the corpus has one. Scores have uncorrected p-values; diversity is measured over a row's outputs or candidates,
+        and over the words of all outputs.
 
     Raises:
         InputError: Systems of one name, no such system to test against, or a folder with another evaluation.
@@ -144,12 +144,12 @@ def compare_paraphrasers(
 
 
 def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluate: Callable[[], Results]) -> Results:
-    """Evaluate a system, or read what an earlier evaluation left in its folder.
+    """Evaluate a system, or reuse the earlier evaluation in its folder.
 
     Args:
         folder: For `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made.
         split: Name of the split.
-        settings: All that decides the outcome.
+        settings: Everything that determines the result.
         evaluate: Writes results and outputs into the folder.
 
     Raises:

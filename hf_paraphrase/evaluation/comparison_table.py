@@ -40,8 +40,8 @@ SIGNIFICANT = 0.05
 def format_comparison_as_markdown(results: Results, command: str) -> str:
     """The table, a line for each system, the published rows below, and how all of it came about.
 
-    A system whose score differs from that of the one tested against is marked where p < 0.05 after Holm's correction
-    for all tests of the table.
+    A star marks scores that differ from the baseline's with p < 0.05 after Holm's correction for all tests of the
+    table.
 
     Args:
         results: What `compare_paraphrasers` returned.
@@ -164,7 +164,7 @@ def _columns(results: Results) -> dict[str, str]:
 
 
 def _describe_marks(results: Results, corrected: Mapping[tuple[str, str], float]) -> str:
-    """What a star says, and where there can be none."""
+    """A legend for the stars, and which scores cannot have one."""
     n_trials, n_tests = results.environment["n_trials"], len(corrected)
     text = (
         f"* differs from {results.against}, p < {SIGNIFICANT} after Holm's correction for the {n_tests} tests of "

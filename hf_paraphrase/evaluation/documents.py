@@ -1,4 +1,4 @@
-"""A split of documents and an autoencoder -> reconstructions, how near they come, and the files that hold them."""
+"""Reconstruct the documents of a split with an autoencoder, score them, and write the files."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def evaluate_autoencoder(
 ) -> Results:
     """Write documents again from their vectors and score the outputs, with two baselines that frame coherence.
 
-    Outputs are compared with what the tokenizer gives back of a document, since no model could write another text: in
-    its case and spelling, a sentence a line, its unknown words `<unk>` there and in the outputs.
+    Outputs are compared with the document after a tokenizer round trip, which no model can exceed: its case and
+    spelling, one sentence per line, `<unk>` for unknown words in both.
 
     The baselines: each such document itself, coherence 0 at best; and its sentences in random order, whose coherence
     is that of a writer who knows all sentences and no order.
@@ -95,7 +95,7 @@ def evaluate_autoencoder(
         how many `words` the documents have, and how many are `unknown`.
 
     Raises:
-        InputError: There is no column `sentences`, or no row.
+        InputError: No column `sentences`, or no rows.
     """
     if "sentences" not in dataset.column_names or not len(dataset):
         raise InputError(f"the dataset has {len(dataset)} rows of {dataset.column_names}; needed are `sentences`")
@@ -152,7 +152,7 @@ def score_documents(
         outputs: What was written.
         documents: What should have been.
         unknown: The mark of unknown words in both.
-        scoring: How; its seed is that of what coherence draws too.
+        scoring: The generation settings; the seed is used for coherence too.
 
     Returns:
         `scores`, and `counts`: how many `sentences` the outputs have, and how many are `unaligned`.

@@ -79,7 +79,7 @@ def fit_judge(writer: ModelWriter, pairs: Sequence[LabelledPair], batch_size: in
 def fit_own_text(
     writer: ModelWriter, ordinary: Sequence[str], other: Sequence[str], batch_size: int = 16
 ) -> dict[str, Any]:
-    """Find out how a model tells its own kind of text: the field `own_text` of its config.
+    """Fit the field `own_text` of a config: how a model recognises the kind of text it was trained on.
 
     Args:
         writer: Runs the model.
@@ -116,11 +116,11 @@ def _fit_logistic(features: np.ndarray, labels: np.ndarray) -> tuple[list[float]
 def compare_judges(
     judges: Mapping[str, Adequacy], pairs: Sequence[LabelledPair], batch_size: int = 16
 ) -> dict[str, dict[str, float]]:
-    """Measure by the area under the curve how well judges tell pairs of one meaning from others.
+    """Measure how well judges separate paraphrases from other pairs, by the area under the ROC curve.
 
     Args:
         judges: By their names.
-        pairs: Labelled pairs, those of the kind "same" among them.
+        pairs: Labelled pairs, including the kind "same".
         batch_size: Pairs at once.
 
     Returns:

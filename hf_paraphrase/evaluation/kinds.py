@@ -1,4 +1,4 @@
-"""What a model is decides how it is evaluated."""
+"""The kind of a model, which decides how it is evaluated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS_OF_TASKS = {"match": "matcher", "autoencode": "autoencoder", "language_mod
 
 
 def find_kind(model: str | os.PathLike, trained_by: TrainingConfig | None, trust_remote_code: bool = False) -> str:
-    """What a model is: by what it can do, or by the task that it was trained for, where that is known.
+    """The kind of a model, by its abilities or, if known, its training task.
 
     Args:
         model: Checkpoint folder or Hub repository.

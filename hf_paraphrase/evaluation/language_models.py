@@ -52,7 +52,7 @@ def evaluate_language_model(
         tokenizer: Its tokenizer; None for the one saved with a model that is given by its path.
         dataset: Rows of `sentences`.
         objective: "next_sentence" or "autoencode", as the model was trained.
-        max_samples: At most so many examples, evenly spaced over the documents.
+        max_samples: Maximum number of examples, evenly spaced over the documents.
         batch_size: Examples at once.
         n_samples: Resampled splits for the 95% interval.
         seed: Of those.
@@ -62,7 +62,8 @@ def evaluate_language_model(
         trust_remote_code: Let the model's own code run.
 
     Returns:
-        What the file holds: one entry, with `nits_per_character`. Its rows are examples; `characters` are counted too.
+        The content of the file: one entry, with `nits_per_character`. Its rows are examples; `characters` are counted
+            too.
 
     Raises:
         InputError: There is no example.
@@ -134,7 +135,7 @@ def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], pat
     """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
 
     Args:
-        runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
+        runs: Name of each curve, and the output folder of its run (finished or not) or its training summary.
         path: The PNG file to write.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A split and a model of sentence pairs -> labels or scores of the pairs, what they are worth, and the files."""
+"""Label or score the pairs of a split, evaluate the predictions, and write the files."""
 
 from __future__ import annotations
 
@@ -48,10 +48,9 @@ def evaluate_matcher(
     """Label the pairs of a split, or rank its candidates, and score that.
 
     Labels: accuracy; of two labels also F1 with the threshold that is best on `validation`, and the largest F1 that
-    any threshold gives on the split itself, which papers report and which is a bound. Rankings: P@1, MRR, MAP. Beside
-    the model stands what the overlap of words (`jaccard_similarity`) gives in its place: a model of less has learnt
-    nothing that counting does not tell. It has a threshold for F1 and labels nothing without one; more labels than two
-    it cannot tell apart.
+    any threshold gives on the split itself, which papers report and which is a bound. Rankings: P@1, MRR, MAP. The
+    baseline is word overlap (`jaccard_similarity`): a model below it has learnt nothing that counting words does not
+    show. It has a threshold for F1 and labels nothing without one; more labels than two it cannot tell apart.
 
     Args:
         model: Any `AutoModelForSequenceClassification`, or where to load one from.
@@ -71,7 +70,7 @@ def evaluate_matcher(
         What `results-SPLIT.json` holds: the model's entry, the overlap's, and published rows, if any.
 
     Raises:
-        InputError: Rows of other columns, no tokenizer, or a model of another kind than the rows.
+        InputError: Wrong columns, no tokenizer, or a model that does not fit the rows.
     """
     found = describe_data(data, split, len(dataset))
     if output_dir is not None:
@@ -150,7 +149,7 @@ def format_matching_results(results: Results) -> str:
 
 
 def _check_columns(model: PreTrainedModel, dataset: Dataset) -> bool:
-    """Whether the rows are queries with candidates; refuse what the model cannot score."""
+    """Whether the rows are queries with candidates; refuse rows that the model cannot score."""
     columns = set(dataset.column_names)
     is_ranking = {"query", "candidates"} <= columns and bool({"relevance", "label"} & columns)
     if not is_ranking and not {"sentence1", "sentence2", "label"} <= columns:

@@ -1,4 +1,4 @@
-"""Small edits that change what an English sentence says, to find out whether a judge of meaning sees them."""
+"""Small edits that change the meaning of an English sentence, to test judges of meaning."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OTHER_PERSON, OPPOSITE = _both_ways(SWAPPED), _both_ways(ANTONYMS)
 
 
 class MeaningEditor:
-    """Edits sentences of a corpus; names and words that it puts in come from the others.
+    """Edits sentences of a corpus with names and words from its other sentences.
 
     Args:
         texts: The corpus.
@@ -73,7 +73,7 @@ class MeaningEditor:
         Args:
             kind: A key of `EDITS`.
             text: The sentence, in English.
-            draw: Chooses the place and what stands there instead.
+            draw: Chooses the place and the replacement.
 
         Returns:
             The new sentence; None where this one has nothing of the kind.
@@ -104,7 +104,7 @@ class MeaningEditor:
         return _replace(text, found, other)
 
     def name(self, text: str, draw: Draw) -> str | None:
-        """Put a name of another sentence in the place of one."""
+        """Replace a name with one from another sentence."""
         matches = _find_names(text)
         return _replace(text, draw.choice(matches), draw.choice(self.names)) if matches else None
 
@@ -128,7 +128,7 @@ class MeaningEditor:
         return (first if len(first) >= len(second) else second[0].upper() + second[1:]) + end[0]
 
     def word(self, text: str, draw: Draw) -> str | None:
-        """Put a word of another sentence, with the same ending, in the place of one."""
+        """Replace a word with one of the same ending from another sentence."""
         matches = [found for found in CONTENT.finditer(text) if len(self.words.get(found[0][-2:], ())) > 1]
         if not matches:
             return None

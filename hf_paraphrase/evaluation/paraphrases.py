@@ -87,12 +87,11 @@ def evaluate_paraphraser(
     trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> Results:
-    """Paraphrase a split, score the outputs against all references, and put baselines beside them.
+    """Paraphrase a split, and score the outputs and baselines against all references.
 
     The baselines use the same rows: one hands back each source as its own paraphrase; one scores the first reference
-    against the source and the other references, as many texts as an output of the model is scored against. A third,
-    beside a model that edits by retrieved pairs, hands back the target of the nearest. Scores are those of
-    `hf-paraphrase score`.
+    against the source and the other references, as many texts as an output of the model is scored against. For models
+    that edit retrieved pairs, a third returns the nearest pair's target. Scores are those of `hf-paraphrase score`.
 
     A model that edits by retrieved pairs writes one output by each of the nearest, or they share out
     `num_return_sequences`: of each row one output, drawn at random, is scored, and self-BLEU says how alike they are.
@@ -111,13 +110,13 @@ def evaluate_paraphraser(
         num_beams: Beam widths, each decoded and scored; 1 is greedy. None for 5 and 10, or where nothing is searched.
         batch_size: Rows at once.
         metrics: Names out of `metrics.score_table.SCORED_METRICS`.
-        metric_options: For a metric the options of its function. By default those that heed case ignore it, since
-            word-level tokenizers lower-case what they read; signatures say so.
+        metric_options: For a metric the options of its function. Case-sensitive metrics ignore case by default, since
+            word-level tokenizers lower-case; signatures say so.
         n_samples: Resampled corpora for the 95% intervals.
         seed: Of that sampling, and of `decoding="sample"`; any other decoding draws nothing.
         output_dir: Where to write `predictions-SPLIT-beamN.jsonl` (of another decoding `-diverse_beamN`, `-dipsN`
-            or `-sample1`) and `results-SPLIT.json`; None to write nothing. Where there are several outputs a row, the
-            first file has them all, as `predictions`.
+            or `-sample1`) and `results-SPLIT.json`; None to write nothing. With several outputs per row, the first
+            file has them all, as `predictions`.
         split: Name of the split.
         data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
         num_neighbors: How many pairs; each number is scored apart. Of no account for other models.
@@ -125,8 +124,8 @@ def evaluate_paraphraser(
         allow_own_pair: Whether to edit by pairs that share the row's source or a reference too, as the paper does.
         num_candidates: Outputs to choose from at each decoding, as `generate_paraphrases` takes it.
         select: How they are chosen.
-        choose: Whether they are chosen as a `Paraphraser` does, by its own floors and scores. Where none passes, the
-            source stands as it is, and `answered` counts the other rows. For models that edit by no pairs.
+        choose: Whether they are chosen as a `Paraphraser` does, by its own floors and scores. If none passes, the
+            source is used, and `answered` counts the other rows. For models that edit by no pairs.
         matcher: The model that `select="matcher"` asks.
         decoding: How outputs are found: a key of `DECODINGS`, or "sample" (with `temperature`,
             `top_k`, `top_p`); its own arguments are among `generate_kwargs`.
@@ -136,7 +135,7 @@ def evaluate_paraphraser(
         replace_unknown: Whether each unknown word that the model writes becomes the word of the source that it
             attended to, as `GenerationRequest` has it.
         restore_surface: Whether outputs get the case and the spacing of ordinary text before they are scored.
-        prompt: What a language model is told: a YAML file; None for its own, or that of the package.
+        prompt: YAML file with the prompt of a language model; None for its own, or that of the package.
         trust_remote_code: Let what is loaded by its name run its own code.
         generate_kwargs: Handed to `model.generate`, for instance `max_new_tokens`; the rest is up to the model's
             generation config.
@@ -298,7 +297,7 @@ class _Rows:
         return _Rows([self.sources[row] for row in rows], [self.references[row] for row in rows], {})
 
     def score(self, outputs: Sequence[str], scoring: Scoring) -> dict[str, Any]:
-        """What an entry says of one output a row: `scores`, and those of each of the `groups`."""
+        """The entry for one output per row: `scores`, and those of each of the `groups`."""
         groups = [
             Group(*group, len(rows), **self.take(rows).score([outputs[row] for row in rows], scoring))
             for group, rows in self.groups.items()
@@ -308,7 +307,7 @@ class _Rows:
 
 
 class _Written(NamedTuple):
-    """Outputs of each row (one by each of its pairs, or as many as were asked for), what the first was chosen from."""
+    """Outputs of each row: one for each of its pairs, or the requested number; the first is the choice."""
 
     outputs: list[tuple[str, ...]]
     candidates: list[list[str]]
@@ -362,7 +361,7 @@ def _decode(
 
 
 def _choose(paraphraser: Paraphraser, sources: list[str], decoding: Decoding, batch_size: int) -> _Written:
-    """What a `Paraphraser` answers to each row; the source itself where it answers nothing."""
+    """A `Paraphraser`'s answer to each row; the source if it has none."""
     options = {name: value for name, value in decoding.generate_kwargs.items() if name != "do_sample"}
     if decoding.method != "sample":
         options["num_beams"] = decoding.num_beams
@@ -374,7 +373,7 @@ def _choose(paraphraser: Paraphraser, sources: list[str], decoding: Decoding, ba
 
 
 def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
-    """A system and its decoding, with all that is measured on its outputs."""
+    """A system and its decoding, with all measurements of its outputs."""
     predictions, outputs = written.take(entry.decoding, scoring.seed)
     per_second = len(outputs) * len(written.outputs[0]) / written.seconds
     return replace(
@@ -435,7 +434,7 @@ def _resolve_arguments(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBas
 
 
 def _score_diversity(outputs: Sequence[Sequence[str]]) -> tuple[Score, ...]:
-    """How alike the outputs of each row are, where there are several."""
+    """The similarity of the outputs of each row, if there are several."""
     several = outputs and len(outputs[0]) > 1
     return score_without_interval(self_bleu(outputs, lowercase=True)) if several else ()
 

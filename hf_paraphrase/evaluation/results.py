@@ -1,4 +1,4 @@
-"""The record of an evaluation: one shape, whatever was evaluated, that tables, cards and files all read."""
+"""The record of an evaluation: one format for all models, read by tables, cards and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Score:
     Attributes:
         metric: Name of the score.
         score: In the units of `metrics.score_table`.
-        low: Lower bound of its 95% interval; None where there is none, as for what a paper reports.
+        low: Lower bound of its 95% interval; None if there is none, as for a paper's figures.
         high: Upper bound of it.
         signature: What was computed.
         selection_variance: Variance due to test-set selection.
@@ -114,7 +114,7 @@ class Decoding:
         select: How, as `generate_candidates` takes it.
         matcher: The model that "matcher" asks.
         num_return_sequences: Outputs a row; by pairs, 1 is for one of each.
-        generate_kwargs: What else `model.generate` goes by, out of its generation config or in its place.
+        generate_kwargs: Further generation settings, from the generation config or overriding it.
     """
 
     method: str = "beam"
@@ -196,7 +196,7 @@ class Entry:
 
     Attributes:
         system: Its name.
-        role: Whether it is the model (in a comparison one of the models), a baseline, or what a paper reports.
+        role: Whether it is a model, a baseline or a paper's figure.
         scores: Of all rows.
         model: What is known of the model.
         decoding: How it wrote; None where nothing is written.
@@ -206,10 +206,10 @@ class Entry:
         perplexity: Of the first references.
         counts: What else was counted of its outputs or, as `num_parameters_without_embeddings`, of itself.
         speed: How fast it was.
-        objective: What a language model was asked for: "next_sentence" or "autoencode".
+        objective: The task of a language model: "next_sentence" or "autoencode".
         outputs: Name of the file beside this one that has the outputs.
         training: What its training took, where a comparison says so.
-        data: Its rows, where they are others than those of the whole record.
+        data: Its rows, if they differ from the whole record's.
         environment: Where it ran, if not where the whole record says.
     """
 
@@ -242,7 +242,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Results:
-    """An evaluation: what was scored on which rows, where and when.
+    """An evaluation: what was scored, on which rows, where and when.
 
     Attributes:
         kind: What was evaluated.
