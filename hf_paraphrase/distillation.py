@@ -1,7 +1,7 @@
 """From texts and a teacher to a small fast student: candidates, a corpus with a card, training, a table.
 
-Sequence-level distillation (Kim and Rush 2016): the student learns the paraphrases that the teacher writes, several of
-each text (their n-best lists), of which those remain that pass what a `Paraphraser` asks, or the likeliest of these.
+Sequence-level distillation (Kim and Rush 2016): the student learns the teacher's n-best paraphrases of each text that
+pass a `Paraphraser`'s thresholds, or the likeliest of these.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ COLUMNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Distillation:
-    """What is asked of a distillation: all that decides its result.
+    """The settings of a distillation that determine its result.
 
     Args:
         texts: The texts and the teacher.
         recipe: The student's.
-        held_out: Part of the texts that validate, and as large a part that the table is made of.
+        held_out: Share of the texts for validation, and the same share for the table.
         encoder: Whose cosine is the adequacy of the table; None for the round trip by the model of the package.
         most_tested: Texts in the table, at most.
         likeliest: Paraphrases of each text that are learnt, at most: those that the teacher gives the highest
-            probability, a geometric mean over tokens; None for all that pass.
-        teacher_licence: Of the teacher, and what it says of outputs; None for what its card says.
+            probability, a geometric mean over tokens; None for all that passed.
+        teacher_licence: The teacher's licence and its terms for outputs; None for the licence in its card.
     """
 
     texts: Augmentation
@@ -112,12 +112,12 @@ def distill(
         texts: A file, a folder of files, a corpus of this package, or a repository of the Hub.
         teacher: A checkpoint folder, a .gguf file, a Hub repository, or a model's name behind the address `backend`.
         recipe: The student's: a name, a folder, or a recipe.
-        output_dir: Where all of it goes; another call with the same arguments goes on there.
+        output_dir: Output folder; the same call resumes there.
         column: Where the text is.
         n: Paraphrases of each text, at most.
-        tasks: Parts of the teacher's work; what is killed starts its part anew.
+        tasks: Number of the teacher's tasks; a killed task starts again.
         backend: What runs the teacher: "ctranslate2" or the address of a server.
-        prompt: What the teacher is told: a YAML file.
+        prompt: YAML file with the teacher's prompt.
         dtype: The teacher's precision, as in `Paraphraser.from_pretrained`.
         options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`.
         asked: Further fields of `Distillation`, such as `held_out` and `likeliest`.
@@ -145,17 +145,17 @@ def run_distillation(
     trust_remote_code: bool = False,
     **run_options: Any,
 ) -> list[dict[str, Any]] | None:
-    """Do what is missing of a distillation.
+    """Run a distillation, or resume it.
 
-    The folder gets `candidates/` (what the teacher wrote: see `run_augmentation`), `corpus/` (what passed, as pairs,
-    with a card), `test.jsonl`, `student/`, with `baseline` `undistilled/`, and the table.
+    The folder gets `candidates/` (the teacher's paraphrases: see `run_augmentation`), `corpus/` (those that passed, as
+    pairs, with a card), `test.jsonl`, `student/`, with `baseline` `undistilled/`, and the table.
 
     Args:
         asked: What is asked.
         output_dir: Where all of it goes.
-        baseline: Whether the recipe is trained as it stands too.
+        baseline: Also train the recipe without distillation.
         data_dir: Folder with the files of the recipe's own corpus, for the baseline.
-        trust_remote_code: Let what is loaded by its name run its own code.
+        trust_remote_code: Run the code in the named checkpoints.
         run_options: Of `run_augmentation`: `workers`, `executor`, `executor_options`, `logging_dir`.
 
     Returns:
@@ -185,7 +185,7 @@ def run_distillation(
 
 
 def _begin(asked: Distillation, folder: Path) -> None:
-    """Note the settings, or check that they are those of before."""
+    """Save the settings, or check that they have not changed."""
     path, described = folder / SETTINGS_FILE, asked.describe()
     if not path.is_file():
         write_text(path, json.dumps(described, indent=2))
@@ -260,14 +260,14 @@ def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, in
 
 
 def _read_licence(model: str) -> str:
-    """What a model's card says of its licence."""
+    """The licence in a model's card."""
     card = Path(model) / CARD_FILE
     found = ModelCard.load(card).data.license if card.is_file() else None
     return found or "unknown: find out what it says of outputs before you share them"
 
 
 def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
-    """The recipe with the corpus in place of its own."""
+    """The recipe with its corpus replaced."""
     empty = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
     training = replace(
         recipe.training, dataset=str(corpus), dataset_name=None, dataset_kwargs={}, data_dir=None, **empty
@@ -276,7 +276,7 @@ def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
 
 
 def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_remote_code: bool) -> list[dict]:
-    """Ask all models for the same texts; a row that is there is not made again."""
+    """Paraphrase the same texts with all models; existing rows are reused."""
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
@@ -308,7 +308,7 @@ def _make_judge() -> Callable[[list[str], list[str]], list[float]]:
 def _measure(
     paraphraser: Paraphraser, tests: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, float]:
-    """What a model makes of texts: the first paraphrase of each, or where there is none the text itself."""
+    """A model's first paraphrase of each text, or the text itself if there is none."""
     sources, sums = [row["source"] for row in tests], _Sums()
     began = time.perf_counter()
     groups = paraphraser(sources, n=1, return_rejected=True, **options)

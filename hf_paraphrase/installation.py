@@ -18,10 +18,10 @@ NAME = "hf-paraphrase"
 
 
 def require(module: str, extra: str, user: str, otherwise: str = "", package: str | None = None) -> None:
-    """Raise InputError with the line that installs a module, unless it is there.
+    """Raise InputError with the install command if a module is missing.
 
     Args:
-        module: What is to be imported.
+        module: The module to import.
         extra: The extra of this package that brings it.
         user: What needs it.
         otherwise: What to do without it.

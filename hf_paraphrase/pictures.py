@@ -1,4 +1,4 @@
-"""What all pictures share: how they are made and saved, plain ticks, legends beside the curves, labels with room."""
+"""Shared by all figures: style, saving, plain ticks, legends and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ REACH = 16
 
 
 def in_style(draw: Draw) -> Draw:
-    """Decorate a function that draws, and saves what it drew, so that the picture has the look of all.
+    """Decorator for functions that draw and save a figure: applies the common style.
 
-    What colours and widths are is looked up while something is drawn, and in part only when it is saved. Whoever calls
-    the function keeps the style of his own.
+    What colours and widths are is looked up while something is drawn, and in part only when it is saved. The caller's
+    own style is unchanged.
     """
 
     @functools.wraps(draw)
@@ -73,16 +73,16 @@ def save_figure(figure: Figure, path: str | os.PathLike) -> None:
 
 
 def wrap(text: str, width: int, lines: int = 2) -> str:
-    """A text on so many lines at most of so many characters."""
+    """Wrap a text to a maximum number of lines and characters."""
     return "\n".join(textwrap.wrap(text, width, max_lines=lines, placeholder=" …"))
 
 
 def add_legend(axes: Axes, lines: Sequence[Any] | None = None) -> None:
-    """Put a legend under the picture, which grows by it, so that it hides no curve however many there are.
+    """Put a legend below the figure, which grows, so that no curve is hidden.
 
     Args:
         axes: Of a figure with constrained layout.
-        lines: What is named; None for all that has a label.
+        lines: What is named; None for all labelled artists.
     """
     figure = axes.figure
     lines = axes.get_legend_handles_labels()[0] if lines is None else lines
@@ -104,7 +104,7 @@ def curve_style(number: int) -> dict[str, Any]:
 def tick_plainly(axis: Axis) -> None:
     """Name the ticks of a logarithmic axis as people do: 2, 5, 10, 20, and not 2 × 10⁰.
 
-    Called when everything is drawn: where the axis is short, its ticks lie evenly, since it has no powers of ten.
+    Called after drawing: short log axes get even ticks, since they contain no powers of ten.
     """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
@@ -125,10 +125,9 @@ def label_points(
     obstacles: np.ndarray | None = None,
     styles: Sequence[dict[str, Any]] | None = None,
 ) -> list[int]:
-    """Write labels near their points; one that would overlap another, or leave the axes, is left out.
+    """Label points; labels that would overlap or leave the axes are dropped.
 
-    Each in turn takes the nearest free place beside its point, or above or below that; one that had to move away is
-    tied to its point by a line.
+    Each takes the nearest free place beside, above or below its point; a line connects labels that had to move away.
 
     Args:
         axes: Whose limits and place in the figure are set for good.
@@ -138,7 +137,7 @@ def label_points(
         styles: For each label what `annotate` takes further.
 
     Returns:
-        The labels that are there, by their numbers.
+        The placed labels, by number.
     """
     to_pixels = axes.transData.transform
     window = np.array(axes.get_window_extent().extents) + (MARGIN, MARGIN, -MARGIN, -MARGIN)
@@ -174,7 +173,7 @@ def _measure(axes: Axes, label: str, style: dict[str, Any]) -> tuple[float, floa
 
 
 def _places(width: float, height: float) -> list[tuple[float, float]]:
-    """Where a label's lower left corner may lie from its point: right, left or centred, the nearest line first."""
+    """Candidate offsets of a label's lower left corner: right, left or centred, nearest line first."""
     lifts = sorted((direction * step * STEP for step in range(REACH + 1) for direction in (1, -1)), key=abs)
     return [
         (dx, lift - height / 2)

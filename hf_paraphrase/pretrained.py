@@ -1,7 +1,7 @@
-"""The one door to checkpoints: all that anybody names is loaded here, and runs no code unless the user said so.
+"""Loading of checkpoints: the single place, which runs no code from a repository unless the user trusts it.
 
-transformers is always told whether the code of a checkpoint may run. Weights are read from safetensors alone, since
-those of a pickle are a program too; and no file of a checkpoint may lead elsewhere (`trust`).
+transformers is always told whether the code of a checkpoint may run. Weights are read from safetensors only, since a
+pickle is a program too; and no file of a checkpoint may point outside it (`trust`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The vectors that autoencoders make of documents: what lies near, and what lies between."""
+"""Document vectors of autoencoders: nearest neighbours and interpolation."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def interpolate_documents(
     """Write the documents of the vectors on a straight line from one document's e_D to another's, all layers of it.
 
     Args:
-        model: The autoencoder, without attention: with it, the vector is not all that the decoder sees.
+        model: The autoencoder, without attention: with attention, the decoder sees more than the vector.
         tokenizer: Its tokenizer.
         first: Where the way begins; a sentence a line, or ordinary text.
         second: Where it ends.
-        steps: Texts to write, those of both ends among them.
+        steps: Number of texts to write, including both ends.
 
     Raises:
         InputError: The model attends to its source.

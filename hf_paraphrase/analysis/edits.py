@@ -1,4 +1,4 @@
-"""What an editing model looked at: the retrieved pair, the paraphrase, and the weights from one to the other."""
+"""What an editing model attended to: the retrieved pair, the paraphrase and the attention weights."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ td { min-width: 2.2em; text-align: center; font-size: 12px }
 
 
 def format_maps(explanation: EditExplanation) -> str:
-    """What an edit looked at as HTML: a map of weights for p, where the model has one, and one for x."""
+    """The attention of an edit as HTML: a heat map for p, if the model has one, and one for x."""
     maps = {"Micro edits taken, by token of p": (explanation.retrieved_tokens, explanation.retrieved_weights)}
     maps |= {"Attention to x": (explanation.source_tokens, explanation.source_weights)}
     tables = [
@@ -126,7 +126,7 @@ def format_maps(explanation: EditExplanation) -> str:
 
 
 def format_html(explanation: EditExplanation) -> str:
-    """A page of its own, without scripts: the four sentences, and a map of weights for p and one for x."""
+    """A standalone page without scripts: the four sentences, and heat maps for p and x."""
     sentences = {
         "source x": explanation.source,
         "retrieved p": explanation.retrieved_source,

@@ -78,7 +78,7 @@ dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
 
 
 def format_levels(explanation: LevelExplanation) -> str:
-    """A page of its own, without scripts: source and paraphrase, each word in the colour of its level."""
+    """A standalone page without scripts: source and paraphrase, each word in the colour of its level."""
     sentences = {"source": explanation.source, "paraphrase": explanation.output}
     terms = "\n".join(f"<dt>{name}</dt><dd>{_colour(words)}</dd>" for name, words in sentences.items())
     legend = _colour([("phrase", "phrase"), ("template", "sentence")])

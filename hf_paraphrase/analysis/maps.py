@@ -1,4 +1,4 @@
-"""Maps of many vectors: t-SNE, drawn as a picture and as a page that tells what each point is."""
+"""t-SNE maps of vectors, as a picture and as a page that labels each point."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ NAMED = 60
 
 
 def project(vectors: np.ndarray, perplexity: float = 30.0, seed: int = 0) -> np.ndarray:
-    """Lay vectors out on a plane by t-SNE, near ones near each other, as Traynor 2018, figures 4.1 to 4.10.
+    """Project vectors onto a plane by t-SNE, as in Traynor 2018, figures 4.1 to 4.10.
 
     Args:
         vectors: `(points, width)`.
-        perplexity: About how many neighbours of a point count; fewer where there are few points.
+        perplexity: Approximate number of neighbours that count; lowered if there are few points.
         seed: Of the optimisation.
 
     Returns:
         `(points, 2)`.
 
     Raises:
-        InputError: If there are fewer than four points, or scikit-learn is not installed.
+        InputError: Fewer than four points, or scikit-learn is not installed.
     """
     require("sklearn", "maps", "a map", package="scikit-learn")
     from sklearn.manifold import TSNE

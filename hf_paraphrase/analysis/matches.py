@@ -124,7 +124,7 @@ def most_exciting_pairs(
 
 
 def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str]) -> None:
-    """Add a grid's most exciting pairs of words to those of each unit."""
+    """Add a grid's strongest word pairs to those of each unit."""
     places = [(i, j) for i, x in enumerate(grid.x) for j, y in enumerate(grid.y) if x not in marks and y not in marks]
     if not places:
         return
@@ -180,7 +180,7 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
         The unit that was drawn.
 
     Raises:
-        InputError: There is no such unit.
+        InputError: The unit does not exist.
     """
     unit = choose_unit(grid) if unit is None else unit
     if not 0 <= unit < grid.h.shape[-1]:

@@ -47,7 +47,7 @@ def format_changes(source: str, candidate: str, others: Sequence[str] = ()) -> t
 
 
 def _find_alternatives(text: str, others: Sequence[str]) -> dict[tuple[int, int], list[str]]:
-    """What other texts say in place of short runs of words, by the characters of these; no two runs overlap."""
+    """Alternatives for short, non-overlapping word spans, by character range."""
     own, found = list(TOKEN.finditer(text)), {}
     for other in others:
         theirs = list(TOKEN.finditer(other))

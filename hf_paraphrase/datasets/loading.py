@@ -67,8 +67,9 @@ def load_dataset(
         made of training rows that share no text with the others (not of streamed ones).
 
     Raises:
-        InputError: An argument that does not exist, with what exists; or damaged files, with what is wrong where.
-        FileNotFoundError: A folder or file is missing; the message shows what is expected and where to get it.
+        InputError: Unknown arguments, listing the valid ones; or damaged files, with the place and the problem.
+        FileNotFoundError: A folder or file is missing; the message says which files are expected and where to get
+            them.
     """
     path = os.fspath(path)
     use_writable_folders(datasets.config, "HF_DATASETS_CACHE", "DOWNLOADED_DATASETS_PATH")
@@ -108,7 +109,7 @@ def find_builder(path: str) -> type[CorpusBuilder]:
 
 
 def is_published(path: str) -> bool:
-    """Whether this is the name of a published corpus, which are all in English, and not that of a user's own data."""
+    """Whether this names a published corpus (all are in English) and not a user's own data."""
     return path in list_datasets() and not find_builder(path).private
 
 
@@ -147,7 +148,7 @@ def make_builder(
 
 @cache
 def _builders() -> dict[str, type[CorpusBuilder]]:
-    """The builders by the names that they declare, whichever module beside this one they are in."""
+    """The builders in this package, by their declared names."""
     package = importlib.import_module(__package__)
     modules = [importlib.import_module(f".{module.name}", __package__) for module in iter_modules(package.__path__)]
     classes = [value for module in modules for value in vars(module).values() if inspect.isclass(value)]

@@ -29,7 +29,7 @@ class MscocoConfig(CorpusConfig):
 
     Args:
         seed: Decides which caption is left out, which are paired and which images are tested on.
-        max_words: Longer captions are cut to their first so many words.
+        max_words: Maximum number of words of a caption; longer ones are cut.
         both_directions: Use every training pair a second time with its sides exchanged.
         all_pairs: Train on every ordered pair of an image's captions, many more than the paper used.
         consensus: Train and validate on a pair for each caption: its target is the other caption of the image with
@@ -71,7 +71,7 @@ class MscocoBuilder(ParaphraseBuilder):
     Columns: `source` and `target`; `test` has `source` and `references`, usually four.
 
     Splits: of an image's five captions one is left out at random; the other four make two pairs of `source` and
-    `target`, cut to 15 words. An image with more or fewer captions gives at most two pairs of what it has. The images
+    `target`, cut to 15 words. Images with more or fewer captions give at most two pairs. The images
     of Train 2014 make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make
     first `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the
     `source`, the others are the `references`). All draws depend on the seed and the captions alone, not on the order
@@ -83,8 +83,8 @@ class MscocoBuilder(ParaphraseBuilder):
 
     Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`, `consensus`
     with a pair for each caption there and in `validation`, whose target is the caption with the highest BLEU against
-    the others of its image (for that one, the second highest). It is to fine-tune a model of `all_pairs` by, as Phan
-    et al. 2017, Consensus-based Sequence Training for Video Captioning, weight captions by what their consensus is.
+    the others of its image (for that one, the second highest). It is for fine-tuning a model trained on `all_pairs`,
+    like the consensus weights of Phan et al. 2017, Consensus-based Sequence Training for Video Captioning.
     """
 
     corpus_name = "mscoco"
@@ -148,7 +148,7 @@ class MscocoBuilder(ParaphraseBuilder):
 
 
 def rank_by_agreement(captions: list[str]) -> list[str]:
-    """The captions of an image by their BLEU against the others, the highest first; equal ones stay in their order."""
+    """The captions of an image by BLEU against the others, highest first; ties keep their order."""
     from sacrebleu.metrics import BLEU
 
     bleu = BLEU(lowercase=True, effective_order=True)
@@ -161,11 +161,11 @@ def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captio
 
     Args:
         path: A captions file of the COCO 2014 release.
-        max_words: Captions are cut to their first so many words, white space made single spaces.
-        max_bad_fraction: The share of captions that may be damaged and are left out.
+        max_words: Maximum number of words of a caption; white space is collapsed.
+        max_bad_fraction: Maximum share of damaged captions; they are skipped.
 
     Raises:
-        InputError: The file is no such file, holds nothing to pair, or has more damaged captions.
+        InputError: The file has another format, nothing to pair, or too many damaged captions.
     """
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}

@@ -36,8 +36,8 @@ class MsrpBuilder(SentencePairsBuilder):
     Columns: `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). `paraphrases` has `source` and
     `target`; its `test` has `source` and `references`, a list of one.
 
-    Splits: test is the test file (1,725 pairs), whole; the train file (4,076 pairs) gives 400 pairs, at random, to
-    validation, which the release lacks, and the others to train.
+    Splits: test is the whole test file (1,725 pairs); the release has no validation split, so 400 random pairs of the
+    train file (4,076 pairs) form it, and the rest is train.
 
     Configurations: `pairs` with all pairs and labels, `paraphrases` with those that are paraphrases.
     """

@@ -27,7 +27,7 @@ def group_overlapping(documents: Sequence[set[int]], shared: int = 3) -> list[li
 
     Args:
         documents: The fingerprints of every document.
-        shared: Two documents with so many fingerprints in common belong together.
+        shared: Number of shared fingerprints at which two documents belong together.
 
     Returns:
         The groups, as the places of their documents.

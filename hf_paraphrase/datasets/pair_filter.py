@@ -39,7 +39,7 @@ STARTS = frozenset(".!?:;…\"“‘'(")
 
 
 class ComparedSentence:
-    """A sentence, with what a filter compares; each part is found when it is first asked for.
+    """A sentence with the features that filters compare, computed on first use.
 
     Args:
         text: In English.
@@ -84,7 +84,7 @@ class ComparedSentence:
 
     @cached_property
     def persons(self) -> frozenset[str]:
-        """The persons that pronouns name, whatever their case."""
+        """The grammatical persons of the pronouns, in any case."""
         return frozenset(PRONOUNS[word] for word in (word.split("'")[0] for word in self.words) if word in PRONOUNS)
 
     @cached_property
@@ -102,7 +102,7 @@ def word_overlap(first: ComparedSentence, second: ComparedSentence) -> float:
 
 @dataclass(frozen=True)
 class PairFilter:
-    """The pairs that are kept; arguments as those of `GroupsConfig`."""
+    """The pairs to keep; arguments as in `GroupsConfig`."""
 
     min_overlap: float
     max_overlap: float

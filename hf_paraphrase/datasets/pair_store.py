@@ -68,7 +68,7 @@ class PairStore:
             yield table.take(np.argsort(table["key"].to_numpy(), kind="stable"))
 
     def groups(self) -> Iterator[tuple[str, list[str]]]:
-        """Read every source and its different targets, where the keys are those of the sources."""
+        """Read every source with its distinct targets; the keys must be those of the sources."""
         for table in self.tables():
             rows = zip(*(table[name].to_pylist() for name in SCHEMA.names), strict=True)
             for _, same_key in groupby(rows, key=itemgetter(0)):
@@ -103,7 +103,7 @@ def _distinct(table: pa.Table) -> pa.Table:
 
 
 def _read_distinct(path: Path) -> pa.Table:
-    """The distinct rows of a file; no more than about twice as many are in memory."""
+    """The distinct rows of a file; about twice that many are in memory at most."""
     table, waiting = SCHEMA.empty_table(), 0
     with pa.memory_map(str(path)) as file:
         for batch in pa.ipc.open_stream(file):
@@ -118,8 +118,8 @@ class TextIndex:
     """Finds the text that belongs to another one; only hashes are in memory, 8 bytes a text.
 
     Args:
-        store: The texts to look up as sources, with their hashes of seed 0 as keys, and what they stand for as
-            targets. Of several targets the first in alphabetical order counts.
+        store: The texts to look up as sources, with their hashes of seed 0 as keys, and their meanings as targets. Of
+            several targets the first in alphabetical order counts.
         path: A file to write.
     """
 
@@ -136,7 +136,7 @@ class TextIndex:
         self._texts = pa.ipc.open_file(self._file).read_all()["target"]
 
     def find(self, texts: pa.Array) -> pa.Array:
-        """What each text stands for, null where it is not known."""
+        """The meaning of each text; null if unknown."""
         keys = hash_texts(texts, 0)
         places = np.searchsorted(self._keys, keys)
         known = places < len(self._keys)

@@ -28,8 +28,8 @@ class PairsConfig(SampledPairsConfig):
     Args:
         source_column: The column of the texts to paraphrase.
         target_column: The column of their paraphrases.
-        references_column: In test files, a column with several paraphrases in place of the target column: a list, or
-            a text in csv files.
+        references_column: In test files, a column with several paraphrases instead of the target column: a list, or
+            text in csv files.
     """
 
     test_size: int = 1000

@@ -26,7 +26,7 @@ class PpdbConfig(SampledPairsConfig):
 
     Args:
         size: The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.
-        part: lexical, phrasal or all; None takes all of one size that are there, and downloads all.
+        part: lexical, phrasal or all; None reads all available parts of one size, or downloads all.
     """
 
     size: str | None = None
@@ -52,7 +52,7 @@ class PpdbBuilder(SampledPairsBuilder):
 
     Layout: `data_dir` holds files named `ppdb-2.0-SIZE-PART`, SIZE s to xxxl, PART lexical, phrasal or all, plain or
     with `.gz`, with `LHS ||| phrase ||| paraphrase ||| features ||| alignment ||| entailment` in every line. The paper
-    uses size l, which `size="l"` asks for; by default it is the largest there is.
+    uses size l (`size="l"`); the default is the largest available.
 
     Columns: `source` and `target`; `test` has `source` and `references`, up to five.
 

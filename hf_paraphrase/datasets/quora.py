@@ -67,7 +67,7 @@ class QuoraBuilder(SentencePairsBuilder):
     question of a test or validation pair is in train. `pairs` keeps all pairs and labels. `clean_pairs` labels the
     pairs of `clean`, and follows each with its first question and a non-duplicate, drawn from the most alike (BM25) of
     the same split: to judge outputs of a model that is trained and tested on `clean`, or where a copy of the release
-    has duplicates only. A duplicate that nobody marked may be among them. `li2018` reads the split that many papers
+    has duplicates only. Some of them may be unmarked duplicates. `li2018` reads the split that many papers
     share, in which most test pairs are in train too: `in_train` says of each test pair whether it does, in either
     order. Say which of these a figure is for.
     """

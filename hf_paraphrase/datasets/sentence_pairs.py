@@ -59,7 +59,7 @@ class SentencePairsConfig(CorpusConfig):
 
 
 class SentencePairsBuilder(CorpusBuilder):
-    """Pairs of sentences with labels, of which those with the last label are also served as paraphrases."""
+    """Labelled sentence pairs; those with the last label also serve as paraphrases."""
 
     labels: ClassVar[tuple[str, ...]] = ("not_paraphrase", "paraphrase")
     tasks = ("text-generation", "text-classification")

@@ -67,7 +67,7 @@ def check_splitter(name: str) -> None:
     """Refuse a name that is not a splitter.
 
     Raises:
-        InputError: With the names there are.
+        InputError: With the known names.
     """
     if name not in SPLITTERS:
         raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")

@@ -115,7 +115,7 @@ def word_meaning(meaning: Meaning, template: str, choose: Choose) -> str:
 
 
 def word_with_slots(meaning: Meaning, template: str, choose: Choose) -> tuple[str, list[tuple[int, int]]]:
-    """Ask as `word_meaning` does, and say where the words of slots stand in the text, all others being the template's.
+    """Ask as `word_meaning` does, and return the positions of slot words; all other words are the template's.
 
     Returns:
         The text, and for each slot the places of its first character and behind its last one.

@@ -42,7 +42,7 @@ class TableFilesConfig(CorpusConfig):
         kind: That of the files; None to decide by the endings.
         delimiter: Of csv; None for the one that the header shows.
         texts: The columns that must hold text.
-        lists: Those of them that may hold lists of texts.
+        lists: Columns that may hold lists of texts instead.
     """
 
     kind: str | None = None
@@ -170,7 +170,7 @@ def split_files(place: Any, root: Path = Path()) -> dict[str, list[Path]]:
     """The files of each split.
 
     Args:
-        place: A file, glob pattern or folder, several of them, or those of each split.
+        place: A file, glob pattern or folder, a list of them, or a dict of them by split.
         root: Where relative paths begin.
 
     Raises:

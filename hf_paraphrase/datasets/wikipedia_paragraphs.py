@@ -30,8 +30,8 @@ class WikipediaParagraphsConfig(DocumentConfig):
 class WikipediaParagraphsBuilder(DocumentBuilder):
     """Paragraphs of Wikipedia as lists of sentences, chosen as in Li et al. 2015, section 4.1.
 
-    Source: English Wikipedia. The paper's extract was not published; WikiText (Merity et al. 2017) is read as it
-    comes, of which WikiText-103 is the next to the paper's in size, and any other extract with a paragraph a line.
+    Source: English Wikipedia. The paper's extract was not published; Reads WikiText (Merity et al. 2017) as released
+    (WikiText-103 is nearest to the paper's size), or any other extract with one paragraph per line.
 
     Citation: Stephen Merity, Caiming Xiong, James Bradbury, Richard Socher. Pointer sentinel mixture models. ICLR
     2017. Jiwei Li, Minh-Thang Luong, Dan Jurafsky. A hierarchical neural autoencoder for paragraphs and documents.
@@ -50,8 +50,8 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     908, 8 and 58 of the validation and test parts of WikiText-2, where many words are `<unk>`. A hash of a paragraph's
     text decides its split; that WikiText comes in three parts has no say.
 
-    Kept are paragraphs of 50 to 250 words with at most 4% unknown words, which are all but the 120,000 most frequent
-    ones of the training split's paragraphs of that length. The other unknown words stay as they are.
+    Paragraphs of 50 to 250 words with at most 4% unknown words are kept; the 120,000 most frequent words of the
+    training split's paragraphs of that length are known. The other unknown words stay as they are.
     """
 
     corpus_name = "wikipedia_paragraphs"

@@ -1,4 +1,4 @@
-"""What makes and chooses candidates: diverse decoding of any model, and choosing among what was written."""
+"""Generating and choosing candidates: diverse decoding of any model, and selection among the candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a candidate says what its source does, from 0 to 1, each way with what it measures and what it does not."""
+"""Adequacy: how well a candidate preserves the meaning of its source, from 0 to 1, with the limits of each measure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def load_adequacy(
         trust_remote_code: Let their own code run.
 
     Raises:
-        InputError: There is no such way, an argument is another way's, or a model cannot be loaded.
+        InputError: Unknown measure, an argument of another measure, or a model that cannot be loaded.
     """
     check_adequacy(adequacy, encoder, matcher)
     if callable(adequacy):
@@ -82,7 +82,7 @@ def load_adequacy(
 
 
 def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:
-    """Raise InputError where there is no such way, or where an argument is another way's."""
+    """Raise InputError for an unknown measure, or an argument of another one."""
     if not callable(adequacy) and adequacy not in ADEQUACIES:
         raise InputError(f"`adequacy` must be one of {', '.join(ADEQUACIES)}, or a function, not {adequacy!r}")
     for name, value, owner in (("encoder", encoder, "embedding"), ("matcher", matcher, "matcher")):
@@ -107,8 +107,8 @@ class RoundTrip:
     The geometric mean of the probabilities of the source's tokens given the candidate: exp of the mean
     log-probability. A model that edits by a retrieved pair is given the pair the other way round. It measures what of
     the source can still be told from the candidate, as far as the model knows words: words outside its vocabulary are
-    all alike. It does not measure what the candidate adds, nor is it calibrated: a candidate near the source gets more
-    than a free one that means the same, and the figures of two models do not compare.
+    all alike. It ignores additions and is not calibrated: close candidates score higher than free ones with the same
+    meaning, and scores of different models are not comparable.
 
     Args:
         writer: Runs the model. For a server, which scores no texts, it is the model that comes with the package.
@@ -139,8 +139,8 @@ RULES: dict[str, Adequacy] = {"jaccard": _jaccard, "mbr": _agreement}
 class EmbeddingAdequacy:
     """The cosine of the sentence vectors of source and candidate; 0 where it is negative.
 
-    It measures likeness of topic and meaning as the encoder has learnt it. It hardly sees negation, who did what to
-    whom, or one number in place of another.
+    It measures similarity of topic and meaning, as learnt by the encoder. It hardly notices negation, swapped roles or
+    changed numbers.
 
     Args:
         encoder: Makes the vectors.
@@ -159,8 +159,8 @@ class MatcherAdequacy:
 
     Of a classifier of paraphrases, the probability of that label; of one of inference (its label is named entailment),
     the smaller of the probabilities that the source entails the candidate and the candidate the source; of a scorer,
-    the logistic function of the score. It measures what the classifier was trained for, on sentences like those that
-    it was trained on. It does not see style, and the probabilities are as calibrated as the classifier is.
+    the logistic function of the score. It measures what the classifier was trained for, on similar sentences. It does
+    not see style, and the probabilities are as calibrated as the classifier is.
 
     Args:
         matcher: The classifier.
@@ -184,7 +184,7 @@ class MatcherAdequacy:
 
 
 class CallableAdequacy:
-    """What a function of the caller's says.
+    """The scores of the caller's function.
 
     Args:
         function: From sources and candidates, two lists of one length, to numbers from 0 to 1.

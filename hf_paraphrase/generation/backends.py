@@ -39,7 +39,7 @@ def load_writer(
     """Make the writer of a model; the arguments are those of `Paraphraser`.
 
     Raises:
-        InputError: There is no such backend, it cannot run the model, or an argument is for another kind of model.
+        InputError: Unknown backend, a model that it cannot run, or an argument for another kind of model.
     """
     if isinstance(model, str):
         return ServerWriter(backend, model, load_prompt(prompt))

@@ -1,4 +1,4 @@
-"""Beam search and scores of other people's models by CTranslate2, which is made for nothing else and faster at it."""
+"""Beam search and scores of BART, Marian, language models and others by CTranslate2, a faster inference engine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class _ConvertedModel:
         compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
 
     Raises:
-        InputError: CTranslate2 is not installed, or cannot run such a model.
+        InputError: CTranslate2 is not installed, or cannot run the model.
     """
 
     model_types: ClassVar[tuple[str, ...]]
@@ -121,12 +121,11 @@ Engine = TypeVar("Engine", bound=_ConvertedModel)
 class CTranslate2Engine(_ConvertedModel):
     """A model of BART, Marian, T5 or Pegasus.
 
-    In float32 the outputs of its beam search are those of `generate()`
-    with `early_stopping=True`, which ends the search of a text when it has as many finished outputs as beams; it knows
-    no other. Where `no_repeat_ngram_size` or `bad_words_ids` forbids a word, it shares out that word's probability
-    among the others, which `generate()` does not, and outputs may differ. In int8, the default, they are nearly the
-    same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to Marian's
-    padding, which is never written.
+    In float32 its beam search gives the outputs of `generate()` with `early_stopping=True`, which stops when a text
+    has as many finished outputs as beams; it has no other rule. With `no_repeat_ngram_size` or `bad_words_ids` it
+    renormalises without the forbidden words, unlike `generate()`, so outputs may differ. In int8, the default, they
+    are nearly the same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to
+    Marian's padding, which is never written.
     """
 
     model_types = ("bart", "marian", "t5", "pegasus")
@@ -144,13 +143,13 @@ class CTranslate2Engine(_ConvertedModel):
 
         Args:
             texts: As the model reads them, prefix and all.
-            batch_size: Texts at once; those of like length share a batch.
+            batch_size: Batch size; texts of similar length share a batch.
             max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
             control: The id of the control token to put before each text; None for none.
-            generate_kwargs: Arguments of `generate()`; what is not given is as in the model's generation config.
+            generate_kwargs: Arguments of `generate()`, over those of the model's generation config.
 
         Raises:
-            InputError: One of them asks for what CTranslate2 does not do.
+            InputError: An argument that CTranslate2 does not support.
         """
         options = self._translate(generate_kwargs)
         before = [] if control is None else self.tokenizer.convert_ids_to_tokens([control])
@@ -233,7 +232,7 @@ class CTranslate2Generator(_ConvertedModel):
         ]
 
     def log_probs(self, rows: Sequence[list[int]]) -> list[list[float]]:
-        """The log-probability of each token of each row but the first, given those before it, in nats."""
+        """The log-probability in nats of each token of each row, except the first, given the previous ones."""
         tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
         return [one.log_probs for one in self.converted.score_batch(tokens, max_input_length=0)]
 
@@ -245,10 +244,10 @@ def load_engine(
     tokenizer: PreTrainedTokenizerBase,
     compute_type: str = "int8",
 ) -> Engine | None:
-    """The engine that runs a model in place of `generate()`; None where none is asked for.
+    """The engine that runs a model instead of `generate()`; None where none is asked for.
 
     Raises:
-        InputError: There is no such engine, or it cannot run the model.
+        InputError: Unknown engine, or a model that it cannot run.
     """
     if backend is None:
         return None
@@ -258,7 +257,7 @@ def load_engine(
 
 
 def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str) -> Path:
-    """The folder in the cache with the converted model; what is there already is not made again."""
+    """The cached folder with the converted model, converted on first use."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
 

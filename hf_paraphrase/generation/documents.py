@@ -1,4 +1,4 @@
-"""Whole documents: the sentences of their prose are rewritten, and all else stays byte for byte."""
+"""Whole documents: prose sentences are rewritten, and everything else stays byte for byte."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class SentenceChange(NamedTuple):
         line: The line on which it starts, from 1.
         start: Where it starts in the document, in characters from 0.
         end: Where it ends.
-        before: The sentence on one line, with its markup: what was, or would have been, handed to `rewrite`.
-        after: What stands in its place, on one line; None where it was left.
+        before: The sentence on one line, with its markup, as passed to `rewrite`.
+        after: The replacement, on one line; None where it was left.
         reason: Why it was left; None where it was not.
     """
 
@@ -80,7 +80,7 @@ class PlainDocument:
         return Markup(content)
 
     def is_paragraph(self, content: str) -> bool:
-        """Whether a text is read as one paragraph and nothing else: every text is."""
+        """Whether a text is read as a single paragraph."""
         return True
 
 
@@ -147,11 +147,11 @@ def rewrite_document(
 ) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
     """Rewrite the sentences of a document's prose; everything but rewritten sentences stays byte for byte.
 
-    Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and
-    definitions of links are none. A sentence with markup inside, such as a link, emphasis, inline code or a bare
-    address, is rewritten only if each such piece comes back once and unchanged; emphasis and links that hold several
-    sentences are one piece. Sentences with a hard line break inside, and those of fewer than three words outside
-    their markup, are not asked for. An answer that would make other markup of its paragraph is refused.
+    Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and link
+    definitions are not prose. A sentence with markup inside, such as a link, emphasis, inline code or a bare address,
+    is rewritten only if each such piece comes back once and unchanged; emphasis and links that hold several sentences
+    are one piece. Sentences with a hard line break inside, and those of fewer than three words outside their markup,
+    are not asked for. An answer that would make other markup of its paragraph is refused.
 
     A rewritten sentence stays on the lines of the old one: on one line if that stood on one, else wrapped at the
     width of the longest of its lines, with the old line ends, indents and quote markers between.
@@ -160,14 +160,14 @@ def rewrite_document(
         text: The document, with its own line ends, byte order mark and all; of `docx` the bytes of the file.
         rewrite: Takes all sentences of the document at once, each on one line and with its markup, and returns as
             many answers: the new sentence, or a list of candidates, of which the first that fits is taken, or None to
-            leave the old one. It is not called where there are no sentences.
+            leave the old one. It is not called if there are no sentences.
         format: `markdown` (CommonMark with tables and struck-out text, and the math, notes, task boxes and templates
             of its dialects), `plain` (paragraphs between blank lines), or `auto`: Markdown if there is any markup
             but indentation, else plain; or `subtitles`, SubRip or WebVTT, of which cues with whole sentences are
             rewritten; or `html`, whose sentences are handed over without tags, and whose links and styles come back
             around the same words, which must stand in the answer once; or `docx`, the same in Word's documents, of
             which `SentenceChange` counts lines and places in the XML.
-        return_changes: Whether to tell what became of each sentence too.
+        return_changes: Also return what happened to each sentence.
         language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
     Returns:
@@ -250,7 +250,7 @@ def _rewrite_styled(
 
 
 class _Outcome(NamedTuple):
-    """An answer as it is to stand on one line, in its passage and in the document; or why it is not to."""
+    """An answer on one line, in its passage and in the document; or the reason to leave the sentence."""
 
     text: str | None
     content: str

@@ -1,4 +1,4 @@
-"""Word's documents: the prose of their paragraphs is rewritten inside the XML, and all else stays byte for byte."""
+"""Word documents: the prose of paragraphs is rewritten inside the XML, and everything else stays byte for byte."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
         rewrite: Takes those parts by their names, and returns new ones.
 
     Returns:
-        The new file, whose other parts are those of the old one, in their order.
+        The new file; its other parts are copied in order.
 
     Raises:
         InputError: It is not a Word document, or is encrypted.
@@ -67,14 +67,14 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
 
 
 def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
-    """Find the running text of a part: its paragraphs, but for headings, tables and what is drawn.
+    """Find the running text of a part: its paragraphs, without headings, tables and drawings.
 
     Args:
         text: The XML of the part.
-        styles: That of the document's styles, which say what is a heading.
+        styles: The document's styles, which identify headings.
 
     Returns:
-        The characters of each paragraph, whose style is that of their run.
+        The characters of each paragraph, with the style of their run.
 
     Raises:
         InputError: It is not XML.

@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 def generate_paraphrases(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
 ) -> list[str]:
-    """One output for each source, in their order: the chosen one of what `generate_candidates` gives."""
+    """One output for each source, in order: the choice among the outputs of `generate_candidates`."""
     return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
 
 
@@ -71,7 +71,7 @@ def generate_candidates(
     """The outputs to choose from for each source, in their order, the chosen one first.
 
     Args:
-        num_candidates: Outputs to choose from, from a beam at least as wide; what is not named here is as in
+        num_candidates: Number of outputs to choose from, with a beam at least as wide; other arguments as in
             `generate_outputs`.
         select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
         matcher: The model that "matcher" asks.
@@ -104,7 +104,7 @@ def generate_several(
     """Several outputs for each source, the likeliest first; from a beam at least as wide.
 
     Args:
-        count: Outputs of each source; what is not named here is as in `generate_outputs`.
+        count: Outputs per source; other arguments as in `generate_outputs`.
         generate_kwargs: `decoding`, a key of `DECODINGS`, and arguments of `model.generate`.
     """
     request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
@@ -138,18 +138,18 @@ def generate_outputs(
     Args:
         model: Any sequence-to-sequence model.
         tokenizer: Its tokenizer.
-        sources: Texts. Those of like length share a batch.
-        request: What is asked; with `output_scores=True` among its parameters, scores too. `replace_unknown` and
+        sources: Texts. Sources of similar length share a batch.
+        request: The request; `output_scores=True` among its parameters adds scores. `replace_unknown` and
             `restore_surface` are done to all outputs.
         batch_size: Sources at once, or half of them where these do not fit into memory.
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
-        prefix: What the model reads before every source; None for what its config says.
+        prefix: Prefix of every source; None for the config's.
         max_source_length: Most tokens of a source and its prefix, which is cut there; None for `source_limit`.
         description: Of the progress bar; None for none.
 
     Raises:
-        ValueError: The request asks for what the model or the tokenizer cannot do.
+        ValueError: The model or the tokenizer does not support the request.
     """
     check_arguments_of_a_text(request.parameters, len(sources))
     request.generate_kwargs(model, tokenizer)  # which refuses what cannot be
@@ -234,10 +234,10 @@ def token_log_probs(
 
     Args:
         model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer. All tokens that it makes of a target count, end marks included.
+        tokenizer: Its tokenizer. All tokens of a target count, including end-of-sequence tokens.
         sources: Texts with words.
         targets: One text with words for each source. What exceeds `source_limit` is cut, on both sides.
-        batch_size: Rows at once; those of like length share a batch.
+        batch_size: Batch size; rows of similar length share a batch.
         pairs: For each source the pair to edit it by, for a model that does so.
         description: Of the progress bar; None for none.
     """
@@ -283,7 +283,7 @@ def match_pairs(
     *,
     batch_size: int = 64,
 ) -> torch.Tensor:
-    """Label or score pairs of sentences, in their order; pairs of like length share a batch.
+    """Label or score sentence pairs, in order; pairs of similar length share a batch.
 
     Args:
         model: Any model for sequence classification.
@@ -313,7 +313,7 @@ def match_pairs(
 def batches_by_length(
     texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
 ) -> Iterator[list[int]]:
-    """Rows of like length together, the longest first: what does not fit into memory fails at once.
+    """Batches of rows of similar length, longest first, so that running out of memory happens at once.
 
     Characters are counted, which need no tokenizer.
     """
@@ -327,7 +327,7 @@ def batches_by_length(
 
 
 def run_halving(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
-    """What a batch gives, or where it does not fit into memory its two halves."""
+    """The result of a batch, halved if it does not fit into memory."""
 
     def in_parts(size: int) -> list[Any]:
         return [found for start in range(0, len(rows), size) for found in run(rows[start : start + size])]

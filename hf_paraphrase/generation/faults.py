@@ -12,9 +12,9 @@ BRACKETS = ("()", "[]", "{}", "（）")
 
 
 def find_fault(source: str, candidate: str) -> str | None:
-    """Say what is wrong with the form of a candidate; None if nothing is.
+    """Describe a formal fault of a candidate; None if nothing is.
 
-    A model that does not stop in time goes on after the paraphrase: it opens a quotation, or adds a sentence. A
+    A model that stops too late continues after the paraphrase: it opens a quotation or adds a sentence. A
     sentence that is merely divided in two, and gets no longer by it, passes.
 
     Args:

@@ -24,10 +24,9 @@ class OwnFluency:
 
     The geometric mean of the probabilities of its tokens: exp of the mean log-probability, without temperature, noise
     and penalties of the search that found it. A beam search that knows this number is believed; other candidates are
-    read once more. It measures whether the model would write so: both good style and
-    nearness to what it has learnt to answer. It does not measure grammar as people see it: dull candidates get more
-    than lively ones, a rare name costs much, and a model that repeats itself is sure of it. The figures of two models
-    do not compare.
+    read once more. It measures how likely the model finds the text: good style, and closeness to its training data. It
+    does not measure grammar as people see it: dull candidates get more than lively ones, a rare name costs much, and a
+    model that repeats itself is sure of it. The figures of two models do not compare.
 
     Args:
         writer: Runs the model.

@@ -27,7 +27,7 @@ LETTER, LATIN = re.compile(r"[^\W\d_]"), re.compile(r"[A-Za-z\u00aa-\u024f\u1e00
 
 
 def text_features(writer: ModelWriter, texts: Sequence[str], batch_size: int) -> np.ndarray:
-    """Compute what tells text that a model knows from other text.
+    """Compute the features that separate text a model was trained on from other text.
 
     Args:
         writer: Runs the model.

@@ -57,8 +57,8 @@ class Paraphrase(NamedTuple):
         adequacy: How well it preserves the meaning, by the chosen judge: see `generation.adequacy`.
         fluency: How well it reads, by a language model: see `generation.fluency`.
         novelty: How much of the wording is new: see `score_novelty`.
-        reason: Why it was rejected; None for a paraphrase. What a rule or a score known before rejects is not scored
-            further.
+        reason: Why it was rejected; None for a paraphrase. Candidates rejected by a rule or an earlier score are not
+            scored further.
     """
 
     text: str
@@ -128,7 +128,7 @@ class Choice:
         reasons: Mapping[str, str | None] = NOTHING,
         ignore_case: bool = False,
     ) -> list[Paraphrase]:
-        """Reject what no model need read: no words, the source, doubles, faults, what `keep` forbids, low scores.
+        """Reject without a model: empty texts, copies, duplicates, faults, violations of `keep`, low scores.
 
         Args:
             source: The text.
@@ -138,7 +138,7 @@ class Choice:
             ignore_case: Whether the model that wrote them knows no case.
 
         Returns:
-            The different texts among them, in their order, with a reason where there is one. Those that a score is
+            The distinct texts, in order, with the reasons for rejection. Those that a score is
             below keep what is known.
         """
         forms = {normal_form(source): None}
@@ -167,7 +167,7 @@ class Choice:
         """Choose the paraphrases among candidates that `sift` has seen, and whose other ones are scored since.
 
         Returns:
-            At most `n` paraphrases, the best first; after them, if asked for, the others, the best first.
+            At most `n` paraphrases, best first; then, if requested, the others, best first.
         """
         rated = [self._rate(one) if one.reason is None else one for one in candidates]
         passing = [one for one in rated if one.reason is None]
@@ -219,8 +219,8 @@ def combine_scores(scores: Sequence[float | None], weights: Sequence[float] = WE
 def score_novelty(sources: Sequence[str], candidates: Sequence[str]) -> list[float]:
     """PINC of each candidate against its source (Chen and Dolan 2011).
 
-    That is the share of its n-grams, n from 1 to 4, that the source does not have, whatever their case. It measures
-    new wording, of whatever meaning: nonsense is as new as can be, and a source that is only cut short not at all.
+    That is the share of its n-grams, n from 1 to 4, that are not in the source, ignoring case. It measures
+    new wording, regardless of meaning: nonsense is entirely new, and a truncated source not at all.
 
     Args:
         sources: Texts.

@@ -186,7 +186,7 @@ class Paraphraser:
                 `gguf_file`, a file in `path` with a quantised language model (needs the package gguf).
 
         Raises:
-            InputError: The folder holds no model or no tokenizer, or there is no such device or precision.
+            InputError: The folder has no model or no tokenizer, or the device or precision does not exist.
             FileNotFoundError: There is no such checkpoint.
         """
         check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)

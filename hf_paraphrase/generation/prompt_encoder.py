@@ -17,11 +17,11 @@ NEW_LINE = re.compile(r"\n|Ċ|<0x0A>")
 
 
 class PromptEncoder:
-    """Makes tokens of what a model is told and of what it answers.
+    """Tokenizes prompts and answers of language models.
 
     Args:
         tokenizer: Of the model.
-        prompt: What it is told: as a chat where the tokenizer has a template, and otherwise as a text to continue.
+        prompt: The prompt: a chat if the tokenizer has a template, otherwise text to continue.
 
     Attributes:
         is_chat: Whether it is a chat.
@@ -39,7 +39,7 @@ class PromptEncoder:
         self.end = tokenizer.eos_token_id if self.is_chat else shortest
 
     def encode(self, text: str, strength: float | None = None, kept: Sequence[str] = ()) -> list[int]:
-        """The tokens of what asks to paraphrase a text; arguments as those of `Prompt.messages`."""
+        """The tokens of the prompt for a text; arguments as in `Prompt.messages`."""
         for special in self.tokenizer.all_special_tokens:  # which are text in a text
             text = text.replace(special, f"{special[:1]} {special[1:]}")
         if not self.is_chat:

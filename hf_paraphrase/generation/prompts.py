@@ -34,16 +34,16 @@ QUOTES = (('"', '"'), ("“", "”"), ("«", "»"), ("'", "'"), ("‘", "’"), 
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(Options):
-    """What a model is told.
+    """A prompt for language models.
 
     Args:
         user: What asks for a paraphrase, with `{text}`, and where wanted `{strength}` and `{keep}`.
-        system: What is said before all else; empty for nothing.
-        strength: What stands for `{strength}`, by how far the paraphrase is to differ: the nearest from 0 to 1.
-        keep: What stands for `{keep}` where there is something to keep, with `{words}`.
+        system: The system message; may be empty.
+        strength: The text for `{strength}`, by level from 0 to 1; the nearest level is used.
+        keep: The text for `{keep}` if there are words to keep, with `{words}`.
         plain: What asks a model without a chat template, which continues it to the end of the line.
         examples: Texts with their paraphrases.
-        read: What is taken off an answer: "thoughts", "preamble", "list" and "quotes".
+        read: What to strip from an answer: "thoughts", "preamble", "list" and "quotes".
 
     Raises:
         InputError: A field of the wrong type, or a placeholder that is missing or unknown.
@@ -97,20 +97,20 @@ class Prompt(Options):
         return [*turns, {"role": "user", "content": self._fill(self.user, text, strength, kept)}]
 
     def continuation(self, text: str, strength: float | None = None, kept: Sequence[str] = ()) -> str:
-        """What a model without a chat template continues with a paraphrase and the end of the line."""
+        """The text that a model without a chat template continues with a paraphrase and a line end."""
         parts = [self.system] if self.system else []
         for example in self.examples:
             parts.append(f"{self._fill(self.plain, example['text'], strength)} {example['paraphrase']}")
         return "\n\n".join([*parts, self._fill(self.plain, text, strength, kept)])
 
     def read_answer(self, answer: str, source: str) -> list[str]:
-        """The paraphrases in an answer: one, or those of a list.
+        """The paraphrases in an answer: one, or a list.
 
-        What the source has too, such as quotes around all of it, stays. Of a text of one line one line is read.
+        Parts that the source has too stay, such as quotes around all of it. Of a text of one line one line is read.
 
         Args:
             answer: What the model wrote.
-            source: What it was asked to paraphrase.
+            source: The text to paraphrase.
         """
         if "thoughts" in self.read and "<think>" not in source:
             answer = THOUGHTS.sub("", answer)
@@ -146,7 +146,7 @@ def load_prompt(prompt: str | os.PathLike | Prompt | None = None) -> Prompt:
     """Read a prompt.
 
     Args:
-        prompt: A YAML file with the fields of `Prompt`; None for that of the package.
+        prompt: A YAML file with the fields of `Prompt`; None for the package's.
 
     Raises:
         InputError: The file is missing, or a field cannot be; the message names the file and the field.

@@ -1,4 +1,4 @@
-"""A passage of running text in a document: where its sentences stand, and how a new one takes an old one's place."""
+"""A passage of running text in a document: its sentences, and how to replace them."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Markup:
-    """What is not free text in a passage.
+    """The parts of a passage that are not free text.
 
     Attributes:
         mask: The passage, as long as it is, whose markup is letters where it belongs to a sentence, `HARD_BREAK` or
             newlines where it does not: what the sentence splitter and the search for words read.
-        spans: Where the markup inside sentences stands, such as links, in order.
+        spans: Ranges of the markup inside sentences, such as links, in order.
         others: The rest of it, as it is written.
     """
 
@@ -59,12 +59,12 @@ class Markup:
     others: Sequence[str] = ()
 
     def count(self, content: str) -> Counter[str]:
-        """How often each piece of markup stands in the passage; those that go over lines as if they did not."""
+        """The count of each piece of markup in the passage, ignoring line breaks."""
         return Counter([*(_join_lines(content[start:end]) for start, end in self.spans), *self.others])
 
 
 class Passage:
-    """Some lines of a document, without what stands before and behind the text of each.
+    """Lines of a document, without what precedes and follows the text of each.
 
     Args:
         document: The document.
@@ -74,7 +74,7 @@ class Passage:
 
     Attributes:
         content: The text of the lines, joined by newlines.
-        markup: What is not free text in it.
+        markup: The parts that are not free text.
     """
 
     def __init__(self, document: str, lines: Sequence[Range], number: int, read_markup: Callable[[str], Markup]):
@@ -86,16 +86,16 @@ class Passage:
         self._starts = list(accumulate((end - start + 1 for start, end in lines[:-1]), initial=0))
 
     def offset(self, position: int) -> int:
-        """Where a position of the content stands in the document."""
+        """The position in the document of a position in the content."""
         row = self._row(position)
         return self._lines[row][0] + position - self._starts[row]
 
     def line(self, position: int) -> int:
-        """The number of the document's line, from 1, on which a position of the content stands."""
+        """The line number in the document, from 1, of a position in the content."""
         return self._number + self._row(position)
 
     def column(self, position: int) -> int:
-        """How many characters of its line's text stand before a position of the content."""
+        """The number of characters between the start of its line's text and a position in the content."""
         return position - self._starts[self._row(position)]
 
     def width(self, start: int, end: int) -> int:
@@ -104,7 +104,7 @@ class Passage:
         return max(end - start for start, end in self._lines[first : last + 1])
 
     def joints(self, start: int, end: int) -> list[str]:
-        """What stands between the lines of a part of the content: line ends, markers and indents."""
+        """The separators between the lines of a part of the content: line ends, markers and indents."""
         first, last = self._row(start), self._row(end)
         return [self._document[self._lines[row][1] : self._lines[row + 1][0]] for row in range(first, last)]
 
@@ -120,7 +120,7 @@ class Sentence:
         passage: The passage.
         start: Where it starts in the passage's content.
         end: Where it ends.
-        spans: Where its markup stands in the content.
+        spans: Ranges of its markup in the content.
         text: The sentence on one line, its markup as it is written.
     """
 
@@ -131,7 +131,7 @@ class Sentence:
     text: str
 
     def count_markup(self) -> Counter[str]:
-        """How often each piece of its markup stands in it, on one line."""
+        """The count of each piece of its markup, on one line."""
         return Counter(_join_lines(self.passage.content[start:end]) for start, end in self.spans)
 
     @property
@@ -156,7 +156,7 @@ class Sentence:
 def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
     """The sentences of a passage, in order: see `find_sentence_ranges`.
 
-    Together they hold all that is visible in it but markup that belongs to no sentence.
+    Together they cover all visible text, except markup outside sentences.
     """
     content, mask = passage.content, passage.markup.mask
     spans = iter([*passage.markup.spans, (len(content) + 1, len(content) + 1)])
@@ -186,7 +186,7 @@ def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
         markup: The markup of `text`.
 
     Returns:
-        It as it stands in the content of the passage, and as it stands in the document.
+        Its form in the content of the passage, and its form in the document.
     """
     passage = sentence.passage
     # Spans that go over lines stand in `text` as if they did not; a newline is as long as a space.
@@ -250,8 +250,7 @@ def _keep_line_ends(markup: Markup, content: str) -> Markup:
 def _are_verses(lines: Sequence[str]) -> bool:
     """Whether lines were ended on purpose.
 
-    Where text is wrapped, the first word of a line had no place on the line before, and most lines go on in lower
-    case.
+    In wrapped text the first word of a line did not fit on the previous line, and most lines start in lower case.
     """
     width = max(LEAST_WIDTH, *map(len, lines))
     words = [line.split() for line in lines]
@@ -272,7 +271,7 @@ def _find_words(content: str, mask: str, start: int, end: int) -> list[str]:
 
 
 def count_words(words: Iterable[str]) -> int:
-    """How many words there are, if those of scripts without spaces have two characters each."""
+    """The number of words, at two characters each in scripts without spaces."""
     unspaced = sum(len(found) for word in words for found in UNSPACED.findall(word)) // 2
     return unspaced + sum(any(letter.isalpha() for letter in UNSPACED.sub("", word)) for word in words)
 

@@ -1,4 +1,4 @@
-"""Sampling of which every text gets the same, whatever else is in its batch."""
+"""Sampling whose result for a text does not depend on the rest of its batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["sample_seeded", "seed_of"]
 
 
 def seed_of(seed: int, text: str) -> int:
-    """A seed for one text, made of it and the seed of a call."""
+    """The seed of a text, from its content and the seed of the call."""
     return xxhash.xxh3_64_intdigest(text.encode(), seed=seed % 2**64) % 2**63
 
 
@@ -30,9 +30,9 @@ def sample_seeded(
     recorder: LogitsProcessor | None = None,
     **model_kwargs: Any,
 ) -> Any:
-    """Sample, each text by a generator of its own: `generate(custom_generate=sample_seeded, do_sample=True)`.
+    """Sample with one generator per text: `generate(custom_generate=sample_seeded, do_sample=True)`.
 
-    `temperature`, `top_k`, `top_p` and all else that shapes the distribution is transformers' own. The likeliest token
+    `temperature`, `top_k`, `top_p` and the other warpers are transformers' own. The likeliest token
     after Gumbel noise is a sample of it; as the noise is drawn from the seed and the tokens of the text alone, a text
     gets the same samples in any batch, at any place. (One uniform number a step, searched for in the cumulated
     distribution, would be cheaper, but that sum differs in its last digits with the batch, at each of its thousands of
@@ -66,12 +66,12 @@ def sample_seeded(
 class GumbelNoise(LogitsProcessor):
     """Adds Gumbel noise, each text's drawn by its own seed.
 
-    The noise of a token does not depend on how many there are: where a model copies words, a batch has as many ids
-    more as the text with the most words of its own. Only tokens that may follow get any, and no text that has ended.
+    The noise of a token does not depend on the vocabulary size, which for models that copy words grows with the words
+    of the batch. Only tokens that may follow get any, and no text that has ended.
 
     Args:
         seeds: A seed for each text.
-        count: Sequences of each text, one after the other.
+        count: The sequences of each text, consecutive.
         prompt_length: Tokens before those that are written.
         ends: The tokens that end a text.
     """

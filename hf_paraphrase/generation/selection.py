@@ -44,7 +44,7 @@ def select_candidates(
         scores: For each text a number for each paraphrase, such as the model's log-probability.
         encoder: What makes the vectors, as `ParaphraseRetriever.from_pairs` takes it.
         matcher: A classifier or scorer of sentence pairs: a folder, a Hub repository, or a text-classification
-            pipeline. Of several labels, its last counts where there are two, as 1 is a paraphrase in most corpora.
+            pipeline. With two labels the last one counts, since 1 means paraphrase in most corpora.
         trust_remote_code: Let their own code run.
 
     Returns:

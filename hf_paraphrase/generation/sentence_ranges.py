@@ -66,12 +66,12 @@ def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
     """Find where each sentence of a text starts and ends, without the white space around it.
 
     [sentencex](https://github.com/wikimedia/sentencex) finds the ends, and rules correct what it gets wrong in
-    English. A blank line ends a sentence too. Together the sentences hold all that is visible.
+    English. A blank line ends a sentence too. Together the sentences cover all visible text.
 
     Args:
         text: Running text.
-        language: Its code, such as "de", by which abbreviations are known. The marks that end sentences are those
-            of all languages.
+        language: Its code, such as "de", by which abbreviations are known. Sentence-final punctuation of all languages
+            counts.
     """
     blanks = [found.end() for found in BLANK_LINE.finditer(text)]
     shown = NOTES.sub(_move_mark, text)
@@ -86,7 +86,7 @@ def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
 
 
 def _move_mark(found: re.Match[str]) -> str:
-    """Letters in place of the notes, and then the mark, as long as both."""
+    """The notes replaced by letters, then the mark, at the same length."""
     return "x" * len(found["notes"]) + found["mark"]
 
 

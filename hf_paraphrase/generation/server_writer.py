@@ -86,7 +86,7 @@ class ServerWriter(ModelWriter):
         return WholeTexts()
 
     def check(self, ask: Ask) -> None:
-        """Refuse what a server cannot do."""
+        """Refuse options that a server does not support."""
         if ask.decoding != "sample":
             raise InputError(f"`decoding={ask.decoding!r}` is not available with a server, which has 'sample'")
         if ask.num_neighbors is not None:
@@ -107,7 +107,7 @@ class ServerWriter(ModelWriter):
         return [[one for _ in range(ask.num_candidates) for one in next(answers)] for _ in texts]
 
     def _reach(self) -> None:
-        """Ask for any answer, once, so that a server that is not there is told at once and not after all retries."""
+        """Send one request, so that an unreachable server is reported at once and not after all retries."""
         if not self._was_reached:
             try:
                 self.client.session.head(self.address, timeout=SECONDS)
@@ -157,7 +157,7 @@ class ServerWriter(ModelWriter):
 
 
 class _Client(InferenceClient):
-    """Sends requests by a client of its own: that of the Hub refuses every address in offline mode."""
+    """Sends requests with its own client: the Hub's refuses every address in offline mode."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)

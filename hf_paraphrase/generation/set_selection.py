@@ -23,7 +23,7 @@ def normal_form(text: str) -> str:
 def choose_diverse(
     source: str, candidates: Sequence[str], scores: Sequence[float], n: int, diversity: float
 ) -> list[int]:
-    """Choose candidates one after the other by maximal marginal relevance (Carbonell and Goldstein 1998).
+    """Choose candidates in turn by maximal marginal relevance (Carbonell and Goldstein 1998).
 
     Each is the one with most of `(1 - diversity) * score - diversity * likeness`, where likeness is the mean of two
     shares of n-grams (`ngram_share`): that which a candidate has in common with the source, so that 1 less that is its
@@ -35,7 +35,7 @@ def choose_diverse(
         source: The text.
         candidates: Its paraphrases.
         scores: A number for each, from 0 to 1.
-        n: How many to choose, where there are as many.
+        n: Maximum number to choose.
         diversity: From 0 to 1.
 
     Returns:

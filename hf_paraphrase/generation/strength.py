@@ -23,7 +23,7 @@ def read_strength(strength: float | None) -> float | None:
 def strengthen(choice: Choice, strength: float) -> Choice:
     """Raise `min_novelty` and `diversity` of a choice to half the strength, where they are lower.
 
-    Strength 0 changes nothing. At strength 1, half of a paraphrase's n-grams have to be new, and likeness to the text
+    Strength 0 changes nothing. At strength 1, half of a paraphrase's n-grams must be new, and similarity to the text
     and to the other paraphrases counts as much as the score. A larger strength never lowers either.
 
     Args:

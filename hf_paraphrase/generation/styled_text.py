@@ -19,7 +19,7 @@ WHITE_SPACE = re.compile(r"\s+")
 
 
 class Character(NamedTuple):
-    """What a reader sees as one character.
+    """One character as a reader sees it.
 
     Attributes:
         shown: The character; `HARD_BREAK` for a line that ends on purpose; "" for a picture or the like.
@@ -37,7 +37,7 @@ class Character(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What stands between two runs of a sentence's main style: its text, and its source with the tags around it."""
+    """The part between two runs of a sentence's main style: its text, and its source with surrounding tags."""
 
     shown: str
     source: str
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class StyledSentence:
-    """A sentence, most of which has one style, with stretches in other styles.
+    """A sentence mostly in one style, with spans in other styles.
 
     Attributes:
         source: The document.
@@ -79,12 +79,12 @@ class StyledSentence:
 
     @property
     def start(self) -> int:
-        """Where what is rewritten starts in the source: behind a beginning in another style."""
+        """Start of the rewritten part in the source, after a beginning in another style."""
         return self.characters[self._bounds[1]].start
 
     @property
     def end(self) -> int:
-        """Where what is rewritten ends."""
+        """End of the rewritten part."""
         return self.characters[self._bounds[2]].end
 
     @cached_property
@@ -116,7 +116,7 @@ class StyledSentence:
         return None
 
     def fit(self, candidate: str) -> str | None:
-        """Write a new sentence as the source of what stands between `start` and `end`.
+        """Write a new sentence as the source between `start` and `end`.
 
         Args:
             candidate: The new sentence, on one line, without tags.

@@ -72,7 +72,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What is asked of a writer, for each text.
+    """A request to a writer, for each text.
 
     Args:
         decoding: One of `DECODINGS`; "noise" is for a model that embeds sentences.
@@ -101,7 +101,7 @@ class Ask:
 def write(writer: ModelWriter, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
     """Write the candidates of texts with words, the likeliest first where a search has found them.
 
-    Those of a text do not depend on the texts beside it. Texts of like length share a batch.
+    A text's outputs do not depend on the other texts. Texts of similar length share a batch.
     """
     if ask.decoding == "noise":
         return writer.write_from_noise(texts, ask)
@@ -157,7 +157,7 @@ class ModelWriter:
         return "beam" if n == 1 else "diverse_beam"
 
     def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
-        """What cuts texts to those tokens that the model reads; arguments as those of `SourceCutter`."""
+        """Truncates texts to the tokens that the model reads; arguments as in `SourceCutter`."""
         return SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix, quiet)
 
     def check(self, ask: Ask) -> None:
@@ -297,7 +297,7 @@ class CTranslate2Writer(ModelWriter):
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Tell whether a tokenizer reads upper case as lower case, so that its model writes no capitals."""
+    """Whether a tokenizer lower-cases, so that its model writes no capitals."""
     if not tokenizer.is_fast:
         return tokenizer("AB")["input_ids"] == tokenizer("ab")["input_ids"]
     normalizer = tokenizer.backend_tokenizer.normalizer

@@ -1,1 +1,1 @@
-"""Sharing: what a checkpoint folder holds, its card, and the way to the Hub."""
+"""Sharing: checkpoint folders, model cards and uploads to the Hub."""

@@ -1,4 +1,4 @@
-"""The card of a model: all that a checkpoint and its results tell, in one page for a stranger."""
+"""The model card, built from a checkpoint and its results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SEAL = re.compile(r"\n<!-- written by hf_paraphrase, sha256 (\w+); an edited car
 
 @dataclass(frozen=True)
 class CardContent:
-    """What the template `model_card_template.md` shows; texts are Markdown.
+    """The values for the template `model_card_template.md`; texts are Markdown.
 
     Args:
         metadata: The YAML above the text.
@@ -55,7 +55,7 @@ class CardContent:
         language: In which language, as a sentence.
         auto_class: What loads the model.
         task: Of `pipeline()`.
-        variable: What the examples of use call the pipeline.
+        variable: Name of the pipeline in the examples.
         call: Its arguments there.
         has_code: Whether code comes with it, that runs it where this package is not installed.
         has_retriever: Whether a retriever comes with it.
@@ -66,7 +66,7 @@ class CardContent:
         tables: A table of results for each split.
         examples: Rows of outputs; None where none were kept.
         readings: What a reader accepts; None where nobody has read.
-        failures: What is known to go wrong.
+        failures: Known failures.
         environment: Device, hours, precision, software; None where it is not known.
         version: Of this package.
     """
@@ -118,7 +118,7 @@ def make_card(
         checkpoint: Read from its folder.
         repo_id: Its repository on the Hub; by default its name.
         dataset_id: Repository of the corpus on the Hub; by default the corpus's name here, none for a user's own data.
-        license: Of the weights, as the Hub spells it; by default that of the corpus they were learnt from.
+        license: Licence of the weights, as the Hub spells it; by default the training corpus's.
         language: Code of the text's language; by default `en` for a published corpus, none for a user's own data.
 
     Raises:
@@ -160,7 +160,7 @@ def make_card(
 
 
 def seal(text: str) -> str:
-    """Append a mark by which `is_edited` can tell whether the text was changed later."""
+    """Append a hash by which `is_edited` detects later changes."""
     text = text.rstrip("\n") + "\n"
     return f"{text}\n<!-- written by hf_paraphrase, sha256 {_digest(text)}; an edited card is kept -->\n"
 

@@ -1,4 +1,4 @@
-"""The parts of a card that show what a checkpoint's files hold."""
+"""Card sections built from a checkpoint's files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RECIPE_FILES = {
 
 
 def describe_training_data(summary: dict[str, Any]) -> dict[str, Any]:
-    """Corpus, configuration, licence and sizes of what a training read; of a mixture a row a corpus, `corpora`."""
+    """Corpus, configuration, licence and sizes of the training data; for mixtures, `corpora` with a row for each."""
     training = summary["recipe"]["training"]
     size = f"{summary['train_pairs']:,} training rows, {summary['validation_pairs']:,} to validate with"
     if corpora := summary.get("mixture"):
@@ -155,7 +155,7 @@ def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
 
 
 def show_readings(checkpoint: Checkpoint) -> dict[str, Any] | None:
-    """What a reader accepts, in a sentence and as rows of a table; None where nobody has read."""
+    """The reader's verdicts, as a sentence and table rows; None where nobody has read."""
     if not (readings := checkpoint.readings):
         return None
     answers = [row["paraphrase"] or "" for row in readings]
@@ -177,7 +177,7 @@ def show_readings(checkpoint: Checkpoint) -> dict[str, Any] | None:
 
 
 def measure_failures(checkpoint: Checkpoint) -> list[str]:
-    """How often an output is the source itself, empty or stammers, where there are outputs to count."""
+    """The rates of outputs that copy the source, are empty or repeat a word, if there are outputs."""
     for split, predictions in checkpoint.predictions.items():
         columns = REWRITES.get(checkpoint.results[split].kind)
         if predictions and columns:
@@ -207,7 +207,7 @@ def describe_run(summary: dict[str, Any]) -> dict[str, str]:
 
 
 def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
-    """What the examples of use hand to the pipeline: the first row that was evaluated, where there is one."""
+    """Input of the usage examples: the first evaluated row, if any."""
     split, row = next(((split, rows[0]) for split, rows in checkpoint.predictions.items() if rows), (None, {}))
     if is_matcher:
         pair = {"text": row.get("sentence1", "A dog runs."), "text_pair": row.get("sentence2", "An animal moves.")}

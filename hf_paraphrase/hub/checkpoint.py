@@ -1,4 +1,4 @@
-"""What a checkpoint tells about itself, in a folder or on the Hub, without its weights being loaded."""
+"""Metadata of a checkpoint, in a folder or on the Hub, without loading its weights."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Checkpoint:
 
 
 def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoint:
-    """Read everything but the weights, of which only the header is looked at.
+    """Read everything except the weights; of these only the header.
 
     Args:
         where: A checkpoint folder, the name of a Hub repository, or that of the released model.
@@ -183,7 +183,7 @@ def _read_outputs(results: Results, sizes: dict[str, int], open_file: Callable[[
 
 
 def _check_config(config: dict[str, Any], source: str) -> dict[str, Any]:
-    """Refuse a configuration that transformers would not have written, in what is read of it."""
+    """Check the fields that are read of a configuration."""
     kinds = {"model_type": str, "architectures": list | None, "auto_map": dict | None, "vocab_size": int | None}
     for name, kind in kinds.items():
         if not isinstance(config.get(name), kind):

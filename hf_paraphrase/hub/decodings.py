@@ -112,7 +112,7 @@ def make_decoding(name: str) -> dict[str, bytes]:
 
 
 def make_decoding_card(name: str, repo_id: str) -> str:
-    """The card of a decoding's repository; what it says of the decoding is what the function's docstring says."""
+    """The card of a decoding's repository, described by the function's docstring."""
     function = SHARED[name]
     docstring = read_docstring(function)
     defaults = {

@@ -12,7 +12,7 @@ __all__ = ["describe_checkpoint"]
 
 
 def describe_checkpoint(checkpoint: Checkpoint) -> str:
-    """What a checkpoint tells of itself, as lines for a terminal."""
+    """The description of a checkpoint, as lines for a terminal."""
     sections = {
         checkpoint.name: _architecture(checkpoint),
         "configuration": [f"{name}: {json.dumps(value)}" for name, value in _own_fields(checkpoint).items()],
@@ -39,7 +39,7 @@ def _architecture(checkpoint: Checkpoint) -> list[str]:
 
 
 def _own_fields(checkpoint: Checkpoint) -> dict[str, object]:
-    """The configuration without what transformers notes for itself and what the lines above say."""
+    """The configuration without transformers' bookkeeping and the lines above."""
     noted = {"architectures", "auto_map", "custom_pipelines", "dtype", "model_type", "transformers_version"}
     return {name: value for name, value in checkpoint.config.items() if name not in noted}
 

@@ -92,7 +92,7 @@ def _list_references(path: Path) -> list[str]:
 
 
 def _find_module(config: Path, reference: str) -> Path:
-    """The file of a class `module.Class`, beside the config that names it."""
+    """The file of a class `module.Class`, in the folder of its config."""
     module = str(reference).partition(".")[0]
     if not module.isidentifier():
         raise InputError(f"{config} names the code {reference!r}, which is not a class of a module beside it")
@@ -103,5 +103,5 @@ def _find_module(config: Path, reference: str) -> Path:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file in a repository is one that a push would replace or, where it has none of that name, remove."""
+    """Whether a push replaces or removes a file of the repository."""
     return any(fnmatch(path, pattern) for pattern in REPLACED)

@@ -1,9 +1,9 @@
-"""Answers the requests to an Inference Endpoint for the model that lies beside this file.
+"""Answers requests to an Inference Endpoint for the model in this folder.
 
 A request is `{"inputs": a text or a list of texts, "parameters": {…}}`; for a model of sentence pairs an input is
 `{"text": …, "text_pair": …}`. torch and transformers are enough; where hf_paraphrase is installed too, a model that
-edits by retrieved pairs finds them, and the parameter `n` asks a `Paraphraser`. Whoever runs this file trusts the
-repository that it is in, so the code of the model runs as well.
+edits by retrieved pairs finds them, and the parameter `n` asks a `Paraphraser`. Running this file means trusting its
+repository, so the model's code runs too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH_SIZE = 16
 
 
 class EndpointHandler:
-    """What an endpoint makes of this file, and calls for every request.
+    """The endpoint creates this class once and calls it for every request.
 
     Args:
         path: The folder with the files of the repository.
@@ -70,7 +70,7 @@ class EndpointHandler:
             paraphrases of a text, or a list of them for each text, as dicts with their scores.
 
         Raises:
-            ValueError: The request is none; the endpoint answers it with status 400 and the message.
+            ValueError: The request is invalid; the endpoint answers status 400 with the message.
         """
         if "inputs" not in data:
             raise ValueError('a request is {"inputs": …, "parameters": {…}}: it has no `inputs`')

@@ -66,7 +66,7 @@ def check_module_name(repo_id: str) -> None:
     """Refuse a Space that `evaluate` could not load from: it imports a module of the Space's name.
 
     Raises:
-        InputError: There is a dot in its name.
+        InputError: Its name contains a dot.
     """
     name = repo_id.rpartition("/")[2]
     if "." in name:

@@ -14,7 +14,7 @@ REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
 
 
 def find_handler(files: Collection[str], writes: bool) -> dict[str, Path | bytes]:
-    """What an Inference Endpoint needs beside a checkpoint: `handler.py` and what it imports.
+    """Files that an Inference Endpoint needs besides a checkpoint: `handler.py` and what it imports.
 
     Args:
         files: Those of the checkpoint, which may have brought the pipeline itself.

@@ -1,4 +1,4 @@
-"""Uploading a checkpoint: one commit, all or nothing, and again until it is there."""
+"""Uploading a checkpoint: one atomic commit, retried until it succeeds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_access(repo_id: str) -> None:
         repo_id: Where to push.
 
     Raises:
-        InputError: There is no token, or the name is none that a repository can have.
+        InputError: No token, or an invalid repository name.
     """
     try:
         validate_repo_id(repo_id)
@@ -87,13 +87,13 @@ def push_to_hub(
     Args:
         folder: The checkpoint, such as the output folder of a training, or the released model's name; nothing in it
             is changed.
-        repo_id: The repository, made if need be; without a namespace, in the user's own.
+        repo_id: The repository, created if missing; without a namespace, in the user's.
         private: Make a new repository private.
-        revision: Branch to commit to, made if need be; or an open pull request, such as `refs/pr/1`.
+        revision: Branch, created if missing; or an open pull request, such as `refs/pr/1`.
         create_pr: Open a pull request; one that an earlier push opened, and that is still open, gets the commit.
         replace_card: Replace the card even if a person has edited it.
         dataset_id: Repository of the corpus on the Hub, for the card.
-        license: Of the weights, for the card; by default that of the corpus they were learnt from.
+        license: Licence of the weights, for the card; by default the training corpus's.
         language: Code of the text's language, for the card; by default `en` for a published corpus.
         with_handler: Add `handler.py`, by which Inference Endpoints serve the model, and what that needs.
 
@@ -139,7 +139,7 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
         The address of the commit.
 
     Raises:
-        InputError: There is no such decoding or no token, or the repository holds a model.
+        InputError: Unknown decoding, no token, or a repository with a model.
         PushError: The Hub refused, or could not be reached.
     """
     check_decoding(name)
@@ -157,14 +157,14 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
 
     Args:
         name: One of `list_metrics()`.
-        repo_id: The Space, made if need be; without a namespace, in the user's own. The module gets its name.
+        repo_id: The Space, created if missing; without a namespace, in the user's. The module gets its name.
         private: Make a new Space private.
 
     Returns:
         The address of the Space.
 
     Raises:
-        InputError: There is no such metric or no token, or `evaluate` cannot load from a Space of that name.
+        InputError: Unknown metric, no token, or a Space name that `evaluate` cannot load.
         PushError: The Hub refused, or could not be reached.
     """
     metric = load_metric(name, keep_in_memory=True)
@@ -183,7 +183,7 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
 
 
 def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a dataset as it lies in a folder, its card and Parquet files, as one commit.
+    """Upload a dataset folder, with its card and Parquet files, as one commit.
 
     Args:
         folder: The dataset; files whose names begin with a dot stay.
@@ -205,17 +205,17 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
 
 
 def create_dataset(repo_id: str, *, private: bool = False) -> str:
-    """Make a dataset repository, unless it is there, and return its full name; arguments as `push_folder`."""
+    """Create a dataset repository if missing, and return its full name; arguments as in `push_folder`."""
     check_access(repo_id)
     return _create(HfApi(library_name="hf_paraphrase"), repo_id, private, repo_type="dataset").repo_id
 
 
 def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a Space that runs Gradio as it lies in a folder, as one commit; what else is there stays.
+    """Upload a folder as a Gradio Space, in one commit; other files in the Space stay.
 
     Args:
         folder: The Space; of the model in it, old files go.
-        repo_id: The Space on the Hub, made if need be; without a namespace, in the user's own.
+        repo_id: The Space, created if missing; without a namespace, in the user's.
         private: Make a new Space private.
 
     Returns:
@@ -242,7 +242,7 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
 
 
 def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
-    """Make a repository, unless it is there; a private one where the user's new ones are, or where asked for."""
+    """Create a repository if missing; private if requested or the user's default."""
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
@@ -261,7 +261,7 @@ def _commit(
     create_pr: bool = False,
     replace_card: bool = False,
 ) -> str:
-    """Try once. All that decides what is sent is asked for anew, since an earlier attempt may have got further."""
+    """Try once. The state of the repository is fetched again, since an earlier attempt may have got further."""
     review = _find_review(api, repo_id, title) if create_pr else None
     if review is not None:
         revision = review.git_reference

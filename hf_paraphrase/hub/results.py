@@ -29,7 +29,7 @@ METRIC_TYPES = {"bleu_4": "bleu", "bleu_2": "bleu"} | dict.fromkeys(("rouge1", "
 
 
 def label_entry(entry: Entry) -> str:
-    """What an entry is called in a card."""
+    """The name of an entry in a card."""
     return entry.label("this model" if entry.role == "model" else None)
 
 

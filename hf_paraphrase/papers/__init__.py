@@ -1,4 +1,4 @@
-"""The papers, a file each: how to cite it, what a card says of its models, and its figures, to print beside ours."""
+"""The papers, one module each: citation, card texts for the models, and published figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_paper(model_type: str) -> Paper | None:
 
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    """The rows of a paper to compare a model with: the same architecture and depth, whatever the width.
+    """The rows of a paper to compare a model with: same architecture and depth, any width.
 
     Args:
         config: The model's configuration.
@@ -45,7 +45,7 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
 
 
 def find_matching_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    """The published rows to put beside a model of sentence pairs; scores are 0 to 1.
+    """The published rows to compare a model of sentence pairs with; scores are 0 to 1.
 
     Args:
         config: The model's configuration.

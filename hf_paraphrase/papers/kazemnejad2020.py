@@ -56,7 +56,7 @@ SMALL_CLEAN = {**SMALL, "FSET": {**SMALL["FSET"], **WITHOUT_ANSWERS}}
 
 
 def find_compared_rows(dataset: str | None) -> list[PaperRow]:
-    """The rows of Table 2 of Kazemnejad et al. 2020, FSET's last; all are of another split than ours.
+    """The rows of Table 2 of Kazemnejad et al. 2020, FSET last, all on another split than ours.
 
     "As reported" marks what that paper took over from the papers of the systems.
 
@@ -114,7 +114,7 @@ def _make_table(
 
     Args:
         dataset_name: The split.
-        title: What is to be known of it.
+        title: Notes.
         measurements: How systems are scored.
         minutes: The small budget.
         fields: Of each system, what it has of its own there.
@@ -143,7 +143,7 @@ def _make_table(
 
 
 def _measure(claims: tuple[Claim, ...], name: str = "", **options: Any) -> Measurement:
-    """The likeliest five, of which the one most like the source is kept (section 4.3)."""
+    """Of the likeliest five, the one most similar to the source (section 4.3)."""
     chosen = {"num_beams": 5, "num_candidates": 5, "select": "jaccard"}
     return Measurement(name, claims, {**chosen, **options})
 

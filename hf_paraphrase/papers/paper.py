@@ -1,4 +1,4 @@
-"""What is known of a paper: how to cite it, what a card says of its models, and the figures that it reports."""
+"""A paper: citation, card texts for its models, and reported figures."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class PaperRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchitectureNotes:
-    """What a card says about every model of an architecture.
+    """Card texts for an architecture.
 
     Args:
-        summary: What it is, as one clause, in which fields of the configuration stand in braces.
+        summary: A one-clause description, with config fields in braces.
         use: What it is for.
-        misuse: What it is not for.
+        misuse: Out-of-scope uses.
         failures: What goes wrong with every model of this kind.
-        traits: What a model has where a field of its configuration is set.
+        traits: Descriptions of optional features, by config field.
     """
 
     summary: str
@@ -80,7 +80,7 @@ class Paper:
     Args:
         name: Author and year.
         citation: BibTeX.
-        architectures: What a card says of its architectures, by `model_type`.
+        architectures: Card texts of its architectures, by `model_type`.
         find_rows: Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print
             beside the model's scores.
         tables: Those that `hf-paraphrase reproduce` makes again.

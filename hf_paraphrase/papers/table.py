@@ -13,13 +13,13 @@ __all__ = ["Claim", "Measurement", "Settings", "Table", "Trained"]
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained for a row of a table: a recipe, with some of its fields changed.
+    """The training run for a row of a table: a recipe with overrides.
 
     Args:
         recipe: One that comes with the package.
-        fields: Fields and values in place of the recipe's, as `--field value` on the command line.
-        start: The row whose training, of the same seed, this one goes on from; None for one of its own.
-        max_steps: It takes no more, however many would fit into the minutes; None for no such limit.
+        fields: Overrides of the recipe's fields, as `--field value` on the command line.
+        start: The row whose training, at the same seed, this one continues; None to start fresh.
+        max_steps: Maximum number of steps, even if time remains; None for no such limit.
     """
 
     recipe: str
@@ -33,7 +33,7 @@ class Settings:
     """A size at which a table is made: the small one of two CPU cores, or the paper's.
 
     Args:
-        systems: What is trained for each row, by the row's name.
+        systems: The training run of each row, by name.
         minutes: Processor minutes of each training, validations included; None for the steps of the recipes.
         seeds: Of the trainings; each system has as many.
     """
@@ -51,7 +51,7 @@ class Claim:
         better: A row of the table.
         worse: Another.
         metric: By which score.
-        margin: How much worse `better` may be: 0 for an ordering, more where the paper calls two systems alike.
+        margin: Margin by which `better` may be worse: 0 for an ordering, more if the paper calls two systems equal.
     """
 
     better: str
@@ -70,11 +70,11 @@ class Measurement:
     """One way of scoring the trained systems.
 
     Args:
-        name: What sets it apart from the table's others; empty where there is one.
+        name: What distinguishes it from the table's other corpora; empty if it is the only one.
         claims: That its scores test.
         options: Arguments of the evaluator of the systems' task.
         row_options: Further ones of single rows, by their names.
-        evaluator: A name out of `reproduction.tables.EVALUATORS`; None for that of the systems' task.
+        evaluator: A name out of `reproduction.tables.EVALUATORS`; None for the default of the task.
     """
 
     name: str = ""
@@ -93,8 +93,8 @@ class Table:
         title: The paper's, with corpus.
         settings: By name: `small`, `paper`.
         measurements: How the systems are scored.
-        max_samples: At most so many rows of the test split, drawn by seed 1; None for all.
-        metrics: Of texts, as `hf-paraphrase score` names them; other tasks have scores of their own.
+        max_samples: Maximum number of test rows, drawn with seed 1; None for all.
+        metrics: Text metrics, as named by `hf-paraphrase score`; other tasks have their own.
         cards: The folder of `model_cards/` where the table goes.
     """
 
@@ -110,7 +110,7 @@ class Table:
         """The settings of a name.
 
         Raises:
-            InputError: The table has none of it.
+            InputError: The table does not contain it.
         """
         if name not in self.settings:
             raise InputError(f"--settings {name}: {self.name} has: {', '.join(self.settings)}")
