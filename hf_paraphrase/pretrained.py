@@ -60,14 +60,14 @@ def load_model(
     Args:
         auto_class: What loads it, such as `AutoModelForSeq2SeqLM`.
         path: A checkpoint folder, Hub repository or the released model's name.
-        trust_remote_code: Let the code beside the weights run, and read weights that are a pickle.
+        trust_remote_code: Run the checkpoint's own code, and read pickled weights.
         new_head: The model will be trained: a head that the checkpoint lacks is initialised.
         kwargs: Further arguments of `from_pretrained`.
 
     Raises:
-        InputError: It needs code of its own, which is not trusted, the folder leads elsewhere, its files are damaged
-            or ask for too much, or it is not a model of that class.
-        OSError: There is no such model.
+        InputError: It needs its own code, which is not trusted; its files point outside it, are damaged or exceed a
+            limit; or it is not a model of that class.
+        OSError: The model does not exist.
     """
     path = find_checkpoint(path)
     source = os.fspath(path)
@@ -152,10 +152,10 @@ def choose_device(device: str | int | torch.device | None = None) -> torch.devic
     """Return a device of this machine.
 
     Args:
-        device: As torch takes it, or -1 for the CPU, as pipelines take it; None for the GPU where there is one.
+        device: As torch takes it, or -1 for the CPU, as pipelines take it; None for a GPU if available.
 
     Raises:
-        InputError: There is no such device.
+        InputError: The device does not exist.
     """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -219,11 +219,11 @@ def _check_prefix(config: Mapping[str, Any], source: str) -> None:
 
 @contextmanager
 def _naming_damage(path: str | os.PathLike, kept: tuple[type[Exception], ...] = (OSError,)) -> Iterator[None]:
-    """Say of what checkpoint an error tells: damaged or hostile files make transformers raise any error there is.
+    """Name the checkpoint in errors: damaged or hostile files make transformers raise errors of every kind.
 
     Args:
         path: The checkpoint.
-        kept: Errors that stay what they are.
+        kept: Errors to pass through unchanged.
     """
     try:
         yield

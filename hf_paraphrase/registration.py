@@ -1,8 +1,8 @@
-"""What architectures there are, and how transformers comes to know them.
+"""The architectures and their registration with transformers.
 
 Registering imports transformers and torch, which takes seconds, and means nothing until somebody uses transformers.
-So the later of the two imports does it: `import hf_paraphrase` where transformers is there already, else that of
-transformers itself, as soon as it is whole. What uses neither, such as `hf-paraphrase --help`, waits for neither.
+So the later of the two imports does it: `import hf_paraphrase` if transformers is already imported, else transformers'
+own import, once it is complete. What uses neither, such as `hf-paraphrase --help`, waits for neither.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["ARCHITECTURES", "Architecture", "register", "register_with_transform
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """An architecture: its classes. What its models can do stands in its configuration.
+    """An architecture: its classes. Its configuration declares the abilities of its models.
 
-    They stand in `configuration_X.py`, `modeling_X.py` and, where it has a tokenizer of its own, `tokenization_X.py`
-    of the folder `models/X`, where X is its `model_type`.
+    They are in `configuration_X.py`, `modeling_X.py` and, if it has its own tokenizer, `tokenization_X.py` of the
+    folder `models/X`, where X is its `model_type`.
 
     Attributes:
         model_type: As `config.json` names it.
@@ -183,7 +183,7 @@ def register_pipeline() -> None:
 
 
 class ReleasedModel(dict):
-    """Stands where `pipeline()` looks up a task's default model and its revision; unpacks it only then."""
+    """Takes the place of a task's default model and revision in `pipeline()`; unpacks it on first use."""
 
     def __getitem__(self, name: str) -> Any:
         return find_checkpoint(), "main"

@@ -41,7 +41,7 @@ def check_growth(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 
 
 def measure_growth(rule: Mapping[str, Any]) -> float:
-    """The most characters, or tokens, that a rule of `tokenizer.json` makes of one, at worst."""
+    """The maximum growth factor of the rules in `tokenizer.json`: characters or tokens made from one."""
     kind = rule.get("type")
     if kind == "Sequence":
         steps = next((value for value in rule.values() if isinstance(value, list)), [])

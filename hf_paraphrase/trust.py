@@ -1,4 +1,4 @@
-"""What a checkpoint may not do unless somebody trusts it: run code, ask to run it, or name files elsewhere.
+"""What untrusted checkpoints may not do: run code, ask to run it, or name files elsewhere.
 
 `pretrained` asks this before it loads anything.
 """
@@ -39,7 +39,7 @@ def trusting(trust_remote_code: bool) -> Iterator[None]:
 
 
 def refuse_to_ask(prompt: object = "") -> str:
-    """Stands in for `input()`: standard input holds the user's texts, and no line of them is an answer."""
+    """Replaces `input()`: standard input holds the user's texts, which must not be taken for answers."""
     if _is_trusted.get():
         return "y"
     raise InputError(f"a library asked a question, and standard input is for texts, not for answers: {prompt}")
@@ -60,7 +60,7 @@ def check_checkpoint(path: str | os.PathLike, **kwargs: Any) -> None:
     """Refuse a checkpoint whose files name code in a nested configuration, or files elsewhere.
 
     Args:
-        path: A folder or Hub repository; one that is not there is left to what loads it.
+        path: A folder or Hub repository; missing ones are reported on loading.
         kwargs: Arguments of `from_pretrained`, such as `revision`.
 
     Raises:
@@ -72,7 +72,7 @@ def check_checkpoint(path: str | os.PathLike, **kwargs: Any) -> None:
 
 
 def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
-    """Do what `check_checkpoint` does, but for links: those of a folder may lead to other parts of a checkpoint."""
+    """Like `check_checkpoint`, without the check of links: a subfolder's may lead to other parts of the checkpoint."""
     if Path(path).is_dir():
         for index in Path(path).glob("*.index.json"):
             _check_shards(index)
@@ -85,11 +85,11 @@ def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
 def check_nested_code(config: dict[str, Any], source: str) -> None:
     """Refuse a configuration with an `auto_map` below its first level, or kernels of a repository: nobody is asked.
 
-    transformers reads the `auto_map` at the first level itself, and is told there whom to trust.
+    transformers handles the top-level `auto_map` itself, with its own trust argument.
 
     Args:
         config: The content of a `config.json`.
-        source: Where it stands, for the error.
+        source: Its location, for errors.
     """
     for names, value in _walk(config):
         if names[-1] == "auto_map" and len(names) > 1 and value:
@@ -136,7 +136,7 @@ def _check_tokenizer(content: dict[str, Any], source: str) -> None:
 
 
 def _check_adapter(content: dict[str, Any], source: str) -> None:
-    """Refuse an adapter of a model elsewhere on this machine; one of a Hub repository may be named."""
+    """Refuse an adapter whose base model is elsewhere on this machine; Hub repositories are allowed."""
     base = content.get("base_model_name_or_path")
     if isinstance(base, str) and os.path.exists(base):
         raise InputError(f"{source}: `base_model_name_or_path` names a folder elsewhere: {base!r:.100}")

@@ -30,7 +30,7 @@ SKIPPED = frozenset(NO_PROSE.split())
 def find_html_passages(text: str) -> list[list[Character]]:
     """Find the running text of a page.
 
-    Headings, tables, code, forms, scripts and elements with `translate="no"` are none.
+    Headings, tables, code, forms, scripts and elements with `translate="no"` are not prose.
 
     Args:
         text: The page.
@@ -88,7 +88,7 @@ class _PassageParser(HTMLParser):
         self._note("comment")
 
     def find_passages(self) -> list[list[Character]]:
-        """Sort what was noted into passages."""
+        """Group the collected text into passages."""
         passages: list[list[Character]] = [[]]
         stack: list[tuple[str, int, bool]] = []
         skipped: list[str] = []

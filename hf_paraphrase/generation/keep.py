@@ -1,4 +1,4 @@
-"""What a paraphrase must neither lose nor invent: names, numbers and the like, and the caller's own words."""
+"""What a paraphrase must neither lose nor invent: names, numbers and similar items, and the caller's own words."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ QUOTE = re.compile(
 
 
 def _leave_out_wholes(text: str) -> str:
-    """A text without what is kept as a whole, whose parts are kinds of their own by chance alone."""
+    """A text without the items that are kept whole, whose parts would match other kinds by chance."""
     for whole in (URL, ADDRESS, PLACEHOLDER):
         text = whole.sub(" ", text)
     return text
@@ -211,7 +211,7 @@ class Word(str):
 
 
 def check_keep(keep: Iterable[str | os.PathLike] | os.PathLike, language: str = "en") -> tuple[str, ...]:
-    """Make a tuple of what is kept: names of kinds, and a `Word` for each word of the caller's own.
+    """Make a tuple of the kinds to keep, with a `Word` for each of the caller's own words.
 
     Args:
         keep: Kinds, words, and paths of files with a word or term on each line.
@@ -262,21 +262,21 @@ def _check_entry(entry: str) -> str:
 
 
 def parse_keep(text: str) -> list[str]:
-    """What is kept, out of a list with commas that are outside of double quotes; `none` keeps nothing."""
+    """Parse a list of kinds and words, separated by commas outside double quotes; `none` keeps nothing."""
     return [] if text == "none" else [entry.strip() for entry in re.findall(r'(?:"[^"]*"|[^,])+', text)]
 
 
 def find_kept(text: str, kind: str) -> list[str]:
-    """What of one kind stands in a text, each once, in order.
+    """The distinct items of a kind in a text, in order.
 
     Names are words with a capital letter, but for I; the first word of a sentence only before a possessive s or
-    another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). Where no word
-    of several is in lower case, there are none. Acronyms and iPhone are names, and so is any German noun
-    (but see `check_keep`). Numbers are
-    written in digits of any script, and equal with and without separators of thousands (but for full stops and
-    spaces): three is none. What is joined, such as a date, is one number. Addresses are those of e-mail. Placeholders
-    are those of templates and formats, mentions begin with @ or #, and terms are names with signs, such as C++. Code
-    stands between backticks, quoted text between double quotes, guillemets, or single ones that curl.
+    another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). A text
+    without lower-case words has no names. Acronyms and iPhone are names, and so is any German noun (but see
+    `check_keep`). Numbers are digits of any script; thousands separators other than full stops and spaces are ignored;
+    number words such as "three" do not count. Joined digits, such as a date, are one number. Addresses are e-mail
+    addresses. Placeholders are those of templates and format strings, mentions begin with @ or #, and terms are names
+    with symbols, such as C++. Code is between backticks; quoted text between double quotes, guillemets or curly single
+    quotes.
 
     Args:
         text: Any text.
@@ -286,7 +286,7 @@ def find_kept(text: str, kind: str) -> list[str]:
 
 
 def _find_all(text: str, kind: str) -> list[str]:
-    """What of one kind, or of a word of the caller's, stands in a text, as often as it does, in order."""
+    """All items of a kind, or occurrences of a caller's word, in a text, in order."""
     text = unicodedata.normalize("NFC", text)
     if isinstance(kind, CapitalNouns):
         return list(_find_names_among_nouns(text))
@@ -301,13 +301,12 @@ def _find_word(text: str, word: str) -> list[str]:
 
 
 def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case: bool = False) -> str | None:
-    """Say what a candidate loses or invents, the first such thing; None where it does neither.
+    """Describe the first item that a candidate loses or invents; None where it does neither.
 
-    A name is lost where its word stands nowhere in the candidate, and invented where it stands nowhere in the source.
-    At the beginning of a sentence it may change its case, and a lone word there is not a name. That a name now
-    stands for something else is not seen; nor, in text without capitals, is one that is invented. Numbers must come as
-    often and in the same order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may
-    change its case.
+    A name is lost if its word is not in the candidate, and invented if it is not in the source.
+    At the beginning of a sentence its case may change, and a lone word there is not a name. It does not notice when a
+    name refers to something else, nor invented names in text without capitals. Numbers must come as often and in the
+    same order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may change its case.
 
     Args:
         source: The text.

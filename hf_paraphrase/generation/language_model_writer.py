@@ -82,7 +82,7 @@ class LanguageModelWriter(ModelWriter):
         return "sample"
 
     def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
-        """What cuts texts so that prompt and answer have room beside them."""
+        """Truncates texts to leave room for prompt and answer."""
         limit = source_limit(self.model, self.tokenizer)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         if positions:
@@ -177,7 +177,7 @@ class LanguageModelWriter(ModelWriter):
         ]
 
     def _read_answer(self, text: str, most: int, ids: list[int], mean: float | None) -> Iterator[Candidate]:
-        """The paraphrases in what was written, after which there is padding."""
+        """The paraphrases in generated tokens, which end in padding."""
         ids = ids[:most]
         words = ids[: next((place for place, one in enumerate(ids) if one in self.ends), most)]
         answer = self.tokenizer.decode(words, skip_special_tokens=True)
@@ -209,7 +209,8 @@ class LanguageModelWriter(ModelWriter):
     def _share(
         self, rows: list[list[int]], count: int, strength: float | None = None
     ) -> tuple[int, DynamicCache | None]:
-        """How many first tokens all rows share, at most all but one, and what the model makes of them, `count` times.
+        """The length of the rows' common prefix, at most all but one token, and the model's cache for it, `count`
+        times.
 
         They are the system message and the examples, which are read once for all batches of a strength.
         """
@@ -233,7 +234,7 @@ class LanguageModelWriter(ModelWriter):
         return begin, min(min(_common(row, begin), len(row) - 1) for row in rows)
 
     def _read_prefix(self, ids: tuple[int, ...]) -> DynamicCache | None:
-        """What the model makes of a beginning; None where it keeps anything but keys and values of all tokens."""
+        """The model's cache for a prefix; None where it keeps anything but keys and values of all tokens."""
         if not self.model._supports_default_dynamic_cache():
             return None
         cache = DynamicCache(config=self.model.config)
@@ -286,7 +287,7 @@ class CTranslate2LanguageModelWriter(LanguageModelWriter):
     def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
 
-        What CTranslate2's beam search finds for a prompt depends on shorter ones beside it.
+        CTranslate2's beam search for a prompt depends on shorter prompts in its batch.
         """
         prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
         limits = [request.get("max_new_tokens", one.longest) for one in prompted]
@@ -310,7 +311,7 @@ class CTranslate2LanguageModelWriter(LanguageModelWriter):
 
 
 class LogProbs(LogitsProcessor):
-    """Notes how probable the model finds what is written, before temperature and noise."""
+    """Records the model's log-probabilities of the generated tokens, before temperature and noise."""
 
     def __init__(self):
         self.last: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -336,7 +337,7 @@ class LogProbs(LogitsProcessor):
 
 
 class OwnLength(StoppingCriteria):
-    """Ends the rows of each text at its own length, so that what is written does not depend on the batch."""
+    """Ends the rows of each text at its own length limit, so that outputs do not depend on the batch."""
 
     def __init__(self, longest: Sequence[int], begun: int):
         self.longest, self.begun = torch.tensor(longest), begun

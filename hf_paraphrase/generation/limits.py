@@ -1,4 +1,4 @@
-"""What a model reads at a time: texts no longer than it can take, batches no larger than fit into memory."""
+"""Input limits: texts no longer than the model reads, batches no larger than memory allows."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Result = TypeVar("Result")
 
 
 class SourceCutter:
-    """Cuts texts to what a model reads of them, and counts those that it cuts.
+    """Truncates texts to the length that a model reads, and counts the truncated ones.
 
     Args:
         model: The model.
         tokenizer: Its tokenizer.
         max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
-        prefix: What the model reads before every text.
-        quiet: Whoever made it tells what it has cut.
+        prefix: Prefix of every text.
+        quiet: Its creator reports the truncated texts.
 
     Attributes:
         read: Texts so far.
-        cut: Those of them that were cut.
+        cut: The truncated ones.
 
     Raises:
         InputError: `max_source_length` is not a number of tokens.
@@ -75,7 +75,7 @@ class SourceCutter:
         return words[0] if words else start[:fitting]
 
     def describe(self) -> str:
-        """What was cut, for whoever reads the results; empty where nothing was."""
+        """A note on truncated texts; empty if there are none."""
         if not self.cut:
             return ""
         return (
@@ -84,7 +84,8 @@ class SourceCutter:
         )
 
     def _is_short(self, text: str) -> bool:
-        """Tell without the tokenizer that a text fits: a token has a byte at least, or marks the end of a word."""
+        """Whether a text surely fits, without tokenizing: a token has at least one byte, or marks the end of a
+        word."""
         if not text.isascii():
             return len(self.prefix) + len(text) < self.limit // 8
         return sum(len(part) + len(PIECE.findall(part)) for part in (self.prefix, text)) + FRAME <= self.limit
@@ -94,7 +95,7 @@ class SourceCutter:
 
 
 class WholeTexts:
-    """Stands in for a `SourceCutter` where nobody here knows how much of a text is read."""
+    """Replaces `SourceCutter` if the length that is read is unknown."""
 
     limit, cut, quiet = None, 0, True
 

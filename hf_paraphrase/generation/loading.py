@@ -71,13 +71,13 @@ def load_paraphraser(
     Args:
         path: A checkpoint folder, a .gguf file or the name of a Hub repository; by default the model that comes with
             the package.
-        device: Where to put the model; -1 for the CPU, None for the GPU where there is one.
+        device: Device; -1 for the CPU, None for a GPU if available.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
             fastest, see `fast_dtype`; "int8" for linear layers in 8-bit integers on the CPU, see `quantize_linears`;
-            None or "auto" for that of the checkpoint. In half precision the outputs of a
+            None or "auto" for the checkpoint's. In half precision the outputs of a
             batch may differ from those of its texts one by one.
-        device_map: Which parts of the model go where, as `from_pretrained` takes it, in place of `device`.
+        device_map: Device map, as in `from_pretrained`, instead of `device`.
         causal: Whether it may be a causal language model, which whoever asks has to prompt.
         hub: Where model and tokenizer come from: `revision`, `token`, `cache_dir`, `local_files_only`.
         model_kwargs: Further arguments of the model's `from_pretrained`, such as `offload_folder`, or

@@ -1,4 +1,4 @@
-"""What is prose in a Markdown document, and what is markup in its prose, both by their places in the source."""
+"""The prose of a Markdown document and the markup inside it, as ranges in the source."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ BREAK, SPAN, MARKER = range(3)
 class MarkdownDocument:
     """A document in Markdown: CommonMark with tables and struck-out text, and what other dialects add to prose.
 
-    Its prose are paragraphs, in lists and quotes too. Headings, tables, code, HTML, front matter, display math,
-    definitions of links and the markers of all of them are none.
+    Its prose are paragraphs, in lists and quotes too. Headings, tables, code, HTML, front matter, display math, link
+    definitions and their markers are not prose.
 
     Args:
         text: The document.
 
     Attributes:
         passages: Its paragraphs.
-        has_markup: Whether there is anything but paragraphs without markup, and indented lines.
+        has_markup: Whether there is anything except paragraphs without markup, and indented lines.
     """
 
     def __init__(self, text: str):
@@ -87,7 +87,7 @@ class MarkdownDocument:
         self.has_markup = bool(kinds or front) or any(map(_has_markup, self.passages))
 
     def read_markup(self, content: str) -> Markup:
-        """Find the markup in a paragraph, or in a sentence that is to stand in one."""
+        """Find the markup in a paragraph, or in a sentence that will be placed in one."""
         found, opaque = self._parse_inline(content)
         # Neither math nor an address starts in code, HTML, a link or an image.
         open_content = replace_ranges(content, [(start, end, "Q" * (end - start)) for start, end in opaque])
@@ -108,7 +108,7 @@ class MarkdownDocument:
         return Markup(replace_ranges(content, hidden), spans, others)
 
     def is_paragraph(self, content: str) -> bool:
-        """Whether a text is read as one paragraph and nothing else."""
+        """Whether a text is a single paragraph."""
         return [token.type for token in PARSER.parse(content)] == PARAGRAPH
 
     def _parse_inline(self, content: str) -> tuple[list[tuple[int, int, int]], list[Range]]:

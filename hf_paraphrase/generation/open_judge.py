@@ -1,4 +1,4 @@
-"""Whether two texts say the same, as a paraphrasing model finds that was calibrated for it."""
+"""A judge of whether two texts mean the same: a paraphrasing model, calibrated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEATURES = ("mean", "worst", "numbers", "names", "persons", "polarity")
 def pair_features(
     writer: ModelWriter, sources: Sequence[str], candidates: Sequence[str], batch_size: int
 ) -> np.ndarray:
-    """Compute what the judge weighs, for pairs of texts.
+    """Compute the judge's features for pairs of texts.
 
     Args:
         writer: Runs the model.
@@ -33,8 +33,8 @@ def pair_features(
 
     Returns:
         `(pairs, len(FEATURES))`. The first two are averages over both directions, source to candidate and back, of the
-        mean and of the least log-probability of a token. The others are 1 where the two texts differ in their
-        numbers, names, persons (I, you, …) or negation, and else 0.
+        mean and of the least log-probability of a token. The others are 1 if the texts differ in numbers, names,
+        persons (I, you, …) or negation, else 0.
     """
     if not sources:
         return np.zeros((0, len(FEATURES)))
@@ -61,7 +61,7 @@ class Calibration:
 
     Args:
         weights: Of each of `FEATURES`.
-        bias: What is added to the weighted sum.
+        bias: The bias.
     """
 
     weights: Mapping[str, float]
@@ -88,9 +88,8 @@ class OpenJudge:
 
     The model's mean log-probability of candidate given source and of source given candidate, and the least of a token,
     are joined by a calibrated logistic regression with what a language model overlooks: numbers, names, persons and
-    negation that differ. The result is near 1 for a text that says the same and near 0 for one that says something
-    else, and compares between models, since one model judges all. It knows English sentences. It hardly sees an
-    antonym, or a detail left out.
+    negation that differ. Scores are near 1 for the same meaning and near 0 for another, and comparable between models,
+    since one model judges all. It knows English sentences. It hardly sees an antonym, or a detail left out.
 
     Args:
         writer: Runs the model.

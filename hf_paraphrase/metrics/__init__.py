@@ -36,7 +36,7 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
         A module with `compute`, `add` and `add_batch`.
 
     Raises:
-        InputError: There is no metric of that name.
+        InputError: Unknown metric.
     """
     if name not in list_metrics():
         raise InputError(f"unknown metric {name!r}; available: {', '.join(list_metrics())}")

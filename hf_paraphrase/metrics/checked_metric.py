@@ -51,7 +51,7 @@ class CheckedMetric(evaluate.Metric, ABC):
     @staticmethod
     @abstractmethod
     def _check(**inputs: Any) -> tuple[list, ...]:
-        """The inputs in the form of the features; raises an InputError that names what is wrong."""
+        """The inputs in the format of the features; raises InputError naming the problem."""
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
         """Score the inputs and what was added before.

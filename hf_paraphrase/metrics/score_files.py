@@ -42,7 +42,7 @@ def read_scored_texts(
 ) -> ScoredTexts:
     """Read predictions of one or several runs with their references.
 
-    The end of a file's name says what it is (`text_tables`): a table, or a text a line. Columns are read by name:
+    The file ending decides the format (`text_tables`): a table, or one text per line. Columns are read by name:
     `prediction`, or of `paraphrases`, as `hf-paraphrase paraphrase --json` writes them, the first, or an empty text
     where there is none; `references`,
     `reference` or `target`; `source`.
@@ -51,13 +51,13 @@ def read_scored_texts(
         predictions: A file for each run; those with names, such as what `hf-paraphrase evaluate` writes, may hold the
             references and the sources too.
         references: Files, the first reference of each sentence in the first and so on; an empty text says that a
-            sentence has no further one. Without any, the references are those of the files of predictions.
-        sources: A file; None for those of the files of predictions, if any.
+            sentence has no further one. Without any, the references in the prediction files are used.
+        sources: A file; None for those in the prediction files, if any.
         errors: "replace" reads invalid UTF-8 as U+FFFD.
 
     Raises:
-        InputError: Files of different lengths, a row without what is wanted, or no references; the message names the
-            file.
+        InputError: Files of different lengths, rows without the needed columns, or no references; the message names
+            the file.
         FileNotFoundError: There is no such file.
     """
     read = [_File(Path(path), "prediction", errors) for path in predictions]
@@ -86,7 +86,7 @@ class _File:
         """For each row the texts of one of the columns that go by a name; none where it is missing.
 
         Raises:
-            InputError: There is no such column, or it holds no text.
+            InputError: The column does not exist or is not text.
         """
         advice = "; give --references" if field == "references" else ""
         columns = (self.table.column(row, NAMES[field], advice) for row in self.rows)
@@ -106,7 +106,7 @@ class _File:
 
 
 def _gather_references(files: list[_File]) -> list[list[str]]:
-    """The references of each row out of all files; an empty text is none."""
+    """The references of each row from all files, skipping empty texts."""
     columns = [file.field("references") for file in files]
     return files[-1].check_filled([sum(row, []) for row in zip(*columns, strict=True)], "references")
 

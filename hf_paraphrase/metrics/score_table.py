@@ -40,11 +40,11 @@ class ScoreRow:
         high: Upper bound of it.
         selection_variance: Variance due to test-set selection.
         optimizer_variance: Variance between runs; None for a single run.
-        against: Score of the other system; None where there is none.
+        against: Score of the other system; None if not available.
         against_low: Lower bound of its interval.
         against_high: Upper bound of it.
         p_value: Of the difference, by stratified approximate randomisation.
-        better: `predictions` or `against`; None where they are equal, or there is no other system.
+        better: `predictions` or `against`; None if they are equal, or without another system.
         signature: What was computed.
     """
 
@@ -72,7 +72,7 @@ def score_systems(
     n_trials: int = 1000,
     seed: int = 12345,
 ) -> list[ScoreRow]:
-    """Score the outputs of a system, with intervals, and compare them with those of another system.
+    """Score the outputs of a system, with intervals, and compare them with another system's.
 
     Args:
         texts: Outputs, references and sources.
@@ -108,7 +108,7 @@ def check_metrics(metrics: Sequence[str]) -> None:
 def collect_statistics(
     metric: str, texts: ScoredTexts, options: Mapping[str, Any]
 ) -> dict[str, list[SufficientStatistics]]:
-    """For each score of a metric that stands in the table, the statistics of each run."""
+    """For each score in the table, the statistics of each run."""
     check_metrics([metric])
     scored = SCORED_METRICS[metric]
     if "sources" in scored.inputs and texts.sources is None:
@@ -148,7 +148,7 @@ def format_as_json(rows: Sequence[ScoreRow]) -> str:
 
 
 def format_as_csv(rows: Sequence[ScoreRow]) -> str:
-    """The rows as CSV with a line of names; what is not there is empty."""
+    """The rows as CSV with a header; missing values are empty."""
     text = io.StringIO()
     writer = csv_writer(text, [field.name for field in fields(ScoreRow)])
     writer.writerows(asdict(row) for row in rows)

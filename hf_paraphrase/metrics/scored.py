@@ -18,14 +18,14 @@ LOWERCASE = {"lowercase": True}
 
 @dataclass(frozen=True)
 class Scored:
-    """What a metric declares, as `SCORED` in the `__init__.py` of its folder, for `score` and evaluations to offer it.
+    """A metric's declaration, `SCORED` in the `__init__.py` of its folder, for `score` and evaluations.
 
-    Its `scoring.py` then has a function `NAME_statistics`. The declaration stands apart, so that help texts can name
-    the metric without loading what it computes with.
+    Its `scoring.py` then has a function `NAME_statistics`. The declaration is separate, so that help texts can list
+    metrics without importing their dependencies.
 
     Args:
-        names: Which of its scores stand in the table.
-        inputs: What it scores the predictions against, in the order of its function: fields of `ScoredTexts`.
+        names: Names of the scores in the table.
+        inputs: Inputs besides the predictions, in the order of its function: fields of `ScoredTexts`.
         options: What its function is called with unless other options are given.
     """
 
@@ -36,6 +36,6 @@ class Scored:
 
 @cache
 def scored_metrics() -> dict[str, Scored]:
-    """The metrics that `score` offers, in alphabetical order, and what they declare."""
+    """The metrics of `score`, in alphabetical order, with their declarations."""
     declared = {name: getattr(import_module(f".{name}", __package__), "SCORED", None) for name in list_metrics()}
     return {name: scored for name, scored in declared.items() if scored is not None}

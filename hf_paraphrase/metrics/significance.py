@@ -31,10 +31,10 @@ _CHUNK = 1_000_000
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """A score with what resampling says about it.
+    """A score with its resampling statistics.
 
     Attributes:
-        score: Of the corpus as it stands; the mean over the runs where several are given.
+        score: Score of the corpus; with several runs, their mean.
         low: Lower bound of the confidence interval.
         high: Upper bound of it.
         mean: Mean score of the resampled corpora.
@@ -123,8 +123,8 @@ def bootstrap_difference(
 def paired_bootstrap(a: Runs, b: Runs, *, n_samples: int = 1000, seed: int = 12345) -> float:
     """The two-sided p-value of the difference between two systems, by resampling the same sentences for both.
 
-    The differences of the resampled corpora, centred on their mean, stand for what differences there would be if the
-    systems were equally good.
+    The differences of the resampled corpora, centred on their mean, estimate the distribution if the systems were
+    equally good.
 
     Args:
         a: Statistics of one run of a system, or a list of those of several.
@@ -177,7 +177,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Correct the p-values of several tests, so that at 0.05 a false discovery among them has a chance of 5% at most.
 
     The smallest of n is multiplied by n, the next by n - 1, and so on; none becomes smaller than the one before, or
-    more than 1. The tests may depend on each other, as those of several metrics on the same outputs do.
+    more than 1. The tests may be dependent, such as several metrics on the same outputs.
 
     Args:
         p_values: One for each test.

@@ -13,10 +13,10 @@ class SufficientStatistics:
     """All that a corpus score depends on, as one row of numbers for each sentence.
 
     The score of a corpus, and of any resampling of it, is a function of the sum of its rows. So a resampled corpus
-    costs one weighted sum in place of a second run of the metric.
+    costs one weighted sum instead of another run of the metric.
 
     Attributes:
-        name: What the score is called in tables, for instance `rouge1`.
+        name: Name of the score in tables, for instance `rouge1`.
         rows: Array `(sentences, k)`.
         score_of_sums: From sums of rows, `(..., k)`, to scores, `(...)`; vectorised.
         signature: Everything that decides the figure: variant, tokenizer, case, version of the library.
@@ -40,7 +40,7 @@ class SufficientStatistics:
         scale: float = 1.0,
         higher_is_better: bool = True,
     ) -> SufficientStatistics:
-        """The statistics of a score that is one sum divided by another; 0 where there is nothing to divide by."""
+        """The statistics of a score that is a ratio of sums; 0 if the denominator is 0."""
         rows = np.stack([np.asarray(numerators, float), np.asarray(denominators, float)], axis=1)
 
         def score_of_sums(sums: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class SufficientStatistics:
 
     @property
     def score(self) -> float:
-        """The score of the corpus as it stands."""
+        """The score of the corpus."""
         return float(self.score_of_sums(self.rows.sum(axis=0)))
 
 

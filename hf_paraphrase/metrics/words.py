@@ -15,7 +15,7 @@ def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool 
     """Split texts into words with one of sacrebleu's tokenizers, as BLEU does.
 
     Raises:
-        InputError: There is no tokenizer of that name.
+        InputError: Unknown tokenizer.
     """
     if tokenize not in BLEU.TOKENIZERS:
         raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")

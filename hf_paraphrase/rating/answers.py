@@ -29,7 +29,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class AnswerKey:
-    """Which system wrote what the questions of the forms show.
+    """Which system wrote which text in the forms.
 
     Args:
         systems: Names.
@@ -76,8 +76,8 @@ def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str
         For each experiment the answers, as their columns name them.
 
     Raises:
-        InputError: A file that is none of these forms', an answer that cannot be, or one that a rater gave twice; the
-            message names file and line.
+        InputError: A file of other forms, an invalid answer, or two answers of one rater; the message names file and
+            line.
         FileNotFoundError: There is no such file.
     """
     experiments = {name: experiment for experiment, name in key.forms.items()}

@@ -22,7 +22,7 @@ TITLES = {"ratings": "Rate the paraphrases", "preference": "Compare the paraphra
 
 
 class SourceOutputs(NamedTuple):
-    """What a system wrote for a source."""
+    """A system's output for a source."""
 
     source: str
     outputs: tuple[str, ...]
@@ -32,7 +32,7 @@ def read_outputs(path: str | os.PathLike) -> list[SourceOutputs]:
     """Read a predictions file of `evaluate`, whose rows have several outputs (`predictions`) or one (`prediction`).
 
     Raises:
-        InputError: A line that is none of such a file's; the message names file and line.
+        InputError: A line in another format; the message names file and line.
         FileNotFoundError: There is no such file.
     """
     rows = []
@@ -60,14 +60,14 @@ def make_rating_forms(
     """Write the forms of the two experiments of Kazemnejad et al. 2020, section 4.5, and the key to them.
 
     `ratings.html` shows the outputs of one system for one source at a time, to be rated together from 1 to 5 for
-    grammar and for coherency; `preference.html` shows those of two systems, to be compared. The sources are drawn at
+    grammar and for coherency; `preference.html` shows those of two systems for comparison. The sources are drawn at
     random, and so are the order of questions and what comes first in each. A form is one file that needs no network,
     and hands its answers out as CSV. Only `key.json` says which system wrote what: keep it from the raters. Where two
     systems wrote the same for a source, but for case and white space, nobody is asked which of them is better; the key
     notes it, and it counts as a tie of every rater who compared the two.
 
     Args:
-        systems: For each system, by name, what it wrote for the same sources in the same order.
+        systems: For each system, by name, its outputs for the same sources in the same order.
         output_dir: Where the files go.
         num_sources: How many sources to draw.
         num_outputs: Outputs of a system for a source that are shown, at most; the paper's groups have three.
@@ -128,12 +128,12 @@ def make_rating_forms(
 
 
 def normalise(text: str) -> str:
-    """A text without what no rater would prefer: case and white space."""
+    """A text without case and white space, which no rater would judge by."""
     return " ".join(text.casefold().split())
 
 
 def number_questions(entries: Sequence[dict[str, Any]], random: np.random.Generator) -> dict[str, dict[str, Any]]:
-    """Put what is asked into random order; the numbers say nothing but that."""
+    """Shuffle the questions; their numbers only give the order."""
     return {str(number): entries[place] for number, place in enumerate(random.permutation(len(entries)), 1)}
 
 
@@ -156,7 +156,7 @@ def render_form(form: dict[str, Any]) -> str:
 
 
 def check_systems(systems: Mapping[str, Sequence[SourceOutputs]], num_sources: int) -> int:
-    """How many rows there are, if all systems wrote for the same, and enough."""
+    """The number of rows, checked to be the same for all systems and large enough."""
     if not systems:
         raise InputError("no system given: pass the outputs of one or several")
     (first, reference), *others = systems.items()

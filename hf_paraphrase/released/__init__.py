@@ -1,7 +1,7 @@
 """The model that comes with the package: what every command uses where no other is named.
 
-Its weights travel as 8-bit numbers (`packing`). They are unpacked once, into the cache of Hugging Face, as an ordinary
-checkpoint, so that whatever reads checkpoint folders reads this one too.
+Its weights travel as 8-bit numbers (`packing`). They are unpacked once into the Hugging Face cache as an ordinary
+checkpoint, which everything that reads checkpoint folders can read.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def pack(checkpoint: Path, folder: Path, card: Path | None = None) -> int:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Write the checkpoint of which a folder holds the packed form.
+    """Unpack a packed checkpoint into a folder.
 
     Args:
         packed: What `pack` wrote.

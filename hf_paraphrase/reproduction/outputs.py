@@ -1,4 +1,4 @@
-"""The outputs behind a table, in one compressed file beside it, and the table computed again from them."""
+"""The outputs behind a table in one compressed file, and recomputing the table from them."""
 
 from __future__ import annotations
 

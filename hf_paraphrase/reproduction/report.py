@@ -88,7 +88,7 @@ def _format_limits(rows: Sequence[MeasuredRow]) -> str:
 
 
 def format_verdict(verdict: Verdict) -> str:
-    """A claim with what was measured: `A > B in bleu_4: 31.2 ± 0.8 against 30.1 ± 0.8, …: holds`."""
+    """A claim with the measurements: `A > B in bleu_4: 31.2 ± 0.8 against 30.1 ± 0.8, …: holds`."""
     digits = _digits(verdict.claim.metric)
     difference, low, high = (f"{value:.{digits}f}" for value in (verdict.difference, verdict.low, verdict.high))
     return (

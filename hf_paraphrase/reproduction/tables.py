@@ -98,7 +98,7 @@ class MeasuredTable:
     Attributes:
         measurement: How they were scored.
         rows: The systems.
-        others: Baselines, and what the paper reports.
+        others: Baselines and the paper's figures.
         verdicts: On the claims.
         results: The record of the first evaluation, for the data and the environment.
     """
@@ -124,24 +124,23 @@ def reproduce(
     n_trials: int = 10_000,
     report: Callable[[str], None] | None = None,
 ) -> list[MeasuredTable]:
-    """Train what is missing, evaluate it, and test the claims; all of it goes on where an earlier call was stopped.
+    """Train and evaluate the systems and test the claims, resuming where an earlier call stopped.
 
     Args:
         table: The table.
         settings: Their name.
         output_dir: Each system has a folder in it, each training a folder in that.
         data_dir: Folder with the corpus's published files.
-        minutes: Processor minutes of each training, in place of those of the settings.
-        seeds: Of the trainings, in place of those of the settings.
+        minutes: Processor minutes of each training, instead of the settings'.
+        seeds: Seeds of the trainings, instead of the settings'.
         jobs: How many trainings at a time.
-        device: "cpu" or "cuda", to train and to evaluate; None for a GPU where there is one.
+        device: "cpu" or "cuda", to train and to evaluate; None for a GPU if available.
         n_samples: Resampled test sets for the intervals.
         n_trials: Shuffles for the p-values.
         report: Receives a line when the training of a system begins and when it ends.
 
     Raises:
-        InputError: There are no such settings or no such device, a training failed, or a folder has one of another
-            recipe or budget.
+        InputError: Unknown settings or device, a failed training, or a folder with a run of another recipe or budget.
     """
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
@@ -240,7 +239,7 @@ def _judge(
 
 
 def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetDict, device: str | None) -> Results:
-    """Evaluate a trained system, or read what an earlier call found."""
+    """Evaluate a trained system, or reuse the result of an earlier call."""
     training = run.recipe.training
     options = _list_options(measurement, run)
     data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}

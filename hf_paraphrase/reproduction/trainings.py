@@ -36,9 +36,9 @@ class Run:
     Args:
         system: The row of the table.
         seed: Of the training.
-        recipe: What is trained, with that seed.
+        recipe: The training run, at that seed.
         folder: Where the run goes.
-        start: The folder of the run that it goes on from; None for one of its own.
+        start: The folder of the run that it continues; None to start fresh.
         max_steps: How many of its steps are of use, if its budget has room for more.
     """
 
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """What the training says of itself; None before it has ended."""
+        """The training's own summary; None before it has ended."""
         return _read_summary(self.folder)
 
     @property
@@ -94,7 +94,7 @@ def train_all(
     device: str | None = None,
     report: Callable[[str], None] | None = None,
 ) -> None:
-    """Train what has not ended yet, and go on with what was interrupted.
+    """Train unfinished runs, resuming interrupted ones.
 
     The time that the steps of a run take is measured first, by a few of them, so that its schedule ends with its
     budget: a run that is stopped by the clock would end at a high learning rate.
@@ -104,11 +104,11 @@ def train_all(
         minutes: Processor minutes of each; None for the steps of the recipes.
         data_dir: Folder with the corpus's published files.
         jobs: How many run at a time, a core each.
-        device: "cpu" to leave a GPU alone; else one is used where there is one.
+        device: "cpu" to ignore GPUs; otherwise one is used if available.
         report: Receives a line when a training begins and when it ends.
 
     Raises:
-        InputError: A training failed; the message has the end of what it said, and where the rest is. Or a folder has
+        InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
             a run of another recipe or budget.
     """
     for run in runs:
@@ -148,7 +148,7 @@ def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:
-    """Refuse to take a run of another recipe or budget for this one, before hours are spent on those beside it."""
+    """Refuse a folder with a run of another recipe or budget, before hours are spent on the others."""
     if not (run.summary or _has_begun(run.folder)):
         return
     begun, probe = load_recipe(run.recipe_folder), run.probe_summary
@@ -186,7 +186,8 @@ def _probe(run: Run, data_dir: Path | None, device: str | None) -> dict[str, Any
 
 
 def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
-    """How many steps, with the validations between them, take so many processor minutes; no more than are of use."""
+    """The number of steps, including validations, that fit into a budget of processor minutes, up to a useful
+    maximum."""
     step = probe["train_cpu_seconds"] / probe["steps"]
     validation = probe["cpu_seconds"] - probe["train_cpu_seconds"]
     interval = run.recipe.training.eval_steps or math.inf
@@ -195,7 +196,7 @@ def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
 
 
 def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str | None) -> None:
-    """Run `hf-paraphrase train` in a process of its own, which a signal to this one reaches too."""
+    """Run `hf-paraphrase train` in a subprocess, which gets this process's signals too."""
     command = [sys.executable, "-m", "hf_paraphrase", "train", "--recipe", str(recipe), "--output-dir", str(folder)]
     command += ["--data-dir", str(data_dir)] if data_dir else []
     command += ["--resume"] if _has_begun(folder) else ["--overwrite"]

@@ -1,6 +1,6 @@
 """Finding sentence pairs whose source is like a text: encoders, indexes, and the memory of pairs.
 
-The names that need `datasets` and FAISS are loaded when they are first used: whoever paraphrases needs neither.
+Names that need `datasets` and FAISS are loaded on first use: paraphrasing needs neither.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def filter_by_cosine(
 ) -> datasets.Dataset:
     """Leave out the pairs whose two sentences a sentence encoder finds too little alike.
 
-    The cosines are computed once and kept in the cache of datasets, by the pairs and what is in the encoder's folder:
-    another `min_cosine` computes nothing. A sentence that several pairs near each other have is encoded once.
+    The cosines are computed once and cached by datasets, keyed by the pairs and the encoder's files: another
+    `min_cosine` computes nothing. A sentence that several neighbouring pairs share is encoded once.
 
     Args:
         rows: Has the columns `source` and `target`.

@@ -36,7 +36,7 @@ class SentenceEncoder(Protocol):
     """What turns sentences into vectors.
 
     Args:
-        name: Names it in a saved retriever, whence `load_encoder` makes it again; None where that cannot be.
+        name: Its name in a saved retriever, from which `load_encoder` restores it; None where that cannot be.
     """
 
     name: str | None
@@ -52,7 +52,7 @@ class AutoModelEncoder:
     Args:
         name: A folder or Hub repository with a model and its tokenizer; of an encoder-decoder the encoder is used.
         device: Where to run it; None for the GPU where there is one.
-        batch_size: Texts at once; those of like length share a batch.
+        batch_size: Batch size; texts of similar length share a batch.
         trust_remote_code: Let the repository's own code run.
         kwargs: Handed to `AutoModel.from_pretrained`, such as `revision`.
     """
@@ -203,7 +203,7 @@ def load_encoder(
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that might run code that nobody trusted, or read what is not in it."""
+    """Refuse a folder that might run untrusted code, or read files outside it."""
     if int(version("sentence-transformers").partition(".")[0]) < LEAST_SAFE:
         raise InputError(
             f"{folder}: sentence-transformers below {LEAST_SAFE} runs the code of every folder that it loads; "

@@ -53,8 +53,7 @@ class JaccardIndex:
     An inverted index counts the tokens that a query shares with each text. The long lists, of tokens such as "the",
     are most of that work and seldom decide. So the most frequent tokens of a query are left out first, up to a share
     s of them: a text that has none of the others is at most s similar, and where k better ones were found, none was
-    missed. Otherwise the query comes again with less left out. Bit masks tell how many of the left-out tokens a text
-    has.
+    missed. Otherwise the query comes again with less left out. Bit masks count the left-out tokens of a text.
 
     Of equally similar texts the one added first comes first; those that share nothing come last.
     """
@@ -71,7 +70,7 @@ class JaccardIndex:
         return sum(map(len, self._sizes))
 
     def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
-        """Add texts, which are found from now on; their numbers follow those of the texts there are.
+        """Add texts to the index; their numbers follow the existing ones.
 
         Args:
             batches: The texts; of a pair, the tokens of both sentences are one set.
@@ -175,7 +174,7 @@ def _flatten(sets: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _matrix(tokens: np.ndarray, sizes: np.ndarray, n_tokens: int) -> sparse.csr_array:
-    """Token sets, flat and one after the other, as rows of ones; shape (sets, n_tokens)."""
+    """Token sets, concatenated, as rows of ones; shape (sets, n_tokens)."""
     starts = np.concatenate(([0], np.cumsum(sizes)))
     return sparse.csr_array((np.ones(len(tokens), np.int32), tokens, starts), shape=(len(sizes), n_tokens))
 

@@ -26,7 +26,7 @@ class MinedPair(NamedTuple):
 
     Args:
         score: Their similarity, at most 1.
-        first: The place of the one that stands first among the texts.
+        first: The position of the first one among the texts.
         second: The place of the other.
     """
 
@@ -49,17 +49,17 @@ def mine_paraphrases(
     """Find the pairs of texts that are most alike, each pair once.
 
     Every text is compared with every other one, by the search of sentence-transformers' paraphrase mining
-    (`util.paraphrase_mining_embeddings`; Reimers and Gurevych 2019). Likeness is not meaning: a pair that differs in a
-    negation or a number may have a high score, so look at some before training on them. Texts that differ in case and
-    white space alone are not a pair.
+    (`util.paraphrase_mining_embeddings`; Reimers and Gurevych 2019). Similarity is not meaning: a pair that differs in
+    a negation or a number may score high, so look at some before training on them. Texts that differ in case and white
+    space alone are not a pair.
 
     Args:
         texts: The texts.
         encoder: As `load_encoder` takes it, or "jaccard", which compares the sets of their tokens and needs no model.
         min_score: Less like pairs are left out.
-        max_score: More like ones are too, such as near copies.
+        max_score: Maximum score; excludes near copies.
         top_k: The most alike texts to look at for each.
-        max_pairs: The best so many pairs.
+        max_pairs: Maximum number of pairs, best first.
         disable_tqdm: Show no progress; None shows it on terminals and in notebooks.
         encoder_kwargs: `device` and `batch_size`, for an encoder that is loaded here.
 

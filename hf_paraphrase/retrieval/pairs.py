@@ -27,7 +27,7 @@ DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, Attr
 
 
 class PairMemory:
-    """Sentence pairs, each once, in a `datasets.Dataset`, which leaves those of a file there.
+    """Distinct sentence pairs in a `datasets.Dataset`, which keeps those of a file on disk.
 
     `keys` has the `sentence_keys` of the sources and of the targets, shape (2, pairs).
 
@@ -49,7 +49,7 @@ class PairMemory:
         """Read a Parquet file through the cache of datasets, which maps it into memory.
 
         Raises:
-            InputError: It is no such file.
+            InputError: The file has another format.
         """
         try:
             found = pq.read_schema(path).names
@@ -81,7 +81,7 @@ class PairMemory:
         return xxhash.xxh3_128_hexdigest(self._identities.tobytes())
 
     def add(self, pairs: Pairs) -> int:
-        """Add pairs behind those there are; one that stands there already, or comes twice, is kept once.
+        """Append pairs; duplicates are kept once.
 
         Returns:
             How many were added.
@@ -120,7 +120,7 @@ COMPARED = {"source": PairMemory.sources, "pair": PairMemory.pairs}
 
 
 def _check_parquet(path: Path) -> None:
-    """Read all of a file once: what is damaged inside of it, datasets would tell late, or never."""
+    """Read a file completely: datasets would report damage inside it late or never."""
     size = 0
     # A text that the file holds once may be that of every row, and is unpacked later.
     with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
@@ -148,12 +148,12 @@ def sentence_keys(texts: Iterable[str]) -> np.ndarray:
 
 
 def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Make keys of pairs of those of their sentences; the two directions of a pair have one key."""
+    """Make keys of pairs from the keys of their sentences; both directions of a pair have the same key."""
     return first + second
 
 
 def count_each(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """How often each key stands among others, shape that of `keys`."""
+    """The count of each key among others, of the shape of `keys`."""
     among = np.sort(among, axis=None)
     return np.searchsorted(among, keys, "right") - np.searchsorted(among, keys, "left")
 

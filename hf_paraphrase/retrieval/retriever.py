@@ -69,7 +69,7 @@ class Exclusion(NamedTuple):
         return count_each(self.keys, self.memory).sum(axis=1)
 
     def applies(self, places: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Tell which of the pairs `rows`, shape (places, pairs), those of the texts at `places`, are among them."""
+        """Which of the pairs `rows`, shape (places, pairs), of the texts at `places` are among them."""
         unwanted = np.zeros(rows.shape, bool)
         for own in self.memory:
             for keys in self.keys[places].T:
@@ -110,7 +110,7 @@ class ParaphraseRetriever:
         trust_remote_code: bool = False,
         **encoder_kwargs: Any,
     ) -> ParaphraseRetriever:
-        """Make a retriever of pairs; of pairs that stand there twice, it keeps the first.
+        """Make a retriever from pairs; of duplicates, it keeps the first.
 
         Args:
             pairs: A dataset with the columns `source` and `target`, or (source, target) tuples.
@@ -152,7 +152,7 @@ class ParaphraseRetriever:
         """Add pairs, which are found from now on.
 
         Args:
-            pairs: As those of `from_pairs`; what the memory has already is left out.
+            pairs: As in `from_pairs`; existing pairs are skipped.
 
         Raises:
             InputError: Something is not a pair; then none was added.
@@ -176,11 +176,11 @@ class ParaphraseRetriever:
 
         Args:
             texts: Texts, one or thousands.
-            k: Pairs for each; all there are, where they are fewer.
+            k: Number of pairs for each; all pairs if there are fewer.
             exclude: A target for each text: a pair of these two sentences, in either order, is not returned. In
                 training that is the example itself.
             exclude_sentences: Sentences for each text: a pair with one of them, on either side, is not returned. In
-                evaluation those are the text itself and all that would give its answer away.
+                evaluation these are the text itself and everything that reveals its answer.
 
         Returns:
             For each text its pairs, the best first.
@@ -206,8 +206,8 @@ class ParaphraseRetriever:
         """Find pairs as `retrieve` does, but return their scores and numbers.
 
         Returns:
-            Scores and numbers of the pairs in the memory, both of shape (texts, min(k, len(self))). Where fewer were
-            found, the numbers of the others are -1.
+            Scores and numbers of the pairs in the memory, both of shape (texts, min(k, len(self))). Missing results
+            have number -1.
         """
         texts = _check_texts("texts", texts)
         k = whole_number("k", k, 1)
@@ -255,8 +255,7 @@ class ParaphraseRetriever:
     def neighbors(self, dataset: datasets.Dataset, k: int) -> datasets.Dataset:
         """Find the pairs nearest to every row of a dataset, but never the row itself or a pair of the same sentences.
 
-        The rows found are kept in the cache of datasets, as `Dataset.map` does it, part by part: an interrupted
-        search goes on where it was.
+        The results are cached part by part, as by `Dataset.map`: an interrupted search resumes.
 
         Args:
             dataset: Has the column `source`, and `target`, if there are pairs not to be found.
@@ -269,9 +268,9 @@ class ParaphraseRetriever:
         return add_neighbors(self, dataset, k)
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
-        """Write `pairs.parquet`, `index.faiss` (where there are vectors) and `retriever_config.json` to a folder.
+        """Write `pairs.parquet`, `index.faiss` (if there are vectors) and `retriever_config.json` to a folder.
 
-        The encoder is written to the subfolder `encoder`, unless it was a function or that of an encoder-decoder.
+        The encoder goes to the subfolder `encoder`, unless it is a function or part of an encoder-decoder.
 
         Args:
             save_directory: A folder that is new, or holds a retriever, which is replaced.
@@ -299,13 +298,12 @@ class ParaphraseRetriever:
 
         Args:
             path: A folder or a Hub repository.
-            encoder: The encoder that it was made with, if that does not lie in the folder: a function, or the encoder
-                of an encoder-decoder.
-            subfolder: Where in it the retriever is; that of a model's checkpoint is in `retriever`.
+            encoder: Its encoder, if the folder does not contain it: a function, or the encoder of an encoder-decoder.
+            subfolder: Subfolder of the retriever; in a model's checkpoint it is `retriever`.
             revision: A branch, tag or commit of the repository.
             token: For a repository that is not public.
             cache_dir: Where downloads are kept.
-            local_files_only: Use what was downloaded before, without a network.
+            local_files_only: Use only cached files, without network access.
             trust_remote_code: Let the encoder run its own code, and open one that the retriever's config names.
             encoder_kwargs: `device` and `batch_size` of the encoder.
 
@@ -331,14 +329,14 @@ class ParaphraseRetriever:
         token: str | bool | None = None,
         revision: str | None = None,
     ) -> CommitInfo:
-        """Put the retriever's files into a repository on the Hub, in one commit; it is made if there is none.
+        """Upload the retriever's files to a Hub repository in one commit; it is created if missing.
 
         Args:
             repo_id: The repository, a model's.
-            subfolder: Where to put them, such as `retriever`; by default beside everything else.
-            commit_message: Says what the commit does.
+            subfolder: Subfolder for them, such as `retriever`; by default the root.
+            commit_message: Commit message.
             private: Whether a new repository is private.
-            token: Who you are; None for that of `hf auth login`.
+            token: Who you are; None for the token of `hf auth login`.
             revision: A branch.
         """
         api = HfApi(token=token)
@@ -369,7 +367,8 @@ def _round_up(counts: np.ndarray) -> np.ndarray:
 
 
 def _hash_lists(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
-    """The `sentence_keys` of lists of sentences, shape (lists, most sentences); behind a shorter list stand zeros."""
+    """The `sentence_keys` of lists of sentences, shape (lists, most sentences); shorter lists are padded with
+    zeros."""
     lists = [_check_texts(f"exclude_sentences[{place}]", texts) for place, texts in enumerate(lists)]
     if len(lists) != count:
         raise InputError(f"`exclude_sentences` has {len(lists)} lists of sentences for {count} texts")

@@ -1,6 +1,6 @@
 """A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`.
 
-Its encoder goes along in the subfolder `encoder`: a config that named one elsewhere would choose what is opened.
+Its encoder is in the subfolder `encoder`: a config that named one elsewhere would choose which files are opened.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class RetrieverConfig:
     """What `retriever_config.json` says.
 
     Args:
-        encoder: "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any
-            other name says where the encoder came from, and is opened only for those who trust it.
+        encoder: "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any other
+            name records the origin of the encoder, and is opened only if trusted.
         count: Pairs.
         dimension: The size of a vector; None without vectors.
         index: What `faiss.index_factory` took.
@@ -60,7 +60,7 @@ class RetrieverConfig:
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str) -> None:
-    """Write a retriever so that it is there whole or not at all; one that is there is replaced.
+    """Write a retriever atomically, replacing an existing one.
 
     Raises:
         InputError: There is no pair.
@@ -96,7 +96,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
 
 
 def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
-    """Enclose an encoder that can be saved; return what the config calls it."""
+    """Save the encoder if possible; return its name in the config."""
     if not getattr(encoder, "is_portable", False):
         return encoder.name
     encoder.save_pretrained(folder / ENCODER_FOLDER)
@@ -109,11 +109,11 @@ def load_pairs_and_index(
     trust_remote_code: bool = False,
     **encoder_kwargs: Any,
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
-    """Read a retriever, its pairs, its index and what it compares, and check that all of it belongs together.
+    """Read a retriever, with its pairs and index, and check that they fit together.
 
     Raises:
         FileNotFoundError: A file is missing.
-        InputError: The files are damaged or do not go together; the message says what is wrong.
+        InputError: The files are damaged or do not fit together; the message has the details.
     """
     config = _read_config(folder / CONFIG_FILE)
     for name, checksum in config.checksums.items():
@@ -141,7 +141,7 @@ def _choose_encoder(
     given: str | os.PathLike | SentenceEncoder | Callable | None,
     trust_remote_code: bool,
 ) -> str | os.PathLike | SentenceEncoder | Callable:
-    """The encoder that the user passes, or else the enclosed one; what the config names beyond is left closed."""
+    """The user's encoder, or the enclosed one; nothing else that the config names is opened."""
     if given == JACCARD:
         raise InputError(f"`encoder`: {folder} was made with {config.encoder or 'a function'}, not with 'jaccard'")
     if given:

@@ -48,7 +48,7 @@ def train_encoder(
         hidden_size: Width of the vectors; a head attends for each 32 of it.
         num_layers: Transformer layers.
         num_train_epochs: Passes over the pairs.
-        train_batch_size: Pairs that are told apart at a time.
+        train_batch_size: Batch size, in pairs.
         learning_rate: The highest; it rises over the first tenth of the steps and falls to 0.
         seed: Seed of weights and batches.
 

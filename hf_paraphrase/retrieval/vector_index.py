@@ -39,7 +39,7 @@ TABLE_BYTES = 2**31
 
 
 def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, list[str]]:
-    """Choose how to search among so many vectors.
+    """Choose the kind of index for a number of vectors.
 
     Args:
         count: Vectors.
@@ -62,7 +62,8 @@ def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, list[st
 
 
 def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
-    """What "ivf_pq" is for so many vectors: inverted lists of product-quantised codes, and no vector itself.
+    """The index that "ivf_pq" means for a number of vectors: inverted lists of product-quantised codes, without the
+    vectors.
 
     A vector takes a code of 64 bytes (or the most below by which its size divides) and 8 for its number, where its
     384 numbers would take 1,536. Of 1,000,000 clustered vectors (`clustered_vectors` of
@@ -71,10 +72,10 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     first held 0.91 of them (0.53 and 0.94 of 200,000 vectors): scores are estimates, so ask for more than is needed
     where the best must not be missed.
 
-    By arithmetic, a hundred million vectors of 384 numbers take 7.2 GB of codes and numbers and 61 MB of centres; the
-    vectors themselves, 154 GB, stand in a temporary file while the index is made. It has 40,000 lists: a query is
-    compared with all their centres, 15 million products, and with the codes of 64 lists, 160,000. To make it, 3.2
-    million vectors (4.9 GB) are compared with the centres ten times and then every vector once: 2e15 products.
+    By calculation, a hundred million vectors of 384 numbers take 7.2 GB of codes and numbers and 61 MB of centroids;
+    the vectors, 154 GB, are in a temporary file while the index is built. It has 40,000 lists: a query is compared
+    with all their centres, 15 million products, and with the codes of 64 lists, 160,000. To make it, 3.2 million
+    vectors (4.9 GB) are compared with the centres ten times and then every vector once: 2e15 products.
 
     Args:
         count: Vectors.
@@ -143,12 +144,12 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int | None:
-        """The size of a vector; None as long as there is none."""
+        """The size of a vector; None until it exists."""
         return None if self.faiss_index is None else self.faiss_index.d
 
     @property
     def fingerprint(self) -> str:
-        """Names all that search results depend on but the queries."""
+        """A hash of everything that search results depend on, except the queries."""
         return f"{self.description} {self.search_parameters} {self.checksum}"
 
     def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
@@ -188,7 +189,7 @@ class VectorIndex:
 
         Returns:
             Cosines, the highest first, and the numbers of the sentences, both of shape (texts, min(k, len(self))). An
-            index that does not compare all may find fewer; the numbers of the others are -1.
+            approximate index may find fewer; the rest have number -1.
         """
         k = min(k, len(self))
         if not (k and len(texts)):
@@ -208,8 +209,7 @@ class VectorIndex:
     def read(cls, path: Path, checksum: str, *args: Any) -> VectorIndex:
         """Read the index of a file, with its checksum; the other arguments are those of the class.
 
-        The lists of "ivf_pq" stay where they are, mapped into memory: what a search needs of them is read then, and
-        processes share it.
+        The lists of "ivf_pq" are memory-mapped: searches read what they need, and processes share it.
 
         Raises:
             InputError: It is not a FAISS index.
@@ -264,7 +264,7 @@ class VectorIndex:
         return efforts
 
     def _prepare(self) -> faiss.Index:
-        """Set the search up, on the GPUs where there are any and FAISS was built for them."""
+        """Prepare searching, on GPUs if available and supported by FAISS."""
         if self.search_parameters:
             try:
                 faiss.ParameterSpace().set_index_parameters(self.faiss_index, self.search_parameters)
@@ -282,7 +282,7 @@ class VectorIndex:
 
 
 def _read_mapped_lists(index: faiss.Index) -> None:
-    """Read lists that lie in a file: those can neither grow nor be written elsewhere."""
+    """Map inverted lists from a file; they can neither grow nor be saved elsewhere."""
     inverted = faiss.try_extract_index_ivf(index)
     lists = None if inverted is None else faiss.downcast_InvertedLists(inverted.invlists)
     if isinstance(lists, faiss.OnDiskInvertedLists):
@@ -293,5 +293,5 @@ def _read_mapped_lists(index: faiss.Index) -> None:
 
 
 def _draw_rows(count: int, size: int) -> np.ndarray:
-    """Draw at most so many vectors, in their order, since they may be on disk."""
+    """Sample at most `size` vectors, in order, since they may be on disk."""
     return np.sort(np.random.default_rng(0).choice(count, min(count, size), replace=False))

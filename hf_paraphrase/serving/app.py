@@ -109,7 +109,7 @@ class Service:
 
     @asynccontextmanager
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
-        """Compute what is asked; in the end all that still waits."""
+        """Process requests; on shutdown, everything still queued."""
         limits = self.limits
         async with AsyncExitStack() as stack:
             thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="model"))
@@ -131,7 +131,7 @@ class Service:
         return sum(queue.num_waiting for queue in self.queues.values())
 
     async def health(self) -> Health:
-        """Tell that the server runs, and what it serves; 503 where it computes no more."""
+        """Report that the server runs, and its tasks; 503 if its worker is gone."""
         if stopped := [task for task, queue in self.queues.items() if not queue.is_running]:
             raise HTTPException(503, f"the server no longer computes {' and '.join(stopped)}; restart it")
         return Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
@@ -236,13 +236,13 @@ async def refuse_for_now(request: Request, error: Exception) -> JSONResponse:
 
 
 async def refuse_request(request: Request, error: RequestValidationError) -> Response:
-    """Answer what is wrong with a request, in FastAPI's form, but for the input itself, which JSON may not hold."""
+    """Report a validation error in FastAPI's format, without the input, which JSON may be unable to represent."""
     mistakes = [{name: mistake[name] for name in ("type", "loc", "msg")} for mistake in error.errors()]
     return Response(json.dumps({"detail": mistakes}), 422, media_type="application/json")
 
 
 def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[tuple[str, Any], ...]) -> None:
-    """Refuse, before any text waits, what the model cannot be asked, with 422."""
+    """Refuse requests that the model does not support with 422, before queuing."""
     try:
         paraphrase([], options)
     except ValueError as error:
@@ -276,7 +276,7 @@ async def wait_for_disconnect(request: Request) -> None:
 
 
 def as_answer(error: BaseException) -> HTTPException:
-    """What a failed computation is answered with: 422 for what models refuse, by a ValueError as they do; else 500."""
+    """The status of a failed computation: 422 for a ValueError, by which models refuse inputs; else 500."""
     if isinstance(error, ValueError):
         return HTTPException(422, str(error))
     logger.error("the model failed", exc_info=error)
@@ -284,7 +284,7 @@ def as_answer(error: BaseException) -> HTTPException:
 
 
 async def stream_events(texts: Sequence[str], futures: Sequence[Future]) -> AsyncIterator[str]:
-    """Server-sent events: every text as soon as it is done. Who hangs up has what still waits not computed."""
+    """Server-sent events: every text as soon as it is done. Queued work of clients that disconnect is dropped."""
     places = {future: place for place, future in enumerate(futures)}
     try:
         while places:

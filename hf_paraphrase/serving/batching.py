@@ -1,4 +1,4 @@
-"""Dynamic batching: what is asked by many at the same time is computed together."""
+"""Dynamic batching of concurrent requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class QueueFullError(Exception):
-    """There is no room for so many values beside those that wait; the message says how many."""
+    """The queue has no room for the values; the message has the numbers."""
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Waiting:
         number: In the order of arrival.
         arrived: By the event loop's clock, in seconds.
         value: What is asked.
-        size: Such as its length; values of like size are computed together.
+        size: A size, such as the length; values of similar size share a batch.
         future: Gets the result.
     """
 
@@ -43,9 +43,9 @@ class Waiting:
 class Batcher:
     """Computes values that arrive one by one, many at a time, in another thread.
 
-    A batch holds values of the same options. It begins with the one that waits longest of all, so that none waits for
-    ever; where more wait than fit, it takes those of the size most like that one's, which leaves little padding. Of
-    values that fail together each is computed alone, so that one cannot spoil the others.
+    A batch holds values of the same options. A batch starts with the oldest value, so that none waits forever; if more
+    values are queued than fit, those nearest to it in size join, which minimises padding. If a batch fails, each value
+    is retried alone, so that one cannot spoil the others.
 
     Args:
         compute: From values and their options to as many results, in their order.
@@ -54,7 +54,7 @@ class Batcher:
         max_wait: Seconds that a value waits for others while its batch has room.
         max_queue: Values that may wait.
         size: Of a value.
-        observe: Is told the number of values of every batch.
+        observe: Called with the size of every batch.
     """
 
     def __init__(
@@ -101,13 +101,13 @@ class Batcher:
 
         Args:
             values: What is asked.
-            options: How; values of the same options may be computed together.
+            options: Options; values with the same options may share a batch.
 
         Returns:
             For each value what its result, or its error, will be set on. A cancelled one is not computed.
 
         Raises:
-            QueueFullError: There is no room for them.
+            QueueFullError: The queue is full.
         """
         if self.num_waiting + len(values) > self.max_queue:
             room = self.max_queue - self.num_waiting
@@ -145,7 +145,7 @@ class Batcher:
             await self._compute(self.batch, options)
 
     def _fail(self, error: Exception) -> None:
-        """Answer all that waits with an error."""
+        """Fail all queued values with an error."""
         for one in chain(self.batch, *self.groups.values()):
             if not one.future.done():
                 one.future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Limits on connections: how many there are, how long a header is, and how long a request takes to arrive."""
+"""Limits on the number of connections, header size, and the time for a request to arrive."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LimitedProtocol(H11Protocol):
             super().send_400_response(msg)
 
     def _watch(self) -> None:
-        """Run the timer exactly while a request is incomplete; further bytes do not start it anew."""
+        """Run the timer while a request is incomplete; further bytes do not restart it."""
         if self.transport.is_closing() or self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._stop_timer()
         elif self.timer is None:

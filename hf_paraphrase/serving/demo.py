@@ -59,7 +59,7 @@ def launch_demo(
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
 
     Returns:
-        The app, where `prevent_thread_lock` lets it run beside the caller.
+        The app, if `prevent_thread_lock` lets the caller continue.
 
     Raises:
         InputError: The folder holds no model or no tokenizer.

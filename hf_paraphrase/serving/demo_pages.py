@@ -1,4 +1,4 @@
-"""What the demo answers, as HTML: paraphrases with scores and marked words, edits, and how two sentences match."""
+"""The demo's answers as HTML: paraphrases with scores and marked words, edits, and matches of sentence pairs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SCORES = ("score", "adequacy", "fluency", "novelty")
 
 
 def format_paraphrases(text: str, found: Paraphrases) -> str:
-    """The paraphrases of a text with their scores and the words that differ; behind them what was rejected, and why.
+    """The paraphrases of a text with scores and changed words, followed by rejected candidates and reasons.
 
     Args:
         text: The text.
-        found: What a `Paraphraser` made of it, with `return_rejected`.
+        found: A `Paraphraser`'s result, with `return_rejected`.
     """
     if found.refusal:
         return f"<p>Not paraphrased: {html.escape(found.refusal)}.</p>"

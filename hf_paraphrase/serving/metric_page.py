@@ -27,8 +27,8 @@ def launch_metric(name: str) -> None:
 def make_metric_page(name: str) -> gradio.Interface:
     """A page with a field of JSON for each input, filled with the example of the metric's docstring.
 
-    `evaluate.utils.launch_gradio_widget` needs a Gradio older than 4. The options are those of the example: some are
-    paths, which a stranger must not choose.
+    `evaluate.utils.launch_gradio_widget` needs a Gradio older than 4. The options are fixed to the example's: some are
+    paths, which strangers must not choose.
     """
     metric = load_metric(name, keep_in_memory=True)
     example = read_example(inspect.getdoc(type(metric)))

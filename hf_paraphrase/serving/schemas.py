@@ -1,4 +1,4 @@
-"""What the server is asked and what it answers, as its OpenAPI pages show it."""
+"""Requests and responses of the server, as shown in its OpenAPI pages."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ WordedTexts = Annotated[list[Words], Field(min_length=1)]
 
 
 class AskedModel(BaseModel):
-    """Base of what is asked: a field that is not known is a mistake, not a wish that is ignored."""
+    """Base of requests: unknown fields are errors, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ParaphraseRequest(AskedModel):
-    """Texts to paraphrase, and what is wanted of their paraphrases: the arguments of `Paraphraser`."""
+    """Texts to paraphrase, with arguments of `Paraphraser`."""
 
     texts: Text | Texts = Field(description="A text or several.", examples=[QUESTION])
     n: int = Field(3, ge=1, le=MOST_CANDIDATES, description="Paraphrases of each text, at most.")
@@ -105,7 +105,7 @@ class ScoredParaphrase(BaseModel):
 
 
 class ParaphrasedText(BaseModel):
-    """A text and its paraphrases, the best first; fewer than asked for if no more pass."""
+    """A text and its paraphrases, best first; fewer than requested if no more pass."""
 
     source: str
     paraphrases: list[ScoredParaphrase]
@@ -147,7 +147,7 @@ class MatchResponse(BaseModel):
 
 
 class EmbeddingRequest(AskedModel):
-    """Texts to embed, as OpenAI's clients ask for it."""
+    """Texts to embed, in OpenAI's format."""
 
     input: Words | WordedTexts = Field(description="A text or several.", examples=[QUESTION])
     model: str | None = Field(None, description="The name that the server answers with; no other is served.")
@@ -180,7 +180,7 @@ class EmbeddingResponse(BaseModel):
 
 
 class Health(BaseModel):
-    """That the server runs, and what it is."""
+    """Health status and model of the server."""
 
     status: Literal["ok"] = "ok"
     model: str

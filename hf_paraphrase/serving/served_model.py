@@ -1,4 +1,4 @@
-"""What a model can be asked: to paraphrase, to match pairs, to embed; a batch at a time."""
+"""The tasks of a served model: paraphrasing, matching pairs and embedding, one batch at a time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Embedding:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A loaded model by what it can do; None for what it cannot. Each takes a batch, and gives a result for each.
+    """A loaded model with its tasks; None for unsupported ones. Each takes a batch, and gives a result for each.
 
     Args:
         name: Folder or Hub repository.
@@ -64,13 +64,13 @@ def load_served_model(
 ) -> ServedModel:
     """Load a model to be served.
 
-    Sequence-to-sequence and causal language models paraphrase, classifiers match, and whatever else loads embeds; so
-    do those sequence-to-sequence models that have vectors of sentences or documents.
+    Sequence-to-sequence and causal language models paraphrase, classifiers match, and all other models embed, as do
+    sequence-to-sequence models with sentence or document vectors.
 
     Args:
         path: A checkpoint folder or Hub repository.
         max_batch: Texts that it will be asked for at a time.
-        trust_remote_code: Let code beside it run, and read weights that are a pickle.
+        trust_remote_code: Run the checkpoint's own code, and read pickled weights.
         dtype: Precision of a model that paraphrases, as in `load_paraphraser`.
 
     Raises:
@@ -98,7 +98,7 @@ def load_served_model(
 
 
 def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:
-    """What a paraphraser can be asked.
+    """The tasks of a paraphraser.
 
     Args:
         name: Of the model.

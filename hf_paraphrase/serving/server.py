@@ -1,4 +1,4 @@
-"""Running the application until it is told to stop, and then until it has answered what it took."""
+"""Runs the application until a signal stops it, then finishes accepted requests."""
 
 from __future__ import annotations
 

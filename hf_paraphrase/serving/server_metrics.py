@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus, and the size of what it reads."""
+"""Prometheus metrics of the server, and the limit on request sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ServerMetrics:
     """Counts of one application, which are not shared with another one in the process.
 
     Args:
-        count_waiting: Tells how many texts wait.
+        count_waiting: Returns the queue length.
     """
 
     def __init__(self, count_waiting: Callable[[], int]):
@@ -65,7 +65,7 @@ class MeasuredApp:
 
 
 class BodyLimit:
-    """Middleware that reads no more of a request than it may hold.
+    """Middleware that limits the size of requests.
 
     Args:
         app: What answers.

@@ -30,11 +30,12 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
         model: A Hub repository, which the Space loads when it starts, or a checkpoint folder, which it then holds; or
             the name of the released model, which comes with the package that the Space installs.
         folder: Where to write; files of the same names are replaced.
-        package: What pip installs in the Space; None for this package from where it came, with what the demo needs.
+        package: What pip installs in the Space; None for this package, from its own source, with the demo's
+            dependencies.
 
     Raises:
         InputError: The folder holds no whole checkpoint, or pip cannot install this package elsewhere.
-        FileNotFoundError: There is no such folder or repository.
+        FileNotFoundError: The folder or repository does not exist.
     """
     checkpoint = read_checkpoint(model)
     is_here = Path(model).is_dir()

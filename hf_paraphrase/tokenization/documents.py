@@ -24,10 +24,10 @@ def train_document_tokenizer(
 ) -> PreTrainedTokenizerFast:
     r"""Train a word tokenizer of documents: one flat stream of words, with marks that close sentences and documents.
 
-    A document is a list of sentences (`tokenizer(sentences, is_split_into_words=True)`) or a text with a sentence a
-    line; inside a line, a sentence also ends where white space and a capital follow its full stop, so that ordinary
-    text may be given as it is. Either becomes `words \n words \n </s>`, and decoding writes one sentence a line again.
-    Words are those of `train_word_tokenizer`.
+    A document is a list of sentences (`tokenizer(sentences, is_split_into_words=True)`) or a text with one sentence
+    per line; inside a line, a sentence also ends at a full stop followed by white space and a capital, so ordinary
+    text works. Either becomes `words \n words \n </s>`, and decoding writes one sentence a line again. Words are those
+    of `train_word_tokenizer`.
 
     Args:
         documents: Lists of sentences to count words in; read once.
@@ -36,10 +36,10 @@ def train_document_tokenizer(
         lowercase: Whether to lower-case everything.
 
     Returns:
-        A fast tokenizer. What it saves is loaded by `AutoTokenizer` without this package.
+        A fast tokenizer. `AutoTokenizer` loads it without this package.
 
     Raises:
-        InputError: A sentence is not a string, there is no word at all, or `vocab_size` has no room for one.
+        InputError: A sentence is not a string, there are no words, or `vocab_size` is too small for any.
     """
     tokenizer = train_word_tokenizer(_sentences(documents), vocab_size - 1, lowercase)
     backend = tokenizer.backend_tokenizer
@@ -64,7 +64,7 @@ def train_document_tokenizer(
 
 
 def join_sentences(sentences: Sequence[str]) -> str:
-    """Make the text that stands for a document: a sentence a line."""
+    """Make the text of a document: one sentence per line."""
     return END_OF_SENTENCE.join(" ".join(sentence.split()) for sentence in sentences)
 
 

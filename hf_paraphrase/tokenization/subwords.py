@@ -35,12 +35,12 @@ def train_tokenizer(
     ends.
 
     Args:
-        texts: Texts to learn from; read once, one after the other.
+        texts: Training texts; read once, in order.
         vocab_size: Most tokens, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
         model: Its kind, as `tokenizers` spells it: "word"; "bpe", which joins the most frequent pairs of neighbours
             (Sennrich et al. 2016); or "unigram", which keeps the pieces that make the texts most probable (Kudo 2018).
-            The same texts give the same words and the same BPE; unigram sums floats in no fixed order, so that pieces
-            of like probability may change places.
+            The same texts give the same words and the same BPE; unigram sums floats in no fixed order, so pieces of
+            nearly equal probability may swap.
         lowercase: Whether to lower-case everything.
         sentence_pairs: Whether to return `token_type_ids` too, as `train_word_tokenizer` does.
 
@@ -48,8 +48,8 @@ def train_tokenizer(
         A fast tokenizer. What it saves is loaded by `AutoTokenizer` without this package.
 
     Raises:
-        InputError: There is no such kind, a text is not a string, there is no word at all, or `vocab_size` has no room
-            for one, or for all bytes.
+        InputError: Unknown kind, a text that is not a string, no words, or a `vocab_size` too small for any word or
+            for all bytes.
     """
     if model == "word":
         return train_word_tokenizer(texts, vocab_size, lowercase, sentence_pairs)

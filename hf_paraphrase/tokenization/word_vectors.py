@@ -33,7 +33,7 @@ class WordVectors:
 
 
 def load_word_vectors(path: str | os.PathLike, vocabulary: Container[str] | None = None) -> WordVectors:
-    """Read a file of word vectors, of which memory holds no more than is kept.
+    """Read a file of word vectors, holding only the wanted ones in memory.
 
     A file named `.bin` is in word2vec's binary format, as Google News's vectors are. All others are text, `word v1 v2
     …` on each line, as GloVe, word2vec and fastText write it. Both may be gzipped.
@@ -43,8 +43,8 @@ def load_word_vectors(path: str | os.PathLike, vocabulary: Container[str] | None
         vocabulary: Only these words are kept; None for all. Of a word that comes twice the first vector counts.
 
     Raises:
-        InputError: A vector that is none, or of another dimension, or a file of another format; the message names the
-            line of a text file, or the word by its number.
+        InputError: A malformed vector, another dimension, or another format; the message names the line of a text
+            file, or the number of the word.
         FileNotFoundError: There is no such file.
     """
     path, kept = Path(path), _KeptVectors(vocabulary)
@@ -59,7 +59,7 @@ def load_word_vectors(path: str | os.PathLike, vocabulary: Container[str] | None
 
 
 class _KeptVectors:
-    """What was read so far of the words in a vocabulary."""
+    """The vectors read so far for the words of a vocabulary."""
 
     def __init__(self, vocabulary: Container[str] | None):
         self.vocabulary = vocabulary
@@ -134,7 +134,7 @@ def _read_binary(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
 
 
 def _read_word(file: BinaryIO) -> bytes:
-    """Read up to the next space; where there is none, nothing. Some writers end vectors by a newline."""
+    """Read up to the next space; nothing if there is none. Some writers end vectors by a newline."""
     word = b""
     while (buffered := file.peek(1)) and len(word) < LONGEST_WORD:
         end = buffered.find(b" ")

@@ -51,7 +51,7 @@ def train_word_tokenizer(
     frequency are taken in the order of their characters, so the same texts give the same vocabulary.
 
     Args:
-        texts: Texts to count words in; read once, one after the other.
+        texts: Training texts; read once, in order.
         vocab_size: Most words, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
         lowercase: Whether to lower-case everything.
         sentence_pairs: Whether to return `token_type_ids` too, 1 for the words of a second text and its `</s>`, as
@@ -61,7 +61,7 @@ def train_word_tokenizer(
         A fast tokenizer. What it saves is loaded by `AutoTokenizer` without this package.
 
     Raises:
-        InputError: A text is not a string, there is no word at all, or `vocab_size` has no room for one.
+        InputError: A text is not a string, there are no words, or `vocab_size` is too small for any.
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.normalizer = _make_normalizer(lowercase)
@@ -78,7 +78,7 @@ def train_fast(
     sentence_pairs: bool = False,
     alphabet: Sequence[str] = (),
 ) -> PreTrainedTokenizerFast:
-    """Do what the training of every kind of tokenizer has in common.
+    """The common part of training all kinds of tokenizers.
 
     Args:
         tokenizer: Normaliser, pre-tokenizer, model and decoder.

@@ -212,7 +212,7 @@ class TrainingConfig(Options):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str) -> TrainingConfig:
-        """Take over the fields of a recipe.
+        """Read the fields of a recipe.
 
         Args:
             values: Field names and values.
@@ -230,7 +230,7 @@ class TrainingConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ParaphraseConfig(TrainingConfig):
-    """As `TrainingConfig`, with what is optimised: the targets' likelihood, or a reward of the outputs."""
+    """`TrainingConfig` with the objective: the targets' likelihood, or a reward of the outputs."""
 
     objective: Literal["cross_entropy", "rbm"] = option(
         "`cross_entropy` of the target, or `rbm`: the reward of what the model writes.", "cross_entropy"
@@ -285,7 +285,7 @@ class ParaphraseConfig(TrainingConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerConfig(TrainingConfig):
-    """As `TrainingConfig`, with what a language model is told."""
+    """`TrainingConfig` with the prompt of a language model."""
 
     prompt: str | None = option(
         "YAML file of the prompt that the model learns to answer; null for that of the package, without examples.",

@@ -12,7 +12,7 @@ __all__ = ["LengthBatches", "OutsideWordsMixin", "PairCollator", "number_outside
 
 
 class LengthBatches:
-    """Rows of like lengths in one batch, and batches in an order that only seed and epoch decide.
+    """Batches of rows of similar length, in an order determined by seed and epoch.
 
     Rows are sorted by source and target length and cut where a batch is full. An epoch's permutation decides which
     of the rows of equal lengths share a batch, and the order of the batches: padding stays small and every epoch has
@@ -23,8 +23,8 @@ class LengthBatches:
         source_lengths: Tokens of each row's source.
         target_lengths: Tokens of each row's target.
         max_rows: Most rows in a batch.
-        max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A row that is longer
-            than that has a batch of its own.
+        max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A longer row forms its
+            own batch.
         max_padding: Largest share of a batch's tokens that is padding.
         accumulation: Batches that make one optimizer step.
         seed: Seed of the permutations.

@@ -40,15 +40,16 @@ STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"
 
 @dataclass
 class TrainingState:
-    """Where a training run is; everything beside the tensors that a resumed run needs.
+    """Progress of a training run: everything except tensors that a resumed run needs.
 
     Args:
-        data_fingerprint: Tells whether a resumed run sees the same training pairs; of a stream, the first of them.
+        data_fingerprint: Identifies the training pairs (of a stream, the first ones), to check that a resumed run sees
+            the same.
         step: Optimizer steps taken.
         best_step: The step of the best validation.
         best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
         seconds: Time spent, all sessions together.
-        cpu_seconds: Processor time spent, of all processes and threads; what was not saved is not counted.
+        cpu_seconds: Processor time of all processes and threads; work after the last checkpoint is not counted.
         train_cpu_seconds: Of these, those spent in the optimizer steps of one process.
         train_seconds: Of these, the time spent in optimizer steps.
         train_tokens: Target tokens trained on.
@@ -114,7 +115,7 @@ class Checkpoints:
         state: TrainingState,
         tensors: dict[str, Any],
     ) -> None:
-        """Save all that a resumed run needs, then remove older checkpoints.
+        """Save everything that a resumed run needs, then remove older checkpoints.
 
         A checkpoint of this very step is left as it is: a run that was resumed from it has lost nothing.
 
@@ -139,7 +140,7 @@ class Checkpoints:
         self.remove_others(state)
 
     def remove_others(self, state: TrainingState) -> None:
-        """Remove every checkpoint but the last and the best of a state, those of a run killed in this act too."""
+        """Remove every checkpoint except the last and the best, including leftovers of a run killed while saving."""
         keep = {self.directory / f"last-{state.step:08d}"}
         if state.best_step is not None:
             keep.add(self.best(state))
@@ -168,7 +169,7 @@ class Checkpoints:
 def load_checkpoint(
     checkpoint: Path, load: Callable[[Path], PreTrainedModel]
 ) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
-    """Read what `Checkpoints.save_last` wrote: the model, where the run is, and the tensors beside the weights.
+    """Read a checkpoint of `Checkpoints.save_last`: model, progress, and the other tensors.
 
     Args:
         checkpoint: Its folder.
@@ -184,7 +185,7 @@ def load_checkpoint(
 
 
 def load_trained(checkpoint: Path, auto_class: type, trust_remote_code: bool = False) -> PreTrainedModel:
-    """Load the model of a checkpoint, of which those parameters learn that learn in a new model."""
+    """Load the model of a checkpoint, with the same trainable parameters as a new model."""
     with naming_damage(checkpoint):
         model = load_model(auto_class, checkpoint, trust_remote_code)
         # Loading makes every parameter trainable, even tables that the architecture keeps as they are.
@@ -207,7 +208,7 @@ def naming_damage(checkpoint: Path) -> Iterator[None]:
 
 
 def align_memory(model: nn.Module) -> None:
-    """Move all weights to addresses that torch's allocator chooses, as those of a new model are.
+    """Move all weights to memory from torch's allocator, like those of a new model.
 
     Weights that were loaded lie in the middle of a file's memory, where kernels for the CPU divide vectors otherwise
     and so round otherwise: a resumed run would part from one never stopped after some dozens of steps.
@@ -219,7 +220,7 @@ def align_memory(model: nn.Module) -> None:
 def save_pretrained(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
     """Save a model as `from_pretrained` and `pipeline` load it, adapters merged.
 
-    There is no progress bar, which would break the training's.
+    It shows no progress bar, which would break the training's.
     """
     shows_bar = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

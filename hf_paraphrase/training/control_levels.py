@@ -24,7 +24,7 @@ class ControlLevels:
     """The levels of a recipe's `control_tokens: novelty`, and the token of each.
 
     Args:
-        edges: The PINC at which each level but the first begins, from 0 to 1.
+        edges: The PINC at which each level except the first begins, from 0 to 1.
         tokenizer: Has their tokens.
 
     Source: Bandel et al. 2022, Quality Controlled Paraphrase Generation.
@@ -39,7 +39,7 @@ class ControlLevels:
         return [f"<novelty-{level}>" for level in range(len(edges) + 1)]
 
     def measure(self, sources: Sequence[str], targets: Sequence[str]) -> list[int]:
-        """The ids of the tokens of pairs, by the PINC of each target against its source, whatever their case."""
+        """The ids of the control tokens of pairs, by the PINC of target against source, ignoring case."""
         scores = pinc_statistics(targets, sources, lowercase=True)["pinc"].rows[:, 0]
         return [self.ids[bisect_right(self.edges, score)] for score in scores.tolist()]
 

@@ -15,7 +15,7 @@ def token_counts(encoded: Dataset, column: str) -> np.ndarray:
 
 
 def value_counts(encoded: Dataset, column: str, size: int) -> np.ndarray:
-    """How often each number below `size` stands in the lists of a column, `(size,)`."""
+    """The count of each number below `size` in the lists of a column, `(size,)`."""
     return np.bincount(_read_column(encoded, column).flatten().to_numpy(), minlength=size)
 
 

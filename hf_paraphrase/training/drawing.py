@@ -1,4 +1,4 @@
-"""Which rows an epoch trains on, where it draws them anew."""
+"""The rows of an epoch, if each epoch samples its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EpochDraw:
 
     Args:
         groups: The group of each row; no two corpora have one in common.
-        corpora: The corpus of each row, from 0; None where there is one alone.
+        corpora: The corpus of each row, from 0; None if there is only one.
         shares: The part of each corpus of an epoch, which add up to 1; None gives each its pass.
         pairs_per_group: Rows of a group in a pass, all different; None takes all.
         seed: Seed of all draws.
@@ -55,7 +55,7 @@ class EpochDraw:
         return int(np.minimum(counts, self.pairs_per_group).sum())
 
     def _draw(self, rows: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
-        """So many rows of a corpus, pass by pass, of the last a part."""
+        """A number of rows of a corpus: whole passes, then part of one."""
         drawn, missing = [], size
         while missing > 0:
             one = self._pass(rows, random)

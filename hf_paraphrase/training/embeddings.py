@@ -31,7 +31,7 @@ def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], pa
         The share of the words that the file has.
 
     Raises:
-        InputError: The vectors are not as wide as the embeddings, or the file has none of the words.
+        InputError: The vectors and the embeddings differ in width, or the file has none of the words.
     """
     vectors = load_word_vectors(path, words)
     if not vectors.key_to_index:

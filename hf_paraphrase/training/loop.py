@@ -60,14 +60,14 @@ def train(
     `training_summary.json` and, where matplotlib is installed, `learning_curves.png`.
 
     Args:
-        recipe: What is trained and how.
+        recipe: The recipe.
         output_dir: Folder of the run.
-        data_dir: Folder with the corpus's files, in place of the recipe's.
-        dataset: Rows already loaded, in place of the recipe's corpus: splits `train` and `validation`, with the
-            task's columns (`source` and `target` to learn paraphrasing). A streamed `train` is read while it is
-            trained on, `shuffle_buffer_size` rows at a time, and never held whole.
+        data_dir: Folder with the corpus's files, instead of the recipe's.
+        dataset: Loaded rows instead of the recipe's corpus: splits `train` and `validation`, with the task's columns
+            (`source` and `target` for paraphrasing). A streamed `train` is read while it is trained on,
+            `shuffle_buffer_size` rows at a time, and never held whole.
         overwrite: Remove an earlier run from `output_dir`.
-        resume: Go on with the run in `output_dir`, from its newest checkpoint, or anew where it has none yet.
+        resume: Resume the run in `output_dir` from its newest checkpoint, or start if it has none yet.
         trust_remote_code: Let the checkpoints that the recipe names (`pretrained`, `tokenizer`, `reward`,
             `retriever_encoder`) run their own code.
 
@@ -101,7 +101,7 @@ def _train(
     dataset: DatasetDict | None,
     trust_remote_code: bool,
 ) -> dict[str, Any]:
-    """Train from a checkpoint, or anew where it is None; the rest as `train`."""
+    """Train from a checkpoint, or from the start if None; other arguments as in `train`."""
     training = recipe.training
     if accelerator.device.type == "cpu":
         keep_freed_memory()

@@ -34,15 +34,15 @@ class MixedCorpus:
     """An entry of `mixture`: a corpus, and how much of it is learnt.
 
     Args:
-        dataset: As that of a recipe with one corpus.
+        dataset: As in a recipe with one corpus.
         dataset_name: Likewise.
         dataset_kwargs: Likewise; relative `data_files` start at the folder.
         data_dir: Folder with its files; a relative one starts at the `data_dir` of the recipe or the command.
-        share: Its part of every epoch and of the validation rows, in proportion to those of the others; where none has
-            one, as much as it has.
+        share: Its share of every epoch and of the validation rows, relative to the others'; without shares, the
+            corpora's sizes count.
         name: What log and card call it; by default the dataset and its configuration.
         licence: For log and card, where its builder does not know it.
-        min_cosine: In place of the recipe's.
+        min_cosine: Overrides the recipe's.
     """
 
     dataset: str
@@ -56,7 +56,7 @@ class MixedCorpus:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MixedCorpus:
-        """Take over the fields of an entry.
+        """Read the fields of an entry.
 
         Raises:
             InputError: A field is unknown, missing or of a wrong value.
@@ -83,7 +83,7 @@ class MixedCorpus:
 
     @property
     def terms(self) -> str:
-        """Its licence: the one given, or that of its builder, or that none is recorded."""
+        """Its licence: the given one, its builder's, or a note that none is recorded."""
         if self.licence is not None:
             return self.licence
         if self.dataset not in list_datasets() or find_builder(self.dataset).private:
@@ -181,7 +181,7 @@ def load_mixture(
 
 
 def find_shares(corpora: Sequence[MixedCorpus], sizes: np.ndarray) -> np.ndarray:
-    """The shares of all corpora, which add up to 1: those of their entries, or without any, those of their sizes."""
+    """The shares of all corpora, normalised: from their entries or, without any, from their sizes."""
     weights = [size if corpus.share is None else corpus.share for corpus, size in zip(corpora, sizes, strict=True)]
     return np.array(weights) / sum(weights)
 
@@ -203,7 +203,7 @@ def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
 
 
 def first_rows(rows: Dataset, limit: int) -> np.ndarray:
-    """The places of the first rows; of a mixture those of each corpus, in proportion to its rows."""
+    """The indices of the first rows; in a mixture those of each corpus, in proportion to its rows."""
     if "corpus" not in rows.column_names:
         return np.arange(min(limit, len(rows)))
     sizes = np.bincount(rows.with_format("numpy")["corpus"][:])
@@ -213,7 +213,7 @@ def first_rows(rows: Dataset, limit: int) -> np.ndarray:
 
 
 def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) -> list[dict[str, Any]]:
-    """What is known of each corpus of a mixture: name, licence, rows, and its part of an epoch.
+    """Metadata of each corpus of a mixture: name, licence, rows, and share of an epoch.
 
     Args:
         training: Of the recipe.
@@ -256,7 +256,7 @@ def _sentences(splits: Iterable[Dataset]) -> set[str]:
 
 
 def _leave_out(rows: Dataset, held_out: set[str], name: str) -> Dataset:
-    """Leave out the groups, or the rows where there are none, that have one of these sentences."""
+    """Drop the groups (or, without groups, the rows) that contain one of these sentences."""
     sides = (rows["source"], rows["target"])
     shared = np.array([not held_out.isdisjoint(map(str.casefold, pair)) for pair in zip(*sides, strict=True)], bool)
     if "group" in rows.column_names:

@@ -11,7 +11,7 @@ __all__ = ["cross_entropy_sums"]
 def cross_entropy_sums(
     model: nn.Module, batch: dict[str, torch.Tensor], label_smoothing: float = 0.0
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What a batch's labels cost a model, in nats, summed over their tokens.
+    """The negative log-likelihood of a batch's labels in nats, summed over tokens.
 
     Sums, because a step may consist of several batches on several processes: only the number of tokens in the whole
     step makes a mean that does not depend on how the step was divided.

@@ -43,8 +43,8 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
     Args:
         recipe: Of the run.
         directory: Its output folder, which need not exist.
-        overwrite: A run found there may be removed.
-        resume: A run found there goes on; one that was stopped before its first checkpoint starts anew.
+        overwrite: An existing run may be removed.
+        resume: An existing run is resumed; one without a checkpoint starts again.
 
     Returns:
         The checkpoint to resume from; None to start anew.
@@ -72,12 +72,12 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
 
 
 def _list(directory: Path) -> list[str]:
-    """What lies in an output folder, if there is one."""
+    """The contents of an output folder, if it exists."""
     return sorted(path.name for path in directory.glob("*") if path.name != LOCK_FILE)
 
 
 def _check_unfinished(directory: Path) -> None:
-    """Refuse to start anew over anything but what a run leaves before its first checkpoint."""
+    """Refuse to overwrite anything except the files of a run without a checkpoint."""
     others = [name for name in _list(directory) if name.removeprefix(".").removesuffix(".part") not in RUN_FILES]
     if (directory / "training_summary.json").is_file() or others:
         there = (others or ["training_summary.json"])[0]

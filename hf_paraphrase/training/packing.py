@@ -1,4 +1,4 @@
-"""Several short examples in one row of a batch, of which none attends to another."""
+"""Several short examples in one row of a batch, without attention between them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pack_rows(
 
     Args:
         examples: Token ids and labels, as long as each other; the first label of each is -100.
-        most: Most tokens of a row; a longer example has a row of its own.
+        most: Maximum tokens per row; a longer example has its own row.
         pad_token_id: Fills `input_ids`.
 
     Returns:
@@ -57,11 +57,11 @@ def check_packing(model: PreTrainedModel, ids: list[int]) -> None:
     """Refuse a model whose examples would read those before them in the row.
 
     Args:
-        model: What is to be trained.
+        model: The model to train.
         ids: The tokens of an example.
 
     Raises:
-        InputError: It does not tell packed examples apart by their positions.
+        InputError: Its attention does not separate packed examples by their positions.
     """
     implementation = model.config._attn_implementation
     if implementation not in IMPLEMENTATIONS:

@@ -39,11 +39,11 @@ SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is trained and how, as the three files of a folder say it.
+    """A recipe: model, training and generation settings from the three files of a folder.
 
     Args:
         name: Name of the folder.
-        model_config: Fields of `config.json`. Its `vocab_size` is the most words a tokenizer trained for it has.
+        model_config: Fields of `config.json`. Its `vocab_size` is the maximum for a tokenizer trained for it.
         generation_config: Fields of `generation_config.json`.
         training: Fields of `training.yaml`.
     """
@@ -78,13 +78,13 @@ class Recipe:
         return Recipe(self.name, model, generation, read_training(training, source))
 
     def make_config(self, tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedConfig:
-        """The model's configuration as the recipe says it, or, with a tokenizer, that of the model to train.
+        """The recipe's model configuration; with a tokenizer, that of the model to train.
 
-        What the recipe leaves open, the checkpoint `pretrained` decides; where there is none, the tokenizer does for
-        special tokens and the vocabulary's size. A pretrained model keeps its vocabulary with its own tokenizer.
+        Missing fields come from the checkpoint `pretrained`; without one, special tokens and vocabulary size come from
+        the tokenizer. A pretrained model keeps its vocabulary with its own tokenizer.
 
         Raises:
-            InputError: If there is no such checkpoint, or it is of another architecture.
+            InputError: The checkpoint does not exist, or is of another architecture.
         """
         if tokenizer is None:
             return _make_config(self.model_config)
@@ -110,7 +110,7 @@ class Recipe:
         return _for_vocabulary(fields, len(tokenizer))
 
     def make_generation_config(self, base: GenerationConfig | None = None) -> GenerationConfig:
-        """The generation configuration that trained models get: the recipe's fields, over those of `base`."""
+        """The generation configuration of trained models: the recipe's fields over those of `base`."""
         fields = {name: value for name, value in self.generation_config.items() if name not in SAVED_MARKS}
         if base is None:
             return GenerationConfig(**fields)
@@ -125,17 +125,17 @@ class Recipe:
 
 
 def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
-    """Read a recipe, with what it takes over from the one that it extends, and check every field.
+    """Read a recipe, including the one that it extends, and check every field.
 
     Args:
         name_or_path: A folder with `config.json`, `generation_config.json` and `training.yaml`, or the name of a
             recipe that comes with the package. Where `training.yaml` has a line `extends: NAME`, which names a recipe
             beside it or one of the package, the folder holds what differs from that recipe: of each file the fields
-            that do, and no file of which none does. A `config.json` of another `model_type` stands for itself. A
-            recipe with `pretrained` needs no file but `training.yaml`: what it leaves open the checkpoint decides.
+            that do, and no file of which none does. A `config.json` of another `model_type` is not merged. A recipe
+            with `pretrained` needs only `training.yaml`: the checkpoint fills in the rest.
 
     Raises:
-        FileNotFoundError: If the folder or a file is missing; the message lists what there is.
+        FileNotFoundError: The folder or a file is missing; the message lists the existing ones.
         InputError: For a name that no recipe has, recipes that extend each other in a circle, or a field that is
             unknown or has a wrong value, with file, field and what it should be.
     """
@@ -195,7 +195,7 @@ def _recipes_in(folder: Path) -> dict[str, Path]:
 
 
 def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The fields of the three files, over those of the recipe that is extended.
+    """The fields of the three files, merged over those of the extended recipe.
 
     Args:
         folder: Of the recipe.
@@ -258,14 +258,14 @@ def _check_there(file: Path) -> None:
 
 
 def read_training(values: dict[str, Any], source: str) -> TrainingConfig:
-    """Take over the fields of `training.yaml`, as the task it names has them."""
+    """Read the fields of `training.yaml` for its task."""
     task = values.get("task", TrainingConfig.task)
     check_known([task], TASKS, source, "task")
     return TASKS[task].config_class.from_dict(values, source)
 
 
 def check_model_config(values: dict[str, Any], source: str) -> dict[str, Any]:
-    """Refuse what the configuration class of `values["model_type"]` would silently keep or stumble over."""
+    """Refuse fields that the configuration class of `values["model_type"]` would silently keep or fail on."""
     if "model_type" not in values:
         raise InputError(f"{source}: the field `model_type` is missing; name the architecture, such as residual_lstm")
     check_known([values["model_type"]], CONFIG_MAPPING.keys(), source, "model_type")

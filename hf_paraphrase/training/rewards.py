@@ -1,4 +1,4 @@
-"""What a paraphrase is worth, for training by reinforcement: agreement with the target, or a matcher's judgement."""
+"""Rewards for reinforcement learning: agreement with the target, or a matcher's judgement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
         trust_remote_code: Let its own code run.
 
     Raises:
-        InputError: A library is missing, or there is no such classifier.
+        InputError: A library is missing, or the classifier does not exist.
     """
     if name == "rouge":
         require("rouge_score", "metrics", "`reward: rouge`", package="rouge-score")

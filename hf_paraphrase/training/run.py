@@ -52,8 +52,8 @@ class TrainingRun:
         task: What the model learns.
         directory: The output folder.
         accelerator: Knows processes, device and precision.
-        model: Newly made, or that of the checkpoint to resume from.
-        data: What it is trained on; its tokenizer is saved with the model.
+        model: A new model, or that of the checkpoint to resume from.
+        data: The training data; its tokenizer is saved with the model.
         resumed: State and tensors of that checkpoint.
         stream: The train split, where it is streamed; `data` has the beginning of it.
     """
@@ -111,7 +111,7 @@ class TrainingRun:
 
         Raises:
             TrainingInterrupted: If a signal stopped it, after saving.
-            TrainingDiverged: If the loss is no longer finite.
+            TrainingDiverged: The loss is not finite.
             OSError: If a checkpoint cannot be written.
         """
         self.signals, self._started = signals, time.perf_counter() - self.state.seconds
@@ -226,7 +226,7 @@ class TrainingRun:
         return share_batches(batches, make_batch, self.accelerator)
 
     def _clip_gradient(self) -> float:
-        """Bound the gradient's norm; return what it was."""
+        """Clip the gradient norm, and return the original one."""
         self.accelerator.unscale_gradients()
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])

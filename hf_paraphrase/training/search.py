@@ -21,8 +21,8 @@ def search(
 ) -> dict[str, Any]:
     """Train a recipe with every combination of some values, and say which did best in validation.
 
-    Each combination is a run of its own, in a folder named after it, which `loop.train` fills; what is already
-    trained there is not trained again, so that a search that was stopped goes on.
+    Each combination is a run of `loop.train` in a folder named after it; finished runs are reused, so an interrupted
+    search resumes.
 
     Args:
         recipe: What is trained and how.
@@ -60,7 +60,7 @@ def search(
 
 
 def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Train as `loop.train` does, or go on; what is trained already in this folder is only read.
+    """Train or resume as `loop.train` does; finished runs in this folder are only read.
 
     Returns:
         What `training_summary.json` holds.

@@ -28,7 +28,7 @@ class SelfCritical:
     matcher that learns on (inverse reinforcement learning, with its curriculum).
 
     Args:
-        reward: What an output is worth.
+        reward: The reward of an output.
         tokenizer: Makes texts of ids, for the reward.
         max_new_tokens: Most tokens of an output, its end token included.
         cross_entropy_weight: Part of the loss that is the target's cross-entropy, in [0, 1).
@@ -101,8 +101,8 @@ def log_probabilities(
         model: Returns `logits`.
         inputs: What its encoder reads.
         outputs: As `generate()` returns them, `(rows, 1 + length)`: a start token, and padding behind the end.
-        eos_token_id: The end token, which counts; what is behind it does not.
-        suppressed: Tokens that are never written; the others share their probability.
+        eos_token_id: The end token, which counts; later tokens do not.
+        suppressed: Tokens that are never generated; the others share their probability.
     """
     words = outputs[:, 1:]
     is_end = words == eos_token_id

@@ -18,7 +18,7 @@ class TrainingInterrupted(Exception):
 
     Args:
         number: The signal.
-        message: Where training stopped and how to go on.
+        message: Where training stopped and how to resume.
     """
 
     def __init__(self, number: int, message: str):
@@ -29,7 +29,7 @@ class TrainingInterrupted(Exception):
 def follow_launcher() -> None:
     """Stop as by SIGTERM when the launcher that started this process is gone, which would leave it to nobody.
 
-    A shell that ends is not a launcher: what was started by `nohup` goes on.
+    An exiting shell is not a launcher: runs started by `nohup` continue.
     """
     if not any(name in os.environ for name in LAUNCHERS):
         return

@@ -18,12 +18,12 @@ __all__ = ["Portion", "StoredRows", "StreamedRows", "read_windows"]
 
 @dataclass(frozen=True)
 class Portion:
-    """Encoded rows in memory, and the optimizer steps to take over them.
+    """Encoded rows in memory, with the optimizer steps over them.
 
     Args:
         rows: Rows of token ids.
         counts: How much each counts in the loss, shape (rows,).
-        number: How many portions came before; with the seed it decides whatever is drawn for its rows.
+        number: Number of earlier portions; with the seed it determines all random choices for its rows.
         steps: The row numbers of each batch of each step.
     """
 
@@ -55,7 +55,7 @@ class StoredRows:
         return self._batches.steps_per_epoch
 
     def epochs(self, step: int) -> float:
-        """Passes over the rows after so many steps."""
+        """Passes over the rows after a number of steps."""
         return step / self.steps_per_epoch
 
     def at(self, step: int) -> tuple[Portion, list[np.ndarray]]:
@@ -90,14 +90,14 @@ class StreamedRows:
 
     Only the window is in memory. Its rows are encoded, put into batches of like lengths and shuffled like those of a
     small corpus, as seed and number of the window decide; from the second pass on `datasets` shuffles the files, too.
-    A checkpoint keeps where the window begins, so that a resumed run reads it again and goes on with the batch where
-    it stood. Every process reads all rows and takes its share of each batch.
+    Checkpoints record where the window begins, so that a resumed run reads it again and continues with the next batch.
+    Every process reads all rows and takes its share of each batch.
 
     Args:
         task: Encodes windows and makes their batches.
         tokenizer: What encodes them.
         stream: The split.
-        place: That of the checkpoint to resume from.
+        place: The position in the checkpoint to resume from.
     """
 
     steps_per_epoch = None
@@ -122,7 +122,7 @@ class StreamedRows:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What a resumed run is made with."""
+        """The arguments of a resumed run."""
         return asdict(self._place)
 
     def epochs(self, step: int) -> float:
@@ -154,7 +154,7 @@ class StreamedRows:
 def read_windows(
     stream: IterableDataset, size: int, epoch: int = 0, position: dict[str, Any] | None = None
 ) -> Iterator[tuple[int, dict[str, Any] | None, Dataset]]:
-    """Read the rows of a stream so many at a time, pass after pass, without end.
+    """Read the rows of a stream in portions, pass after pass, endlessly.
 
     Args:
         stream: Rows, not shuffled: a shuffled stream does not find its place again.

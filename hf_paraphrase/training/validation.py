@@ -25,7 +25,7 @@ def mean_loss(
 
     Args:
         model: Without the wrapper for several processes.
-        loss_sums: What a batch costs the model, as `Task.loss_sums`.
+        loss_sums: The loss of a batch, as `Task.loss_sums`.
         shares: This process's batches, as of `share_batches`.
         counts: How much each row of the split counts.
         accelerator: Knows the processes.

@@ -45,7 +45,7 @@ def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torc
 class ChunkedCrossEntropy(torch.autograd.Function):
     """The summed cross-entropy of a softmax of `states @ weight.T + bias`, by chunks of positions.
 
-    Products are in the precision of the states, what is added up is in single precision at least.
+    Products use the precision of the states; sums use at least single precision.
     """
 
     @staticmethod

@@ -35,7 +35,7 @@ class Alignment(NamedTuple):
 
 
 def align_words(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], iterations: int = 5) -> Alignment:
-    """Link the words of each source to those of its target, one to one.
+    """Align the words of each source and target one to one.
 
     `t(f | e)` is learnt by `iterations` of expectation and maximisation, once for targets given sources and once for
     sources given targets; each word then chooses the likeliest of the other side or no word, the first of those that
@@ -88,7 +88,7 @@ def choose_words(
 
 
 class WordPairs:
-    """Every word of every target beside every word of its source, and beside none: a flat list.
+    """All pairs of a target word with a source word or none, as a flat list.
 
     Attributes:
         groups: Which word of all targets it is, `(pairs,)`, ascending.

@@ -18,8 +18,7 @@ class Bleu(CheckedMetric):
         >>> load_metric("bleu").compute(predictions=["a b c d e"], references=[["a b c d f", "e"]])["precisions"]
         [100.0, 75.0, 66.66666666666667, 50.0]
 
-    Limits:
-        - In paraphrasing, a system that copies its input often has a high BLEU: report that baseline beside the score.
+    Limits: - In paraphrasing, copying the input often has a high BLEU: report that baseline too.
         - More references raise the score. Signatures state number of references, case and tokenizer, not `max_order`.
         - The interval covers the choice of test sentences, not the training seed.
         - Resampling holds `n_bootstrap` × rows × (2 + 2 · `max_order`) numbers of four bytes: 0.8 GB for 1,000 samples

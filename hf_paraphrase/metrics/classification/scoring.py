@@ -50,7 +50,7 @@ def classification_statistics(
 ) -> dict[str, SufficientStatistics]:
     """The statistics of `accuracy`, and of `f1` where all labels are 0 or 1, for `hf_paraphrase.metrics.significance`.
 
-    Arguments as there. An interval of F1 is for the threshold as it stands, however it was chosen.
+    Arguments as there. The interval of F1 is for a fixed threshold, however it was chosen.
     """
     predictions, references = check_labels(predictions, references, threshold)
     labels = predictions if threshold is None else (predictions >= threshold).astype(int)

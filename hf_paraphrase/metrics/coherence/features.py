@@ -30,7 +30,7 @@ _NO_TOPIC = frozenset(_FUNCTION_WORDS.split())
 def choose_features(
     tagger: str | Callable[[str], Iterable[str]] | None,
 ) -> tuple[Callable[[str], Iterable[str]], str]:
-    """A function from a sentence to the words that align it, and what it is called in results."""
+    """A function from a sentence to the words used for alignment, and its name in results."""
     if callable(tagger):
         return tagger, "words of the given tagger"
     if tagger not in (None, "nltk", "content"):

@@ -33,7 +33,7 @@ def coherence(
         tagger: What finds the verbs and nouns of a sentence: `nltk` (its perceptron tagger), `content` (words that are
             no function words, a stand-in that needs no model), or a function from a sentence to its verbs and nouns,
             for instance one that asks spaCy. None takes nltk where its tagger is installed, else `content`.
-        seed: Of what is drawn at random.
+        seed: Random seed.
 
     Returns:
         `score` (nan where no document has a pair of sentences), `documents` (how many have one), `unaligned` (share

@@ -18,8 +18,7 @@ class DistinctN(CheckedMetric):
         >>> load_metric("distinct_n").compute(predictions=["a b", "a b"])["distinct_1"]
         0.5
 
-    Limits:
-        - It falls as texts are added: compare equal numbers of texts of like length.
+    Limits: - It falls as texts are added: compare equal numbers of texts of similar length.
     """
 
     function = staticmethod(distinct_n)

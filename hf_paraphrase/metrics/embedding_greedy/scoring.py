@@ -116,7 +116,7 @@ def _encode(texts: list[list[str]], word_vectors: WordVectors | KeyedVectors) ->
 
 
 def _score_pairs(table: np.ndarray, encoded: list[list[int]], pairs: np.ndarray) -> np.ndarray:
-    """Scores `(pairs, 3)`, computed for many pairs of like lengths at once."""
+    """Scores `(pairs, 3)`, batched over pairs of similar length."""
     lengths = np.array([len(words) for words in encoded])[pairs]
     units = divide(table, np.linalg.norm(table, axis=1, keepdims=True))
     scores = np.zeros((len(pairs), len(_NAMES)))

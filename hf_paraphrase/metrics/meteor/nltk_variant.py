@@ -52,10 +52,10 @@ def check_stages(stages: Sequence[str], argument: str = "stages") -> None:
 
     Args:
         stages: A beginning of `STAGES`.
-        argument: What they are called where they were given, for the message.
+        argument: Their name, for the message.
 
     Raises:
-        InputError: They are none, or nltk or WordNet is missing.
+        InputError: Invalid stages, or nltk or WordNet is missing.
     """
     if tuple(stages) not in {STAGES[:1], STAGES[:2], STAGES}:
         raise InputError(f"{argument} must be a beginning of {','.join(STAGES)}, got {','.join(stages)}")

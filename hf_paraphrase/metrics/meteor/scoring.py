@@ -45,7 +45,7 @@ def meteor(
 
     Raises:
         InputError: Input that cannot be scored, or something to install is missing; the message says which.
-        FileNotFoundError: There is no jar at that path.
+        FileNotFoundError: The jar does not exist.
 
     Source: Lavie and Agarwal 2007 (`nltk`); Denkowski and Lavie 2014 (`1.5`).
     """

@@ -17,8 +17,7 @@ class Pinc(CheckedMetric):
         >>> load_metric("pinc").compute(predictions=["a b"], sources=["a c"])["score"]
         75.0
 
-    Limits:
-        - It says nothing about meaning: put BLEU or METEOR beside it.
+    Limits: - It says nothing about meaning: report it with BLEU or METEOR.
     """
 
     function = staticmethod(pinc)

@@ -20,7 +20,7 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
     """How often people preferred one system to another, and how far they agreed.
 
     Args:
-        items: What was judged in each judgement, for instance the number of the source.
+        items: The item of each judgement, for instance the number of the source.
         raters: Who judged it.
         choices: `win` where the rater preferred the first system, `tie`, or `loss`.
 

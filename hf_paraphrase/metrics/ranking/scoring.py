@@ -20,7 +20,7 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
     Args:
         predictions: For each query the scores of its candidates, higher is better.
         references: For each query the position of its one right candidate, or for each candidate 1 where it is right
-            and 0 where not. Queries without a right candidate are left out, as is usual for WikiQA.
+            and 0 where not. Queries without a right candidate are skipped, as is usual for WikiQA.
 
     Returns:
         `precision_at_1`, `mrr`, `map` (0 to 1), `queries` (how many counted), `skipped` (how many had no right

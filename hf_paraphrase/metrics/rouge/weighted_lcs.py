@@ -38,7 +38,7 @@ def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
 
 
 def _chunks(lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Indices of pairs of like lengths, so that little is padded."""
+    """Indices of pairs of similar length, to minimise padding."""
     order = np.lexsort((lengths[:, 1], lengths[:, 0]))
     start = 0
     while start < len(order):

@@ -61,7 +61,8 @@ def _unmatched_words(counts: Counter[str], length: int, reference: list[str]) ->
 
 
 def _in_beam(distance: int, words: list[str], reference: list[str]) -> bool:
-    """Whether sacrebleu's beam holds all ways of so many edits: they stray by their insertions or their deletions."""
+    """Whether sacrebleu's beam contains all alignments with that many edits: they deviate by their insertions or
+    deletions."""
     return (distance + abs(len(words) - len(reference))) // 2 <= _BEAM
 
 
@@ -104,7 +105,7 @@ def _best_shift(
     """The shift that saves most edits, if any does; then the longest, the leftmost, the one to the leftmost place.
 
     Args:
-        words: The text as it stands.
+        words: The current text.
         reference: The reference.
         trace: How to edit the one into the other.
         saves: How many edits a shifted text saves, given how many words at its beginning are the same.
@@ -112,7 +113,7 @@ def _best_shift(
         tried: How many candidates there have been.
 
     Returns:
-        What the shift saves, the shifted words, and how many candidates there have been by now.
+        The saving of the shift, the shifted words, and the number of candidates so far.
     """
     positions, reference_errors, word_errors = trace_to_alignment(trace.translate(_SWAP_SIDES))
     wrong_words, wrong_references = ([0, *accumulate(errors)] for errors in (word_errors, reference_errors))

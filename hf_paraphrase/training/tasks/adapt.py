@@ -21,7 +21,7 @@ __all__ = ["AdaptConfig", "AdaptTask"]
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptConfig(DecomposeConfig):
-    """As `DecomposeConfig`, of a model that has learnt from the pairs of another domain."""
+    """`DecomposeConfig` for a model trained on pairs of another domain."""
 
     task: str = option("What is learnt: `adapt`, to write the phrases of a domain that has no pairs.", "adapt")
 

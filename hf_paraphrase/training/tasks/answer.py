@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 class AnswerTask(Task):
-    """Answer a prompt with a paraphrase, for any causal language model: the loss is that of the answer alone.
+    """Answer a prompt with a paraphrase, for any causal language model: the loss covers only the answer.
 
-    Rows of like lengths share a batch. The run keeps its prompt, by which `Paraphraser` asks the model.
+    Rows of similar length share a batch. The run keeps its prompt, by which `Paraphraser` asks the model.
     """
 
     config_class = AnswerConfig

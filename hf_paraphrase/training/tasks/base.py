@@ -45,7 +45,8 @@ class NoRowsLeft(InputError):
 
 @dataclass(frozen=True)
 class TaskData:
-    """What a task found out from a corpus: `Task.encode` returns it, and whatever needs it is handed it.
+    """The data that a task derives from a corpus: `Task.encode` returns it, and it is passed to everything that needs
+    it.
 
     Args:
         splits: `train` and `validation`, and what else a task validates on, as columns of integers and of (nested)
@@ -58,13 +59,12 @@ class TaskData:
 
 
 class Task(ABC):
-    """What a model learns: the way from the rows of a corpus to the loss of a batch.
+    """A training task: from the rows of a corpus to the loss of a batch.
 
-    The training loop knows nothing else about what it trains. A task holds the recipe's fields, and nothing that it
-    finds out on the way: that is returned, as `TaskData`, and handed to what needs it. Whatever examples a task draws
-    at random have to follow from the recipe's seed, the epoch and the row's number alone: then a resumed run, and one
-    on several processes, draws the same. What a loss draws, such as dropout, comes from torch's generators, whose
-    state checkpoints keep.
+    The training loop knows tasks only through this interface. A task holds the recipe's fields, and nothing that it
+    finds out on the way: that is returned, as `TaskData`, and handed to what needs it. Random examples must depend
+    only on the recipe's seed, the epoch and the row number, so that resumed and distributed runs draw the same.
+    Randomness inside a loss, such as dropout, comes from torch's generators, whose state is in checkpoints.
 
     Args:
         training: Of the recipe; an instance of `config_class`.
@@ -85,15 +85,15 @@ class Task(ABC):
         """Load the rows to train on and to validate with.
 
         Args:
-            data_dir: Folder with the corpus's files; else that of the recipe.
-            dataset: Rows already loaded, in place of the corpus.
+            data_dir: Folder with the corpus's files; by default the recipe's.
+            dataset: Loaded rows, instead of the corpus.
 
         Returns:
-            The splits `train` and `validation`, with the task's columns. Where the corpus is streamed, `train` is an
-            `IterableDataset`; what is validated on is read whole.
+            The splits `train` and `validation`, with the task's columns. For a streamed corpus, `train` is an
+            `IterableDataset`; validation rows are read completely.
 
         Raises:
-            InputError: If a split or column is missing, a split is empty, or what is streamed has to be counted.
+            InputError: A split or column is missing, a split is empty, or a streamed split would have to be counted.
         """
         training = self.training
         if training.dataset_kwargs.get("streaming"):
@@ -182,7 +182,7 @@ class Task(ABC):
             vocab_size: Most tokens of a trained tokenizer, special tokens included.
 
         Raises:
-            InputError: If there is no such pretrained tokenizer.
+            InputError: The pretrained tokenizer does not exist.
         """
         name = self.training.tokenizer or self.training.pretrained
         if name is None:
@@ -209,10 +209,10 @@ class Task(ABC):
 
         Args:
             config: The recipe's.
-            data: What the model is to learn from.
+            data: The training data.
 
         Raises:
-            InputError: If models of this type do not learn this task, or `pretrained` is not such a model.
+            InputError: Models of this type do not support this task, or `pretrained` is of another type.
         """
         if self.training.pretrained is not None:
             return self._load_pretrained(self.training.pretrained, config)
@@ -235,11 +235,11 @@ class Task(ABC):
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
 
     def resume_model(self, checkpoint: Path, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
-        """Load the model of a checkpoint to resume from; the other arguments as those of `make_model`."""
+        """Load the model of a checkpoint to resume from; other arguments as in `make_model`."""
         return load_trained(checkpoint, self.auto_class, self.trust_remote_code)
 
     def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:  # noqa: B027 (most train all of it)
-        """Set what no checkpoint says, such as which weights learn; called for a new model and a resumed one."""
+        """Set state that checkpoints lack, such as trainable parameters; called for new and resumed models."""
 
     @abstractmethod
     def texts(self, rows: Dataset) -> Iterable[str]:
@@ -267,7 +267,7 @@ class Task(ABC):
         return batch
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
-        """Write into the run's folder what its model needs beside weights and tokenizer."""
+        """Write the files that the model needs besides weights and tokenizer to the run's folder."""
 
     @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -289,7 +289,7 @@ class Task(ABC):
 
     @abstractmethod
     def counts(self, encoded: Dataset) -> np.ndarray:
-        """How much every row counts: the loss is a mean over so many units, its target's tokens for instance."""
+        """The weight of every row: the loss is a mean over units, for instance target tokens."""
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The examples that some rows give.
@@ -311,7 +311,7 @@ class Task(ABC):
     def loss_sums(
         self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What a batch costs a model, summed over its units.
+        """The loss of a batch, summed over its units.
 
         Sums, because a step may consist of several batches on several processes: only the count of the whole step
         makes a mean that does not depend on how the step was divided.
@@ -329,16 +329,16 @@ class Task(ABC):
         accelerator: Accelerator,
         stop: Callable[[], bool],
     ) -> dict[str, float] | None:
-        """Score a model on the validation split; arguments as those of `mean_loss`, and what it learns from.
+        """Score a model on the validation split; arguments as in `mean_loss`, and the training data.
 
         Returns:
-            `loss`, and a task's own metrics beside it; or None if validating was given up.
+            `loss` and the task's own metrics; None if validation was aborted.
         """
         loss = mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
         return None if loss is None else {"loss": loss}
 
     def cost(self, scores: dict[str, float]) -> float:
-        """What the best checkpoint has least of, from the scores of a validation: the loss."""
+        """The validation score that the best checkpoint minimises: the loss."""
         return scores["loss"]
 
 

@@ -220,6 +220,6 @@ def _find_linked(
     special_ids: Collection[int],
     min_strength: float,
 ) -> list[bool]:
-    """Which tokens of a row are words that are linked surely, or stand in the other row too."""
+    """Which tokens of a row are confidently aligned words, or occur in the other row too."""
     is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
     return [id not in special_ids and (next(is_sure) or id in copied) for id in row]

@@ -91,8 +91,8 @@ class EditTask(ParaphraseTask):
     its main results, and a model that never sees (x, y) learns to ignore the pair. `self_pair_annealing_epochs`, which
     is ours, lets it fall to 0: the last epochs are then of pairs as there are where none has the answer.
 
-    Validation takes the nearest. On its first rows it also compares the loss with the nearest pair, with a random one
-    of the train split and with the row itself, which tells how much the pair is used.
+    Validation takes the nearest. On its first rows it also compares the loss with the nearest pair, a random training
+    pair and the row itself, which shows how much the pair is used.
     """
 
     config_class = EditConfig
@@ -227,7 +227,7 @@ class CopyCollator(OutsideWordsMixin, EditCollator):
 
 
 def _with_text(pairs: Dataset) -> Dataset:
-    """Leave out what a memory of pairs does not take."""
+    """Drop rows that a memory of pairs does not accept."""
     kept = pairs.filter(lambda row: bool(row["source"].strip() and row["target"].strip()))
     if not len(kept):
         raise InputError(f"none of the {len(pairs)} pairs has text on both sides")

@@ -34,7 +34,7 @@ FEATURES = Features({"input_ids": List(Value("int16")), "labels": List(Value("in
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(TrainingConfig):
-    """As `TrainingConfig`, with what is predicted, which parts learn, and how documents are mixed."""
+    """`TrainingConfig` with the objective, the trainable parts, and the mixing of documents."""
 
     task: str = option("What is learnt: `language_model`, to go on with a text.", "language_model")
     objective: Literal["next_sentence", "autoencode"] = option(
@@ -167,7 +167,7 @@ def encode_documents(
         tokenizer: Spells words.
         objective: "next_sentence" pairs a sentence with what follows it, "autoencode" with itself; sentences of over
             30 words are split at commas, and cut, for both.
-        max_samples: At most so many rows, evenly spaced over all documents.
+        max_samples: Maximum number of rows, evenly spaced over all documents.
 
     Returns:
         Columns `input_ids`, `labels` and `document`, the number of the document, ascending.

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class MatchConfig(TrainingConfig):
-    """As `TrainingConfig`, with the vectors to start from, the wrong candidates to learn from and what is best.
+    """`TrainingConfig` with pretrained vectors, negative sampling and the criterion for the best checkpoint.
 
     Raises:
         InputError: As `TrainingConfig` does, or for fields that exclude each other.
@@ -227,7 +227,7 @@ class MatchTask(Task):
 
 
 def _label_names(encoded: Dataset) -> list[str] | None:
-    """What the labels of encoded pairs are called; None of queries, whose candidates are right or wrong."""
+    """The column of the labels of encoded pairs; None of queries, whose candidates are right or wrong."""
     labels = encoded.features["labels"]
     return labels.names if isinstance(labels, ClassLabel) else None
 
