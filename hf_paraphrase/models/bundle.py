@@ -1,8 +1,8 @@
 """Bundling the code that travels with a checkpoint: a handful of modules that need torch and transformers alone.
 
-transformers copies a model's module and the siblings that it imports into one flat folder. Here they stand in folders
-of small files, which are easy to work on, but tedious to read before passing `trust_remote_code=True`. Saving joins
-the files of a folder into one module: `layers.py`, `search.py`, `text.py`, and for the model's own family
+transformers copies a model's module and the siblings that it imports into one flat folder. In this package they are
+folders of small files, which are easy to work on, but tedious to review before passing `trust_remote_code=True`.
+Saving joins the files of a folder into one module: `layers.py`, `search.py`, `text.py`, and for the model's own family
 `configuration_X.py`, `modeling_X.py` and `tokenization_X.py`.
 """
 
@@ -80,7 +80,7 @@ def bundle_name(module: str, family: str) -> str:
 
     Args:
         module: As in "layers.recurrent".
-        family: The family of the model that is saved; files of another family that it builds on join its own.
+        family: The family of the saved model; files of another family that it uses join its own.
     """
     folder, _, name = module.partition(".")
     if folder in SHARED_FOLDERS:
@@ -90,7 +90,7 @@ def bundle_name(module: str, family: str) -> str:
 
 
 def bundle(*modules: str, family: str = "") -> dict[str, str]:
-    """Join modules and all that they import into few modules, which import each other as siblings.
+    """Bundle modules and their imports into a few modules, which import each other as siblings.
 
     Args:
         modules: As in "residual_lstm.modeling_residual_lstm".
@@ -110,7 +110,7 @@ def bundle(*modules: str, family: str = "") -> dict[str, str]:
 
 
 def _in_order(modules: Iterable[str]) -> Iterator[str]:
-    """The modules and all that they import, wherever they do so, each after those that it imports at its top."""
+    """The modules with all their imports, each after its top-level imports."""
     found, waiting = {}, list(modules)
     while waiting:
         name = waiting.pop()
@@ -150,7 +150,7 @@ def _collect(
     imported: dict[str, set[str]],
     origins: dict[str, str],
 ) -> None:
-    """Note an import at the top of a file; what comes from its own bundle already stands above."""
+    """Record a top-level import; names from its own bundle are already defined above."""
     names = {ast.unparse(alias): alias.asname or alias.name.partition(".")[0] for alias in node.names}
     if isinstance(node, ast.Import):
         imported[""].update(names)
@@ -200,7 +200,7 @@ def _group_of(module: str) -> int:
 
 
 def _import_line(module: str, names: set[str]) -> str:
-    """Constants first, then classes, then functions; what gets another name has a line of its own."""
+    """Constants first, then classes, then functions; renamed imports have their own line."""
     ordered = sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name.lower()))
     renamed = [f"from {module} import {name}" for name in ordered if " as " in name]
     plain = [name for name in ordered if " as " not in name]

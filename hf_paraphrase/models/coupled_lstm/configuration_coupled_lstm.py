@@ -20,15 +20,15 @@ class CoupledLstmConfig(SentencePairConfig):
             hidden states (LC-LSTMs).
         share_lstms: Loosely coupled, both LSTMs have the same weights: only so is the model nearly a fifth of the
             attention LSTM, as section 5 of the paper says.
-        match_features: Beyond the paper: the gates of the first block also read of every pair of words whether they
-            are the same and the cosine of their vectors, which no sum of `W x_i` and `U y_j` can tell. Both are 0
+        match_features: Beyond the paper: the gates of the first block also read, for every pair of words, whether they
+            are equal and the cosine of their vectors, which no sum of `W x_i` and `U y_j` can express. Both are 0
             where a word is `unk_token_id`: few unknown words are the same (6 to 21% of those that met in two corpora).
         num_directions: 4, from every corner of the grid, or 1, from the first words.
         num_blocks: Blocks on top of each other, each all directions and their sum.
         share_directions: The directions of a block share their weights, as the paper's parameter count says.
-        pooling_size: Rows and columns (p, q) of the grid that pooling leaves. The paper names none; next to its 190k
-            parameters there is room for no more than (1, 1).
-        dropout: Probability of dropping an element of what enters the fully connected layer and the output layer.
+        pooling_size: Rows and columns (p, q) of the grid that pooling leaves. The paper gives none; its 190k
+            parameters leave room for (1, 1) only.
+        dropout: Dropout probability before the fully connected layer and the output layer.
         max_grid_cells: Most pairs of words in a batch, padding included; None for any number. A cell takes about
             10 kB with the sizes of the paper, so that two long texts would fill any memory.
         initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`.

@@ -1,4 +1,4 @@
-"""Where the cells of a batch of grids stand when they are visited anti-diagonal after anti-diagonal."""
+"""The layout of a batch of grids whose cells are visited by anti-diagonals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 1280
 
 
 class AntiDiagonal(NamedTuple):
-    """Where an anti-diagonal stands among the rows of all.
+    """The position of an anti-diagonal among all rows.
 
     Its cells come from the last word of X to the first, `rows` rows each, and a cell of zeros comes before them. So
     the neighbors (i, j - 1) of its cells stand together, in the same order, and so do the neighbors (i - 1, j), a cell
@@ -61,7 +61,7 @@ def diagonals_of(n: int, m: int, rows: int) -> tuple[AntiDiagonal, ...]:
 
 
 class PairLayout:
-    """Where the rows of each anti-diagonal stand in a flat grid of pairs, `(batch * n * m, width)`.
+    """The indices of the rows of each anti-diagonal in a flat grid of pairs, `(batch * n * m, width)`.
 
     Args:
         rows: For each anti-diagonal, their places.
@@ -100,7 +100,7 @@ class PairLayout:
 class WordLayout(PairLayout):
     """The same for a flat grid of words, `(batch * n, width)` or `(batch * m, width)`.
 
-    Words are laid out so that those of an anti-diagonal stand together: X from its end, Y as it is read.
+    Words are laid out so that those of an anti-diagonal are contiguous: X from its end, Y as it is read.
 
     Args:
         rows: The places of all words, in that order.
@@ -135,7 +135,7 @@ class GridPart(NamedTuple):
     """Some rows of the batch, which are scanned together, and their layouts.
 
     `places` are the pairs that stand in the rows of all anti-diagonals; of zeros, any. `visits`, of shape `(pairs,
-    directions)`, tells for each pair in which row each direction comes to it.
+    directions)`, gives the row in which each direction visits each pair.
     """
 
     diagonals: tuple[AntiDiagonal, ...]
@@ -157,8 +157,8 @@ class GridPart(NamedTuple):
 class GridOrder:
     """The layouts of a batch of pairs of sentences that are read in some directions.
 
-    Every row is flipped within its own words, so that padding is read last. Only shapes decide what is launched and
-    nothing waits for a device, so that all of it can be part of a CUDA graph.
+    Every row is flipped within its own words, so that padding is read last. Kernel launches depend on shapes only, and
+    nothing waits for the device, so all of it can be part of a CUDA graph.
 
     Args:
         x_lengths: `(batch,)`, words of X in each row.

@@ -159,7 +159,7 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         pair_attention_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
-        """Read both sentences together; the inputs are those of `split_pair`, ids alone: there is no `inputs_embeds`.
+        """Encode both sentences together; the inputs are those of `split_pair`, as ids only, without `inputs_embeds`.
 
         Args:
             input_ids: Words of X, or of both sentences, `(batch, length)`.
@@ -233,7 +233,7 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
         group_ids: torch.LongTensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> SequenceClassifierOutput:
-        """Classify or score pairs; the arguments are those of `CoupledLstmModel.forward`, and those of the loss.
+        """Classify or score pairs; arguments as in `CoupledLstmModel.forward`, and those of the loss.
 
         Args:
             labels: `(batch,)`, class indices, or for ranking 1.0 for right candidates and 0.0 for wrong ones.
@@ -267,7 +267,7 @@ def match_features(
         y: The other, of m words.
         x_words: Vectors of X, `(batch, n, size)`.
         y_words: Vectors of Y, `(batch, m, size)`.
-        unk_token_id: Stands for any unknown word, which is neither the same as another nor like it: it gives zeros.
+        unk_token_id: An unknown word, equal or similar to no other: its features are zeros.
 
     Returns:
         `(batch, n, m, 2)`.

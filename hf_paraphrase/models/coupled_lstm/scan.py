@@ -14,7 +14,7 @@ __all__ = ["ScanOrder", "scan_coupled_lstm"]
 
 
 class ScanOrder(NamedTuple):
-    """What a `GridOrder` is made of: words of X and of Y in each row, `(batch,)`, and directions."""
+    """The inputs of a `GridOrder`: numbers of words of X and Y in each row, `(batch,)`, and directions."""
 
     x_lengths: torch.LongTensor
     y_lengths: torch.LongTensor

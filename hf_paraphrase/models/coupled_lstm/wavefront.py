@@ -1,6 +1,6 @@
 """Coupled LSTMs over a whole grid of word pairs, one anti-diagonal at a time (Liu et al. 2016, section 3).
 
-A cell (i, j) reads only (i - 1, j) and (i, j - 1), which both stand on the anti-diagonal before its own. So all cells
+A cell (i, j) reads only (i - 1, j) and (i, j - 1), both on the previous anti-diagonal. So all cells
 of one, in all directions and all rows of the batch, are one matrix product and a few element-wise operations on
 contiguous memory.
 """
@@ -44,7 +44,7 @@ def coupled_lstm(
             one or two f.
         order: Directions and lengths.
         coupling: `"tight"` or `"loose"`.
-        features: What the gates read of each pair of words beside the states, `(batch, n, m, features)`.
+        features: Further inputs of the gates for each pair of words, `(batch, n, m, features)`.
 
     Returns:
         h, `(batch, n, m, hidden_size)`, twice as wide if coupled loosely.
@@ -60,8 +60,8 @@ def coupled_lstm(
 class CoupledLstmFunction(torch.autograd.Function):
     """The scan and, by hand, its gradient: automatic differentiation would copy and keep several times as much.
 
-    h and c of all anti-diagonals stand together, for neighbors are read there. Gates and states, which are several
-    times as large, are tensors of each one's own, whose memory the allocator can use again.
+    h and c of all anti-diagonals are contiguous, because neighbors are read from there. Gates and states, which are
+    several times as large, are tensors of each one's own, whose memory the allocator can use again.
     """
 
     @staticmethod
@@ -126,7 +126,7 @@ def scan_diagonals(
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
-        part: The rows, and where they stand.
+        part: The rows and their positions.
         lanes: The LSTMs.
         inputs: For each lane, the layouts of its inputs, and the inputs as laid out.
         features: Those of the pairs in the rows of all anti-diagonals, if there are any.
@@ -185,7 +185,7 @@ def scan_backward(
 
 
 def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
-    """Lay neighbors and features beside each other, if there are any; one alone is not copied."""
+    """Concatenate neighbors and features, if any; a single one is not copied."""
     if len(parts) < 2:
         return parts[0] if parts else None
     widths = [part.shape[1] for part in parts]
@@ -199,7 +199,7 @@ class Lane:
     """One LSTM: a step, and its gradient, over all cells of an anti-diagonal in all directions and rows.
 
     tanh(z) is computed as 1 - 2σ(-2z), for torch's σ takes a fraction of the time of its tanh on a CPU. So σ(-2z)
-    stands where c̃ has its place among the gates. The backward pass leaves out its factor 4, which `complete` restores.
+    takes the place of c̃ among the gates. The backward pass leaves out its factor 4, which `complete` restores.
 
     Args:
         weight: Recurrent weights, `(gates * hidden_size, states)`, the gates being c̃, o, i and one f a neighbor, and
@@ -227,7 +227,7 @@ class Lane:
         return grad_gates
 
     def read_inputs(self, sources: list[tuple[PairLayout, torch.Tensor]], t: int) -> torch.Tensor:
-        """Add up the inputs of σ of an anti-diagonal, in memory of its own."""
+        """Sum the inputs of σ of an anti-diagonal, in separate memory."""
         if len(sources) == 1:
             ((layout, laid_out),) = sources
             gates = layout.copy(laid_out, t)

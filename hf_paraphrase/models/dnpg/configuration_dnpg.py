@@ -10,7 +10,8 @@ class DnpgConfig(WritingConfig):
     r"""Configuration of the decomposable neural paraphrase generator of Li et al. 2019.
 
     Its paper could be read in excerpts alone: no default below is its own but `window_size`, which a summary gives.
-    The code of Gu et al. 2022 calls a width of 450, 9 heads, 3 layers and 1,024 inner units its defaults; ours near.
+    The defaults in the code of Gu et al. 2022 are a width of 450, 9 heads, 3 layers and 1,024 inner units; ours are
+    similar.
 
     Args:
         vocab_size: Number of words, special tokens included.
@@ -27,7 +28,7 @@ class DnpgConfig(WritingConfig):
         aggregator_size: Units of the aggregator's LSTM.
         dropout: Probability of dropping an embedding or a sub-layer's output.
         copy: Let the phrase level copy words of the source, those outside the vocabulary too.
-        unk_token_id: What a model that copies reads in the place of a word outside the vocabulary.
+        unk_token_id: The token that a copying model reads for a word outside the vocabulary.
         tie_word_embeddings: Use the embeddings as output weights.
     """
 

@@ -1,4 +1,4 @@
-"""The levels of words: how they are drawn, where each level's words stand, and how one of them is kept as it is."""
+"""Levels of words: sampling them, the positions of each level's words, and keeping one level unchanged."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def read_levels(levels: Sequence, ids: torch.LongTensor) -> torch.LongTensor:
 
     Args:
         levels: "phrase" and "sentence", or 0 and 1, for each token of one source, or such a list for each source. The
-            end mark, which is the template's anyway, may be left out.
+            end token, always the template's, may be omitted.
         ids: The sources, `(batch, source_length)`, without padding.
 
     Returns:
         `(batch, source_length)`.
 
     Raises:
-        ValueError: There are more or fewer levels than tokens, or another level.
+        ValueError: The number of levels differs from that of tokens, or a level is unknown.
     """
     rows = [levels] if isinstance(levels[0], (str, int)) else levels
     values = {**{name: number for number, name in enumerate(LEVELS)}, PHRASE: PHRASE, SENTENCE: SENTENCE}
@@ -101,7 +101,7 @@ def read_levels(levels: Sequence, ids: torch.LongTensor) -> torch.LongTensor:
 def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.LongTensor:
     """Number the places of the template, from 0: each of its words is one, and so is each run of phrase words.
 
-    So the template is the same whatever stands in its slots, and however long.
+    So the template does not depend on the content or length of its slots.
 
     Args:
         mask: `(batch, length)`, True for words, False for padding.
@@ -114,7 +114,7 @@ def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> tor
 
 
 def attended_words(of_level: torch.BoolTensor, mask: torch.Tensor) -> torch.BoolTensor:
-    """Mark what is attended to: the words of a level, or all words of a row that has none of that level.
+    """The attention mask: the words of a level, or all words of a row without any of that level.
 
     With nothing allowed the softmax would be uniform over padding too.
 
@@ -126,20 +126,20 @@ def attended_words(of_level: torch.BoolTensor, mask: torch.Tensor) -> torch.Bool
 
 
 def _words_first(mask: torch.Tensor) -> tuple[torch.LongTensor, torch.LongTensor]:
-    """The order in which the words of each row stand before its padding, and the way back."""
+    """The permutation that moves the words of each row before its padding, and its inverse."""
     order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True)
     return order, order.argsort(dim=1)
 
 
 class Control(NamedTuple):
-    """What may be written where one level is kept as it is.
+    """The allowed words if one level is kept unchanged.
 
     Args:
         levels: Which levels may write, `(batch, target_length, 2)`.
         words: Which words each of them may generate, `(batch, target_length or 1, 2, vocab_size)`.
-        allowed: Which words may be written after all, `(batch, target_length, vocab_size)`.
+        allowed: The allowed words, `(batch, target_length, vocab_size)`.
         copied: Which words of the source the phrase level may copy, `(batch, target_length, source_length)`, and then
-            it generates none; None to copy and generate what it likes.
+            it generates none; None for no constraint.
     """
 
     levels: torch.BoolTensor
@@ -152,8 +152,8 @@ class Progress(NamedTuple):
     """How far the template is written, of each row.
 
     Args:
-        written: Its words that stand there, `(batch,)`.
-        in_phrase: Whether a word of a phrase stands behind the last of them, `(batch,)`.
+        written: Its words at that position, `(batch,)`.
+        in_phrase: Whether a phrase word follows the last of them, `(batch,)`.
     """
 
     written: torch.LongTensor
@@ -165,7 +165,7 @@ class KeptTemplate(NamedTuple):
 
     Args:
         words: `(batch, source_length + 1)`; the end mark behind the last.
-        is_behind_phrase: Whether a phrase stands between a word and the one of the template before it.
+        is_behind_phrase: Whether there is a phrase between a word and the previous template word.
     """
 
     words: torch.LongTensor
@@ -198,10 +198,10 @@ class KeptTemplate(NamedTuple):
     def follow(
         self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Progress, vocab_size: int
     ) -> tuple[Control, Progress]:
-        """Say what may be written behind each word of the target.
+        """The allowed words after each word of the target.
 
-        The next word of the template, and nothing else of it; or, where a phrase stands before that word in the
-        source, first one word of a phrase at least, which is not that word and not the end mark.
+        The next word of the template only; or, if a phrase precedes that word in the source, first at least one phrase
+        word other than that word and the end token.
 
         Args:
             inputs: The decoder's, `(batch, target_length)`.
@@ -228,7 +228,7 @@ class KeptTemplate(NamedTuple):
         return self.words.gather(1, written[:, None]).squeeze(1)
 
     def _goes_on(self, written: torch.LongTensor, in_phrase: torch.BoolTensor) -> torch.BoolTensor:
-        """Whether the template's next word may be written: no slot stands before it, or something stands in that."""
+        """Whether the template's next word is allowed: there is no slot before it, or the slot is filled."""
         return in_phrase | ~self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
 
 
@@ -239,7 +239,7 @@ class Missing(NamedTuple):
 
 
 class KeptPhrases(NamedTuple):
-    """The words of each source's phrases, each of which is to be written, in any order, before the end.
+    """The words of each source's phrases, all to be written before the end, in any order.
 
     Args:
         ids: The source, `(batch, source_length)`.
@@ -260,10 +260,10 @@ class KeptPhrases(NamedTuple):
     def follow(
         self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Missing, vocab_size: int
     ) -> tuple[Control, Missing]:
-        """Say what may be written behind each word of the target; arguments as those of `KeptTemplate.follow`.
+        """The allowed words after each word of the target; arguments as in `KeptTemplate.follow`.
 
-        The phrase level writes words that are missing, and nothing once none is; the sentence level what it likes, but
-        no end before that.
+        The phrase level writes only missing words; the sentence level anything, except the end before they are all
+        written.
         """
         missing, (words,) = [], progress
         for step in range(inputs.shape[1]):

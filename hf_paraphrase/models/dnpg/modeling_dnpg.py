@@ -127,7 +127,7 @@ class DnpgEncoder(DnpgPreTrainedModel):
     def _choose_levels(
         self, logits: torch.Tensor, ids: torch.LongTensor, mask: torch.Tensor, given: torch.LongTensor | None
     ) -> torch.Tensor:
-        """One-hot levels, those given by hand if there are any.
+        """One-hot levels; those given by the caller take precedence.
 
         The end mark is always the template's, and a word outside the vocabulary always a phrase's.
         """
@@ -236,7 +236,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
         return to_additive(near.unsqueeze(1), states.dtype)
 
     def _make_memories(self, encoder: DnpgEncoderOutput, attention_mask: torch.Tensor | None) -> tuple[Memory, Memory]:
-        """The words of each level; all of the source, whose states are zero there, where it has none of a level."""
+        """The words of each level; for a level without words, the whole source with zero states."""
         if attention_mask is None:
             attention_mask = torch.ones_like(encoder.source_ids)
         memories = []
@@ -315,14 +315,13 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
             source_levels: The level of each of these words, set by hand: 0 for phrase, 1 for sentence, `(batch,
                 source_length)`; else the separator's.
-            levels: Which level may rewrite; both by default. With "phrase" the words of the template are written as
-                they stand, and where phrases stand in the source the phrase level writes what it likes. With
-                "sentence" all words of phrases are written as they stand, in any order, and the phrase level writes
-                nothing else; around them the sentence level writes what it likes.
+            levels: Which level may rewrite; both by default. With "phrase" the words of the template are copied, and
+                the phrase level writes freely in place of phrases. With "sentence" the phrase level writes exactly the
+                words of phrases, in any order, and the sentence level writes freely around them.
             decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
-                a target word.
-            encoder_outputs: What the encoder returned for these inputs.
+            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed if padding precedes target
+                words.
+            encoder_outputs: The encoder outputs for these inputs.
             cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             output_levels: Return the levels of source and target, and the scores that they follow from.
@@ -335,7 +334,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
             the sentence level's, and what was asked for.
 
         Raises:
-            ValueError: An id is not in the vocabulary, an input is missing, or there is no such level.
+            ValueError: An id outside the vocabulary, a missing input, or an unknown level.
         """
         if levels not in (None, "both", *LEVELS):
             raise ValueError(f"`levels` must be phrase, sentence or both, not {levels!r}")
@@ -375,7 +374,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         mask: torch.Tensor | None,
         cache: EncoderDecoderCache | None,
     ) -> Control | None:
-        """What may be written; both levels rewrite where there is None."""
+        """The constraint; None lets both levels rewrite."""
         if levels not in LEVELS:
             return None
         size, own = self.config.vocab_size, None if cache is None else cache.self_attention_cache
@@ -465,8 +464,8 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
     def score_levels(self, outputs: DnpgModelOutput) -> tuple[torch.Tensor, torch.Tensor]:
         """What each level would write, and how likely it is to write, as logarithms of probabilities.
 
-        Where one level is kept, only what each may write has a chance; and what the sentence level gives to an end
-        that is too early, the phrase level gets, of whose words some are missing.
+        If one level is kept, only allowed words have probability; the sentence level's probability of a premature end
+        goes to the phrase level, whose words are missing.
 
         Returns:
             `(batch, target_length, 2, vocab_size)` and `(batch, target_length, 2)`.

@@ -1,4 +1,4 @@
-"""What the parts of DNPG return."""
+"""Output classes of DNPG."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DnpgDecoderOutput", "DnpgEncoderOutput", "DnpgModelOutput", "DnpgSeq
 
 @dataclass
 class DnpgEncoderOutput(BaseModelOutput):
-    """What the decoders need of the source; `generate()` repeats its tensors for every beam.
+    """Encoder outputs for the decoders; `generate()` repeats its tensors for every beam.
 
     Args:
         last_hidden_state: States of the phrase level, `(batch, source_length, hidden_size)`, zero at other words.
@@ -42,7 +42,7 @@ class DnpgEncoderOutput(BaseModelOutput):
 
 @dataclass
 class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """Decoder outputs, with the aggregator's scores and what is copied, where anything is."""
+    """Decoder outputs, with the aggregator's scores and, if any, copy weights."""
 
     level_logits: torch.FloatTensor | None = None
     copying: Copying | None = None
@@ -54,8 +54,8 @@ class DnpgModelOutput(Seq2SeqModelOutput):
 
     Args:
         aggregated_logits: Scores of the levels at every position, `(batch, target_length, 2)`.
-        copying: How much the phrase level copies of which words, with `copy`.
-        control: What may be written, where one level is kept.
+        copying: Copy weights of the phrase level, with `copy`.
+        control: The constraint, if one level is kept.
         source_levels: As `DnpgSeq2SeqLMOutput` has it; so too the three below.
     """
 
@@ -70,7 +70,7 @@ class DnpgModelOutput(Seq2SeqModelOutput):
 
 @dataclass
 class DnpgSeq2SeqLMOutput(Seq2SeqLMOutput):
-    """`Seq2SeqLMOutput`, whose `logits` are log-probabilities, with what was asked for about the levels.
+    """`Seq2SeqLMOutput` whose `logits` are log-probabilities, with the requested outputs of the levels.
 
     Args:
         source_levels: With `output_levels=True`, the level of each word of the source, `(batch, source_length)`: 0 for

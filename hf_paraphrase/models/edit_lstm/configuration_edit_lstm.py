@@ -11,11 +11,11 @@ class EditLstmConfig(ResidualLstmConfig):
 
     By default the residual LSTM whose decoder reads, at every step, the edit vector of Guu et al. 2018
     (Seq2Seq+Ret); with `copy=True` and `attention="additive"` an LSTM with attention over x and a copy mechanism over
-    p and q, as the editor of Hashimoto et al. 2018 (CopyEditor+Ret, RaE). What it shares with the residual LSTM is
-    described at `ResidualLstmConfig`.
+    p and q, as the editor of Hashimoto et al. 2018 (CopyEditor+Ret, RaE). Shared fields are documented in
+    `ResidualLstmConfig`.
 
     Args:
-        copy: Copy words from p and q, in place of the edit vector. Needs attention over x.
+        copy: Copy words from p and q instead of using the edit vector. Needs attention over x.
         edit_vector_size: Width of the edit vector, one half for inserted words, one for deleted ones; `None` for half
             of `hidden_size`, the ratio of Guu et al. 2018, which Kazemnejad et al. 2020, section 4.3, keep.
         unk_token_id: With `copy=True` the word that the model reads for one outside the vocabulary.
@@ -47,5 +47,5 @@ class EditLstmConfig(ResidualLstmConfig):
 
     @property
     def decoder_input_size(self) -> int:
-        """Width of what the decoder's LSTM reads at each step."""
+        """Input width of the decoder's LSTM."""
         return super().decoder_input_size + (0 if self.copy else self.edit_vector_size)

@@ -19,7 +19,7 @@ class CopyMemory(NamedTuple):
     Args:
         states: `(batch, length, memory_size)` of p and of q.
         masks: `(batch, length)` of each, 0 at padding.
-        keys: What `CopyMechanism.project_keys` made of the states.
+        keys: The output of `CopyMechanism.project_keys` for the states.
         ids: Words of p, then of q, `(batch, lengths of both)`; from `vocab_size` on, outside the vocabulary.
         num_outside_words: How many words outside the vocabulary the batch can copy.
     """
@@ -60,7 +60,7 @@ class CopyMechanism(nn.Module):
             memory: The pair.
 
         Returns:
-            The states to generate words from, of the same shape, and what is copied.
+            The states to generate words from, of the same shape, and the copy weights.
         """
         pairs = zip(self.pointers, memory.keys, memory.states, memory.masks, strict=True)
         contexts, weights = zip(*(pointer(outputs, *side) for pointer, *side in pairs), strict=True)

@@ -36,7 +36,7 @@ __all__ = ["EditLstmForConditionalGeneration", "EditLstmModel", "EditLstmPreTrai
 
 @dataclass
 class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
-    """What the decoder needs of x and the retrieved pair; `generate()` repeats its tensors for every beam.
+    """Encoder outputs of x and the retrieved pair; `generate()` repeats its tensors for every beam.
 
     Args:
         last_hidden_state: States of x, `(batch, source_length, memory_size)`, zero at padding.
@@ -63,18 +63,18 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
 
 @dataclass
 class EditLstmDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """Decoder outputs, with what the copy mechanism decided, where there is one."""
+    """Decoder outputs, with the copy weights if the model copies."""
 
     copying: Copying | None = None
 
 
 @dataclass
 class EditLstmModelOutput(Seq2SeqModelOutput):
-    """`Seq2SeqModelOutput` with the edit vector, or what is copied.
+    """`Seq2SeqModelOutput` with the edit vector or copy weights.
 
     Args:
         edit_vector: `(batch, edit_vector_size)`, without `copy`.
-        copying: How much is copied of which words, with `copy`.
+        copying: Copy weights, with `copy`.
     """
 
     edit_vector: torch.FloatTensor | None = None
@@ -83,7 +83,7 @@ class EditLstmModelOutput(Seq2SeqModelOutput):
 
 @dataclass
 class EditLstmSeq2SeqLMOutput(Seq2SeqLMOutput):
-    """`Seq2SeqLMOutput` with what the pair contributed.
+    """`Seq2SeqLMOutput` with the contribution of the pair.
 
     Args:
         edit_vector: `(batch, edit_vector_size)`, without `copy`.
@@ -100,7 +100,7 @@ class EditLstmPreTrainedModel(ResidualLstmPreTrainedModel):
 
 
 class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
-    """All that is computed once a sequence: the states of x, and the edit vector of (p, q) or the states of both."""
+    """Everything computed once per sequence: the states of x, and the edit vector of (p, q) or the states of both."""
 
     def __init__(self, config: EditLstmConfig):
         super().__init__(config)
@@ -154,7 +154,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
         )
 
     def _remember(self, p: EmbeddedSentences, q: EmbeddedSentences, outputs: torch.Tensor) -> dict[str, Any]:
-        """Keep the pair for the copy mechanism; its states stand behind those of x, in rows of their own."""
+        """Keep the pair for the copy mechanism; its states follow those of x, in separate rows."""
         rows = p.ids.shape[0]
         source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
         ids = torch.cat((p.ids, q.ids), dim=1)

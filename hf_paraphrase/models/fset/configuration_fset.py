@@ -9,7 +9,7 @@ __all__ = ["FsetConfig"]
 class FsetConfig(WritingConfig):
     r"""Configuration of the fine-grained sample-based editing Transformer of Kazemnejad et al. 2020.
 
-    The defaults are those of the paper's Table 1. Two flags make the ablations of its Table 5 (the third, another
+    Defaults follow the paper's Table 1. Two flags make the ablations of its Table 5 (the third, another
     retriever, is a matter of training).
 
     Args:
@@ -23,7 +23,7 @@ class FsetConfig(WritingConfig):
         edit_vector_size: Width of the edit vector z.
         intermediate_size: Width of the feed-forward blocks. The paper is silent; four times `hidden_size`, as in
             Vaswani et al. 2017.
-        dropout: Probability of dropping an embedding or a sub-layer's output. The paper is silent; 0.1 is that of
+        dropout: Probability of dropping an embedding or a sub-layer's output. The paper gives none; 0.1 is from
             Vaswani et al. 2017.
         initializer_range: Matrices of the layers start normally distributed with this deviation, as in other
             Transformers of the library; those between them, of micro edits, z and the decoder's inputs, keep variance.

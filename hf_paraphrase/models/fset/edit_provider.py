@@ -23,7 +23,7 @@ class Edits(NamedTuple):
     """What turns p into q.
 
     Args:
-        vector: z, `(batch, edit_vector_size)`; None where the configuration has none.
+        vector: z, `(batch, edit_vector_size)`; None if the configuration has none.
         micro: M, `(batch, p_length, micro_edit_size)`; one for each token of p.
         positions: R_p, `(batch, p_length, hidden_size)`: where in p each edit applies.
     """
@@ -34,7 +34,7 @@ class Edits(NamedTuple):
 
 
 class SoleMap(nn.Linear):
-    """A linear map with no residual connection beside it: what comes through it is all that there is."""
+    """A linear map without a residual connection."""
 
 
 class EditProvider(nn.Module):
@@ -89,7 +89,7 @@ class EditProvider(nn.Module):
         return zero_padding(states, target.mask)
 
     def _start_edits(self, source: Tokens, target: Tokens) -> tuple[torch.Tensor, ...]:
-        """Run all layers of the Edit Encoder but the last, and return the inputs of that."""
+        """Run all layers of the Edit Encoder except the last, and return its inputs."""
         states, mask = self._start(source)
         memory = target.states, additive_mask(target.mask, target.states.dtype)
         for layer in self.edit_encoder[:-1]:

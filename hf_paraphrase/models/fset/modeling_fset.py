@@ -40,7 +40,7 @@ __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
 
 @dataclass
 class FsetEncoderOutput(BaseModelOutput):
-    """What the decoder needs of x and the edits of the retrieved pair; `generate()` repeats it for every beam.
+    """Encoder outputs of x and the edits of the retrieved pair; `generate()` repeats it for every beam.
 
     Args:
         last_hidden_state: R_x, `(batch, source_length, hidden_size)`, zero at padding, as are M and R_p.
@@ -69,7 +69,7 @@ class FsetModelOutput(Seq2SeqModelOutput):
 
 @dataclass
 class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
-    """`Seq2SeqLMOutput` with what was asked for about the edits.
+    """`Seq2SeqLMOutput` with the requested outputs of the edits.
 
     Args:
         edit_vector: z, `(batch, edit_vector_size)`, with `output_edits=True`.
@@ -113,7 +113,7 @@ class FsetPreTrainedModel(PortableModel, PreTrainedModel):
 
 
 class FsetEncoder(FsetPreTrainedModel):
-    """All that is computed once a sequence: the Edit Performer's encoder over x, and the Edit Provider."""
+    """Everything computed once per sequence: the Edit Performer's encoder over x, and the Edit Provider."""
 
     # Not of the Edit Provider, which is made of such layers too.
     _can_record_outputs = {
@@ -291,7 +291,7 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
                 `retrieved_attentions`.
 
         Returns:
-            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
+            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and the requested outputs.
 
         Raises:
             ValueError: An id is not in the vocabulary, or an input is missing.

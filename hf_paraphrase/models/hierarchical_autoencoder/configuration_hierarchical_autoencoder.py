@@ -25,10 +25,10 @@ class HierarchicalAutoencoderConfig(WritingConfig):
         dropout: Probability of dropping an LSTM layer's output.
         cell_output: `"tanh"` for h = o·tanh(c), which has fused kernels; `"identity"` for h = o·c as the paper writes
             it (equations 3 and 15).
-        reverse_source: Read the source backwards: the last sentence first, the last word of each first. End marks
-            stay at the end of what they close.
-        max_length_factor: `generate()` writes at most so many times the source's words (section 4.2); `None` for no
-            such limit.
+        reverse_source: Read the source backwards: the last sentence first, the last word of each first. End tokens
+            stay at the end of their sentence or document.
+        max_length_factor: Maximum length of `generate()` as a multiple of the source's words (section 4.2); `None` for
+            no such limit.
         tie_word_embeddings: Use the decoder's input embeddings as output weights.
         share_embeddings: One embedding table for encoder and decoder.
         initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`; `None` for

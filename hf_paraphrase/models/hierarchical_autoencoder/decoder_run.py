@@ -16,7 +16,7 @@ class DecoderRun:
     Args:
         decoder: Its parts: `words` and, where it has them, `sentences` and `attention`.
         cache: The states to start from.
-        encoder_outputs: What the attention looks at: `sentence_states` and `sentence_mask`.
+        encoder_outputs: The attention's keys and values: `sentence_states` and `sentence_mask`.
     """
 
     def __init__(self, decoder: PreTrainedModel, cache: HierarchicalCache, encoder_outputs: BaseModelOutput):

@@ -42,13 +42,13 @@ class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):
     """Encoder outputs, batch first so that `generate()` can repeat them for every beam.
 
     Args:
-        last_hidden_state: Outputs of the word LSTM where the words stand, `(batch, source_length, hidden_size)`.
+        last_hidden_state: Outputs of the word LSTM at the words, `(batch, source_length, hidden_size)`.
         final_hidden: e_D: h of every layer behind the whole document, `(batch, num_layers, hidden_size)`.
         final_cell: c of the same shape.
         sentence_states: Outputs of the sentence LSTM in the source's order, `(batch, sentences, hidden_size)`; None
             without hierarchy, as are the two below.
         sentence_mask: Which of them are sentences to attend to, `(batch, sentences)`.
-        sentence_ends: Where the last word of each stands in the source, `(batch, sentences)`.
+        sentence_ends: Position of the last word of each sentence in the source, `(batch, sentences)`.
         hidden_states: On request, the embeddings and the word LSTM's outputs.
     """
 
@@ -116,7 +116,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
     def _read_sentences(
         self, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.LongTensor
     ) -> tuple[LstmState, dict[str, torch.Tensor]]:
-        """Run over the sentences of all documents at once: e_D, and what the decoder attends to."""
+        """Encode the sentences of all documents at once: e_D, and the memory of the decoder's attention."""
         rows, document, count = found.document.unique(return_inverse=True, return_counts=True)
         columns = found.real.nonzero()[:, 1]
         ends = columns[found.length.cumsum(0) - 1]
@@ -213,7 +213,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
 
 
 def make_lstm(config: HierarchicalAutoencoderConfig, inputs: int = 1) -> StackedLstm:
-    """Make one of the four LSTMs, which reads so many vectors at a step."""
+    """Make one of the four LSTMs, which reads `num_inputs` vectors per step."""
     return StackedLstm(
         inputs * config.hidden_size,
         config.hidden_size,
@@ -245,7 +245,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     def document_embeddings(
         self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Return e_D, all that the decoder starts from: h, then c, of every layer.
+        """Return e_D, the decoder's initial state: h, then c, of every layer.
 
         Args:
             input_ids: Documents as flat streams of words `(batch, source_length)`.
@@ -276,8 +276,8 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
                 `end_of_sentence_token_id`, the document by `eos_token_id`.
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
             decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
-            encoder_outputs: What the encoder returned for this source.
+            decoder_attention_mask: `(batch, target_length)`; only needed if padding precedes target words.
+            encoder_outputs: The encoder outputs for this source.
             cache: The cache of the steps before. It is updated in place and returned.
             use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings and the top layer's outputs of encoder and decoder;

@@ -12,7 +12,7 @@ __all__ = ["SentenceLayout", "find_sentences"]
 
 @dataclass(frozen=True)
 class SentenceLayout:
-    """Where the sentences of a batch of flat streams stand: a sentence is a run of words up to its closing mark.
+    """The layout of sentences in a batch of flat streams: a sentence is a run of words up to its end token.
 
     Sentences are numbered through the batch, the first document's first; words from 0 in their sentence.
 
@@ -47,9 +47,9 @@ def find_sentences(
 
     Args:
         ids: Word ids `(batch, length)`.
-        real: Which of them count, `(batch, length)`; the others may stand anywhere and close nothing.
+        real: Mask of real positions, `(batch, length)`; the others may be anywhere and close nothing.
         marks: Ids that close a sentence. Words behind a row's last mark are a sentence that is not closed.
-        whole: Take each row as one sentence, whatever marks stand within.
+        whole: Treat each row as one sentence, ignoring marks inside.
 
     Returns:
         The `SentenceLayout`; a row without words has none.
@@ -88,7 +88,7 @@ class PackedOrder:
         words: Indices of the words in packed order.
         batch_sizes: For each step how many sentences are that long, on the CPU.
         sentences: Indices of the sentences, the longest first.
-        last: For each of these where its last word stands in packed order.
+        last: For each of these, the packed position of its last word.
     """
 
     words: torch.Tensor
@@ -97,7 +97,7 @@ class PackedOrder:
     last: torch.Tensor
 
     def pack(self, inputs: torch.Tensor) -> PackedSequence:
-        """Pack inputs `(words, width)` that stand in packed order already."""
+        """Pack inputs `(words, width)` that are already in packed order."""
         return PackedSequence(inputs, self.batch_sizes)
 
 

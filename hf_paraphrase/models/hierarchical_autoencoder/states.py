@@ -1,4 +1,4 @@
-"""States of LSTMs by row, and what the decoder keeps of them between two steps."""
+"""LSTM states by row, and the decoder's cache between steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["HierarchicalCache", "replace", "select", "spread_rows"]
 
 
 class HierarchicalCache(RecurrentCache):
-    """What the decoder remembers between two `generate()` steps: the states of words and of sentences.
+    """The decoder's cache between `generate()` steps: word and sentence states.
 
     Args:
         state: (h, c) of the word LSTM, each `(num_layers, batch, hidden_size)`.

@@ -7,7 +7,7 @@ __all__ = ["WordLimit"]
 
 
 class WordLimit(LogitsProcessor):
-    """Lets each row write so many words, then closes its sentence and its document.
+    """Limits the words of each row, then closes its sentence and document.
 
     Args:
         limits: Most words of each source's outputs, marks not counted, `(sources,)`.

@@ -10,13 +10,13 @@ __all__ = ["HierarchicalLmCache", "LengthLimits"]
 
 
 class HierarchicalLmCache:
-    """What the decoder remembers between two `generate()` steps: the levels of characters, words and the sentence.
+    """The decoder's cache between `generate()` steps: character, word and sentence levels.
 
     Args:
         layers: The sentence decoder's layers.
         like: Has the device and type of the states, and a row for each of the batch's, `(batch, value_size)`.
         spelling_size: Width of the word decoder's state.
-        max_words: Words that there is room for; it grows where there are more.
+        max_words: Capacity in words; it grows if needed.
         max_characters: Characters of a word.
     """
 
@@ -85,7 +85,7 @@ class HierarchicalLmCache:
 
 
 class LengthLimits(LogitsProcessor):
-    """Lets a word have so many characters, and a sentence so many words; then STOP and END must follow.
+    """Limits the characters of a word and the words of a sentence; then STOP and END must follow.
 
     Args:
         config: Has the limits and the ids of the marks.

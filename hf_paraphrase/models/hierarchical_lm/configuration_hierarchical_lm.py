@@ -17,8 +17,8 @@ class HierarchicalLmConfig(WritingConfig):
         vocab_size: Number of symbols: characters, and the marks START (`bos_token_id`), END (`eos_token_id`), STOP,
             padding and the unknown one.
         embedding_size: Width of the character embeddings, which word encoder and word decoder share (section 2.2).
-        max_characters: Words are clipped or zero-padded to so many characters; `generate()` writes no longer ones.
-        max_words: Positions of a Transformer layer; `generate()` writes no more words. Words behind the last position
+        max_characters: Characters per word; words are clipped or zero-padded; `generate()` writes no longer ones.
+        max_words: Positions of a Transformer layer; Maximum words of `generate()`. Words behind the last position
             share it, as the END word behind `max_words` words does.
         word_encoder_sizes: Widths of the word encoder's layers.
         sentence_encoder: The layers of the sentence encoder and decoder: `"sarah"`, `"gru"` or `"transformer"`.
@@ -26,7 +26,7 @@ class HierarchicalLmConfig(WritingConfig):
         num_heads: Heads of every attention; they split queries, keys and values.
         value_size: Width of values, of sentence vectors, and of a GRU layer.
         key_size: Width of keys and queries.
-        sentence_projection: Each layer's sentence vector goes through a GELU layer of its own (section 4.2.3, the WDN
+        sentence_projection: Each layer's sentence vector passes through its own GELU layer (section 4.2.3, the WDN
             model).
         output_projection: The sentence decoder's vectors go through one more GELU layer (there, too).
         word_decoder: What represents the characters so far: `"gru"` or `"mlp"`.

@@ -38,10 +38,10 @@ class HierarchicalLmEncoderOutput(BaseModelOutput):
     """Encoder outputs, batch first so that `generate()` can repeat them for every beam.
 
     Args:
-        last_hidden_state: Outputs of the last layer where each word's last symbol stands, zero elsewhere,
-            `(batch, source_length, width)`.
-        sentence_states: The sentence vector of every layer, all that the decoder sees,
-            `(batch, num_layers, value_size)`.
+        last_hidden_state: Outputs of the last layer at each word's last symbol, zero elsewhere, `(batch,
+            source_length, width)`.
+        sentence_states: The sentence vector of every layer, the decoder's only input from the source, `(batch,
+            num_layers, value_size)`.
         hidden_states: On request, the words' vectors and every layer's outputs, where the words end.
     """
 
@@ -54,9 +54,9 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
 
     Args:
         sentence_states: The source's sentence vectors, `(batch, num_layers, value_size)`, without noise.
-        window_states: In training with a decode window, what the output layer scores for all positions of all windows,
+        window_states: In training with a decode window, the output layer's inputs at all positions of all windows,
             `(positions, width)`.
-        window_positions: Where in the decoder's inputs, row by row, each of them stands, `(positions,)`.
+        window_positions: Their positions in the decoder's inputs, row by row, `(positions,)`.
     """
 
     sentence_states: torch.FloatTensor | None = None
@@ -65,7 +65,7 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
 
 
 class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
-    """What the models share, their initial weights first of all, which the thesis does not give.
+    """Base class of the models, with initial weights, which the thesis does not give.
 
     Nothing in this family normalises: it is by their initial weights alone that vectors keep their size through ten
     layers and that gradients reach the first. With too small ones sentence vectors vanish and the source is not used.
@@ -127,7 +127,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
 
         Args:
             symbols: Flat symbols.
-            starts: Where each word's first character stands, `(words,)`.
+            starts: Position of each word's first character, `(words,)`.
             characters: How many it has, `(words,)`; those behind `max_characters` are clipped.
 
         Returns:
@@ -161,7 +161,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
     def encode_sentences(
         self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
     ) -> torch.FloatTensor:
-        """The sentence vectors alone, `(batch, num_layers, value_size)`; the arguments are those of `forward`."""
+        """Only the sentence vectors, `(batch, num_layers, value_size)`; arguments as in `forward`."""
         return self._read(input_ids, attention_mask)[2]
 
     def _read(
@@ -255,7 +255,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
             sentence_states: Of the sources, `(batch, num_layers, value_size)`.
 
         Returns:
-            What the output layer scores, `(batch, width)`.
+            The inputs of the output layer, `(batch, width)`.
         """
         is_stop = ids == self.config.stop_token_id
         marks = (self.config.decoder_start_token_id, self.config.eos_token_id)
@@ -292,8 +292,8 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     """The hierarchical encoder-decoder of Traynor 2018, chapter 2, without the output layer.
 
     Sources and targets are flat streams of characters in which STOP ends a word and END a sentence, as
-    `HierarchicalLmTokenizer` makes them; START stands before a target. All that the decoder knows of the source is one
-    vector for each layer.
+    `HierarchicalLmTokenizer` makes them; START precedes a target. The decoder's only input from the source is one
+    vector per layer.
     """
 
     encoder_output_class, encoder_output_reason = HierarchicalLmEncoderOutput, "it has `sentence_states`"
@@ -324,10 +324,10 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
             attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
             decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `cache`, the
                 new ones only.
-            decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target symbol.
+            decoder_attention_mask: `(batch, target_length)`; only needed if padding precedes target symbols.
             encoder_outputs: What the encoder returned for this source.
             cache: The cache of the steps before. It is updated in place and returned.
-            use_cache: Go symbol by symbol and return the cache; by default only where there is one. `generate()` asks
+            use_cache: Run symbol by symbol and return the cache; by default only if one is given. `generate()` asks
                 for it; a whole target is faster without.
             kwargs: `output_hidden_states` to return the encoder's words and layers, and what the output layer scores;
                 `output_attentions` is without effect: the decoder attends to nothing in the source.
@@ -407,7 +407,7 @@ class HierarchicalLmForConditionalGeneration(
     def read_labels(
         self, labels: torch.LongTensor, decoder_attention_mask: torch.Tensor | None
     ) -> tuple[torch.LongTensor, torch.Tensor]:
-        """Do what the base class does, with a mask that ends where the labels end."""
+        """As the base class, with a mask that ends where the labels end."""
         if decoder_attention_mask is None:
             decoder_attention_mask = between_ends(labels != -100)
         return super().read_labels(labels, decoder_attention_mask)
@@ -415,7 +415,7 @@ class HierarchicalLmForConditionalGeneration(
     def score(
         self, outputs: HierarchicalLmModelOutput, labels: torch.LongTensor | None
     ) -> dict[str, torch.Tensor | None]:
-        """Do what the base class does, and in training with a decode window score all symbols of all windows.
+        """As the base class; in training with a decode window, score all symbols of all windows.
 
         The loss is in nits per character.
         """
@@ -429,7 +429,7 @@ class HierarchicalLmForConditionalGeneration(
         """Generate as `GenerationMixin.generate` does, within the length limits of the thesis.
 
         Words have at most `config.max_characters` characters and sentences `config.max_words` words; at these limits
-        STOP and END are all that may follow.
+        only STOP and END may follow.
         """
         limits = LengthLimits(self.config)
         kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limits])
@@ -437,5 +437,5 @@ class HierarchicalLmForConditionalGeneration(
 
 
 def between_ends(mask: torch.BoolTensor) -> torch.BoolTensor:
-    """Mark what stands from each row's first marked position to its last."""
+    """Mark everything from each row's first marked position to its last."""
     return mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)

@@ -15,7 +15,7 @@ class Ragged:
 
     Args:
         count: Number of runs, empty ones included.
-        items: Which item stands where in packed order, `(total,)`.
+        items: The item at each packed position, `(total,)`.
         run: The run that it belongs to, `(total,)`.
         step: Its number in the run, `(total,)`.
         sizes: For each step how many runs are that long.
@@ -47,7 +47,7 @@ class Ragged:
         return padded.index_put_((self.run, self.step), packed)
 
     def mask(self) -> torch.Tensor:
-        """Which items of the padded layout there are, `(count, longest)`."""
+        """Mask of the padded layout, `(count, longest)`."""
         steps = torch.arange(max(len(self.sizes), 1), device=self.lengths.device)
         return steps < self.lengths.unsqueeze(1)
 
@@ -92,7 +92,7 @@ def find_words(ids: torch.LongTensor, real: torch.BoolTensor, stop_token_id: int
 
     Args:
         ids: Symbols `(batch, length)`.
-        real: Which of them count, `(batch, length)`; the others may stand anywhere.
+        real: Mask of real positions, `(batch, length)`; the others may be anywhere.
         stop_token_id: The mark that ends a word.
         word_marks: The marks that are characters, too: START and END.
     """
@@ -111,7 +111,8 @@ def find_words(ids: torch.LongTensor, real: torch.BoolTensor, stop_token_id: int
 
 
 def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Put values `(items, width)` where the symbols `items` stand: `(batch, length, width)`, zero elsewhere."""
+    """Scatter values `(items, width)` to the positions of the symbols `items`: `(batch, length, width)`, zero
+    elsewhere."""
     flat = words.real.flatten().nonzero().squeeze(1)[items]
     batch_size, length = words.real.shape
     spread = values.new_zeros(batch_size * length, values.shape[-1]).index_put_((flat,), values)

@@ -21,8 +21,8 @@ def scan_sarah(
     """Run a SARAh layer over all words of all sentences (Traynor 2018, section 2.4.3).
 
     `y_t = GELU(W (v_t + s_t) + b)`, where s_t is the attention of q_t over the values and keys that y_1 … y_{t-1} are
-    split into, all heads at once. The outputs stand in one buffer, not in a new one for every step, and the weight's
-    gradient is one product.
+    split into, all heads at once. The outputs share one buffer instead of one per step, and the weight's gradient is
+    one product.
 
     Args:
         value: v of every word, `(words, value_size)`, packed.

@@ -34,7 +34,7 @@ class ScaledLinear(nn.Linear):
         self.mean_square, self.scale = mean_square, scale
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Draw a weight, and a bias if there is one, from torch's generator."""
+        """Draw a weight, and a bias if any, from torch's generator."""
         weight = torch.randn_like(self.weight) * math.sqrt((1 - BIAS) / (self.in_features * self.mean_square))
         bias = None if self.bias is None else torch.randn_like(self.bias) * math.sqrt(BIAS)
         return self._rescale(weight), None if bias is None else self._rescale(bias)

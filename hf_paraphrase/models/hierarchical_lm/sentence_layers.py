@@ -42,13 +42,13 @@ def expected_square(config: HierarchicalLmConfig, means: int) -> float:
 def attend(
     query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.BoolTensor, num_heads: int
 ) -> torch.Tensor:
-    """Attention without scaling, head by head (sections 2.4.4 and 2.4.6); zero where there is nothing to attend to.
+    """Unscaled multi-head attention (sections 2.4.4 and 2.4.6); zero if everything is masked.
 
     Args:
         query: `(batch, queries, key_size)`.
         keys: `(batch, length, key_size)`.
         values: `(batch, length, value_size)`.
-        mask: What may be attended to, `(batch, queries or 1, length)`.
+        mask: Attention mask, `(batch, queries or 1, length)`.
         num_heads: Parts that queries, keys and values are split into.
 
     Returns:
@@ -115,7 +115,7 @@ class Gru(nn.Module):
 class GruLayer(nn.Module):
     """A sentence layer of `value_size` gated recurrent units, whose state is their activations.
 
-    They are bounded, so its initial weights are the same whatever is added to its inputs.
+    They are bounded, so its initial weights do not depend on what is added to its inputs.
     """
 
     def __init__(self, input_size: int, config: HierarchicalLmConfig, means: int):

@@ -33,14 +33,14 @@ class HierarchicalLmTokenizer(PortableTokenizer, PreTrainedTokenizer):
 
     Words are runs of letters or runs of anything else but white space, cut to 20 characters (Traynor 2018, section
     3.1.1), and every word's characters are followed by STOP, the whole by the END word: `I am.` is
-    `I <stop> a m <stop> . <stop> </s>`. The START word `<s>` stands before a decoder's input alone, where the model
-    puts it. Marks that a text spells out, such as `</s>`, are plain characters.
+    `I <stop> a m <stop> . <stop> </s>`. The START word `<s>` occurs only in decoder inputs, where the model adds it.
+    Marks that a text spells out, such as `</s>`, are plain characters.
 
-    Decoding puts spaces between words but where English has none; it cannot know what white space the text had.
+    Decoding puts spaces between words where English has them; the original white space is lost.
 
     Args:
         vocab_file: A JSON object from symbols to ids; a default alphabet of 306 symbols where it is missing.
-        max_characters: Words are cut to their first so many characters.
+        max_characters: Maximum characters of a word; longer ones are cut.
         kwargs: What `PreTrainedTokenizer` takes.
     """
 

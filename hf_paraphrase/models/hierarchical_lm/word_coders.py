@@ -154,11 +154,11 @@ class WordDecoder(nn.Module):
 
         Args:
             vectors: Of every word, `(words, value_size)`.
-            embeddings: Packed characters, those of each word behind one that stands for none so far.
+            embeddings: Packed characters, each word after a start symbol.
             spans: How they are packed, a run for each word.
 
         Returns:
-            What the output layer scores, packed, `(characters, word_decoder_sizes[-1])`.
+            The inputs of the output layer, packed, `(characters, word_decoder_sizes[-1])`.
         """
         first = spans.sizes[0] if spans.sizes else 0
         states = self.speller(embeddings[first:], spans.sizes[1:])
@@ -166,5 +166,5 @@ class WordDecoder(nn.Module):
         return self.score(vectors[spans.run], states)
 
     def score(self, vectors: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        """Map words' vectors and the speller's states, row by row, to what the output layer scores."""
+        """Map words' vectors and the speller's states, row by row, to the inputs of the output layer."""
         return self.layers(vectors + self.dropout(self.speller.finish(states)))

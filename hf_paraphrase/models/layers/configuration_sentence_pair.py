@@ -9,7 +9,7 @@ __all__ = ["SentencePairConfig"]
 
 @strict
 class SentencePairConfig(PortableConfig):
-    r"""What the configurations of all models have in common that read two sentences and give labels or one score.
+    r"""Base configuration of models that label or score sentence pairs.
 
     Args:
         vocab_size: Number of words, special tokens included.

@@ -1,4 +1,4 @@
-"""The mixture of words that are generated with words that are copied, whatever they are copied from."""
+"""The mixture of generated and copied words, from any source."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.LongTenso
 
 
 def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
-    """Mix what is generated with what is copied: `log(g_0 softmax(scores)_w + Σ_{i: w_i = w} weights_i)`.
+    """Mix generation and copying: `log(g_0 softmax(scores)_w + Σ_{i: w_i = w} weights_i)`.
 
     Only the words that can be copied need it; for all others it is `log g_0` plus the logarithm of the softmax.
 
@@ -87,7 +87,7 @@ def count_outside_words(ids: torch.LongTensor, vocab_size: int, name: str) -> in
 
     Args:
         ids: Of what is copied, `(batch, words)`.
-        vocab_size: The first id of such a word.
+        vocab_size: The first id of a copied word.
         name: What holds them, for the error.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What all encoder-decoders here share: their embeddings, how they take encoder outputs, and what they return."""
+"""Shared by all encoder-decoders here: embeddings, handling of encoder outputs, and return values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EncoderDecoder:
         self.encoder.embed_tokens = value
 
     def encode(self, encoder_outputs: BaseModelOutput | None, **inputs: Any) -> BaseModelOutput:
-        """Run the encoder over its inputs, unless what it returned is given.
+        """Run the encoder, unless its outputs are given.
 
         Raises:
             ValueError: The outputs are another encoder's.

@@ -38,7 +38,7 @@ class LanguageModelHeadMixin(WritingModel):
 
         Args:
             outputs: The encoder-decoder's.
-            labels: `(batch, target_length)`, -100 where there is none. With `flat_loss` they have no logits.
+            labels: `(batch, target_length)`, -100 to ignore. With `flat_loss` they have no logits.
         """
         if labels is not None and self.flat_loss is not None:
             return {"loss": self.flat_loss(outputs.last_hidden_state, self.lm_head, labels), "logits": None}
@@ -53,7 +53,7 @@ class LanguageModelHeadMixin(WritingModel):
         """Generate as `GenerationMixin.generate` does.
 
         Raises:
-            ValueError: `inputs_embeds` are given to a model that needs to know which words it reads.
+            ValueError: `inputs_embeds` for a model that needs token ids.
         """
         if (
             kwargs.get("inputs_embeds") is not None
@@ -92,15 +92,15 @@ def scored(body_forward: Callable[..., Seq2SeqModelOutput]) -> Callable[..., Seq
 
     @can_return_tuple
     def forward(self, input_ids=None, attention_mask=None, *, labels=None, **kwargs):
-        """Score every next token; the arguments are those of the encoder-decoder's `forward`, and `labels`.
+        """Score every next token; arguments as in the encoder-decoder's `forward`, and `labels`.
 
         Args:
-            labels: Target tokens `(batch, target_length)`, -100 where there is none. The decoder's inputs are made
+            labels: Target tokens `(batch, target_length)`, -100 to ignore. The decoder's inputs are made
                 from them, shifted to the right, unless they are given.
 
         Returns:
-            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape
-            `(batch, target_length, vocab_size)`; and what was asked for. A family whose `score` differs says so there.
+            `loss`, the mean cross-entropy in nats over the labels that are not -100; `logits` of shape `(batch,
+            target_length, vocab_size)`, and the requested outputs. A family whose `score` differs says so there.
         """
         if labels is not None:
             kwargs["use_cache"] = False
@@ -123,7 +123,7 @@ def scored(body_forward: Callable[..., Seq2SeqModelOutput]) -> Callable[..., Seq
 
 
 def language_model_loss(logits: torch.FloatTensor, labels: torch.LongTensor | None) -> torch.FloatTensor | None:
-    """Return the mean cross-entropy in nats over the labels that are not -100; None where there are no labels.
+    """Return the mean cross-entropy in nats over the labels that are not -100; None without labels.
 
     Args:
         logits: `(batch, target_length, vocab_size)`.

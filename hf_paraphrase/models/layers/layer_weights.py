@@ -47,7 +47,7 @@ def at_hand(lstm: nn.Module) -> nn.Module:
 
 
 def one_layer(lstm: nn.Module, layer: int) -> Callable:
-    """Return a layer of an LSTM as an LSTM of its own with the same weights.
+    """Return a layer of an LSTM as a separate LSTM with the same weights.
 
     Args:
         lstm: Also one that `quantize_dynamic` made.

@@ -53,14 +53,14 @@ def run_packed_lstm(
 
 
 def _last_words(sizes: torch.Tensor) -> torch.Tensor:
-    """Where the last word of each sequence stands, the longest sequence first."""
+    """Position of the last word of each sequence, longest sequence first."""
     rows = torch.arange(int(sizes[0]))
     lengths = (sizes.unsqueeze(1) > rows).sum(0)
     return (sizes.cumsum(0) - sizes)[lengths - 1] + rows
 
 
 class _Layer(torch.autograd.Function):
-    """One layer, from what its inputs add to the gates `(words, 4 * hidden_size)` to h and c of every word."""
+    """One layer, from its inputs' contribution to the gates `(words, 4 * hidden_size)` to h and c of every word."""
 
     @staticmethod
     def forward(ctx, from_inputs, weight, h, c, sizes: list[int], has_tanh: bool):
@@ -112,7 +112,7 @@ class _Layer(torch.autograd.Function):
 
 
 def _before(start: torch.Tensor, words: torch.Tensor, sizes: list[int]) -> torch.Tensor:
-    """For each word what stood one step before it."""
+    """For each word, the value one step earlier."""
     steps = words.split(sizes)
     return torch.cat((start, *(step[:size] for step, size in zip(steps, sizes[1:], strict=False))))
 

@@ -26,7 +26,7 @@ class PortableCode:
 
     @classmethod
     def reference(cls) -> str:
-        """The class as `auto_map` names it: all code of a checkpoint lies in one folder."""
+        """The class as `auto_map` names it: all code of a checkpoint is in one folder."""
         return f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}"
 
     def save_code(self, folder: str | os.PathLike) -> None:
@@ -107,10 +107,10 @@ class PortableTokenizer(PortableCode):
 
 
 def can(config: PreTrainedConfig, ability: str) -> bool:
-    """Tell whether a model can do something, by its configuration, which says so on the Hub too.
+    """Whether a model has an ability, by its configuration, on the Hub too.
 
     Args:
-        config: Of any model; those of other libraries can at most label pairs.
+        config: Any model's; models of other libraries can at most label pairs.
         ability: One of `PortableConfig.abilities`.
     """
     abilities = getattr(type(config), "abilities", None)

@@ -14,7 +14,7 @@ def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
 
 @cache
 def runs_lstm(dtype: torch.dtype) -> bool:
-    """Tell whether this CPU runs an LSTM under autocast to `dtype`, by running a tiny one.
+    """Whether this CPU runs an LSTM under autocast to `dtype`, by running a tiny one.
 
     oneDNN lacks the kernel on most machines: it needs AVX512 for bfloat16, AVX512-FP16 for float16. Where it lacks the
     kernel, all other products in that precision are emulated, too, and take longer than in single precision.

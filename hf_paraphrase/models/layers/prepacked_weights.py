@@ -75,7 +75,7 @@ class PrepackedWeights:
 
 
 def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Tell whether a weight may be packed for products with `x`."""
+    """Whether a weight may be packed for products with `x`."""
     return (
         # First, for what is traced must not be asked for more.
         not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))

@@ -24,7 +24,7 @@ LstmState = tuple[torch.Tensor, torch.Tensor]
 
 
 class RecurrentCache:
-    """What a recurrent decoder remembers between two `generate()` steps, in place of transformers' key-value cache.
+    """The cache of a recurrent decoder between `generate()` steps, instead of transformers' key-value cache.
 
     Args:
         state: (h, c) of every decoder layer, each `(num_layers, batch, hidden_size)`.
@@ -75,7 +75,7 @@ class RecurrentCache:
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
 
     def _stays_at_its_sources(self, indices: torch.LongTensor) -> bool:
-        """Tell whether each row goes on with the same source; else, find out how many still read one together."""
+        """Whether each row keeps its source; otherwise, how many rows share one."""
         if self.beams == 1:
             return False
         sources = torch.arange(len(self.attention_keys), device=indices.device) // self.beams
@@ -96,7 +96,7 @@ def count_source_beams(memory: torch.Tensor) -> int:
     """How many rows next to each other are equal, in all the batch: the beams of one source, for which it is repeated.
 
     Args:
-        memory: What the encoder made of the sources, `(batch, source_length, memory_size)`.
+        memory: The encoder's outputs, `(batch, source_length, memory_size)`.
     """
     if torch.compiler.is_compiling() or torch.is_grad_enabled() or memory.device.type != "cpu" or len(memory) < 2:
         return 1
@@ -172,9 +172,9 @@ class StackedLstm(nn.Module):
 
         Args:
             inputs: `(batch, length, input_size)`.
-            attention_mask: `(batch, length)`, 1 for real positions, 0 for padding, which may stand anywhere.
+            attention_mask: `(batch, length)`, 1 for real positions, 0 for padding, which may be anywhere.
             state: (h, c) to start from, each `(num_layers * num_directions, batch, hidden_size)`; zeros by default.
-            output_hidden_states: Also return every layer's output. It runs the layers one by one, thus slower.
+            output_hidden_states: Also return every layer's output. It runs the layers one by one, which is slower.
             prepacked: Keeps the weights between calls with a single position each, which are faster by it.
 
         Returns:
@@ -280,7 +280,8 @@ class StackedLstm(nn.Module):
         return _apply(self.dropout, outputs), state
 
     def _step(self, group: nn.LSTM, x: torch.Tensor, state: LstmState):
-        """Run one position cell by cell: on a CPU, a fused call packs all weights anew, longer than the step takes."""
+        """Run one position cell by cell: on a CPU, a fused call repacks all weights, which takes longer than the
+        step."""
         x, cells = x[:, 0], []
         for weights, h, c in zip(group.all_weights, *state, strict=True):
             cells.append(torch.lstm_cell(x, (h, c), *weights))
@@ -346,7 +347,7 @@ class IdentityOutputLstm(nn.LSTM):
 
 
 def _lacks_kernel(inputs) -> bool:
-    """Tell whether autocast asks for an LSTM in a precision in which this CPU runs none, and warn of it once."""
+    """Whether autocast asks for an LSTM precision that this CPU lacks; warns once."""
     device = (inputs.data if isinstance(inputs, PackedSequence) else inputs).device
     if device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
@@ -378,7 +379,7 @@ def _apply(function, x, *others):
 
 
 class _RealPositions:
-    """Where the real positions of a padded batch stand, and the way to a packed sequence and back."""
+    """The real positions of a padded batch, and conversion to a packed sequence and back."""
 
     def __init__(self, mask: torch.Tensor, lengths: torch.Tensor):
         self.mask = mask
@@ -402,7 +403,7 @@ class _RealPositions:
         return pack_padded_sequence(aligned, self.lengths, batch_first=True, enforce_sorted=False)
 
     def unpack(self, packed: PackedSequence) -> torch.Tensor:
-        """Put the outputs back where their inputs stood, zeros elsewhere."""
+        """Scatter the outputs back to the positions of their inputs, zeros elsewhere."""
         aligned, _ = pad_packed_sequence(packed, batch_first=True, total_length=self.mask.shape[1])
         inverse = self.order.argsort(dim=1)
         x = aligned.gather(1, inverse.unsqueeze(-1).expand(-1, -1, aligned.shape[-1]))

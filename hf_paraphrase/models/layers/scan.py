@@ -11,7 +11,7 @@ __all__ = ["is_traced", "scan", "scan_lstm_layer"]
 
 
 def is_traced() -> bool:
-    """Tell whether `torch.export` traces (with `strict=False`, its default), and not `torch.compile`."""
+    """Whether `torch.export` is tracing (with `strict=False`, its default), and not `torch.compile`."""
     return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
@@ -27,7 +27,7 @@ def scan(
     Args:
         step: Reads no tensor but its arguments and the module's parameters, and neither changes nor returns one.
         state: Before the first step.
-        inputs: `(steps, …)`, of which it gets one step each.
+        inputs: `(steps, …)`; it gets one step at a time.
         others: What every step reads.
         module: Its parameters are read, too.
 
@@ -76,7 +76,7 @@ def scan_lstm_layer(
 
     Args:
         x: `(length, batch, width)`.
-        real: `(length, batch, 1)`, false at padding, which may stand anywhere.
+        real: `(length, batch, 1)`, false at padding, which may be anywhere.
         weights: As `nn.LSTM.all_weights` has them.
         state: (h, c) to start from, each `(batch, hidden_size)`.
         has_tanh: Whether h is o·tanh(c), and not o·c.

@@ -162,7 +162,7 @@ def max_margin_loss(
 ) -> torch.Tensor:
     """Average `max(0, 1 - s(X, Y) + s(X, Ŷ))` over all right Y and wrong Ŷ of each X (Liu et al. 2016, section 5).
 
-    A batch without such a pair costs nothing. Arguments as in `matching_loss`, scores of shape `(batch,)`.
+    A batch without such pairs costs nothing. Arguments as in `matching_loss`, scores of shape `(batch,)`.
     """
     pairs = ranked_pairs(labels, group_ids)
     margins = torch.relu(1 - scores.unsqueeze(1) + scores.unsqueeze(0))

@@ -26,7 +26,7 @@ def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor
 
 
 def shift_tokens_right(labels: torch.LongTensor, pad_token_id: int, decoder_start_token_id: int) -> torch.LongTensor:
-    """Make decoder inputs of labels: the start token stands before each row's first word, -100 becomes padding."""
+    """Make decoder inputs from labels: the start token precedes each row's first word, -100 becomes padding."""
     shifted = labels.roll(1, dims=1)
     shifted[:, 0] = decoder_start_token_id
     before = torch.nn.functional.pad(labels[:, :-1] != -100, (1, 0)).cummax(dim=1).values

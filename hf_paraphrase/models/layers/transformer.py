@@ -28,11 +28,11 @@ __all__ = [
 
 
 class Memory(NamedTuple):
-    """What a layer attends to beside its own sequence.
+    """The memory that a layer attends to besides its own sequence.
 
     Args:
         keys: `(batch, length, key_size)`, compared with the queries.
-        values: `(batch, length, value_size)`, of which the attention takes the mean.
+        values: `(batch, length, value_size)`, averaged by the attention.
         mask: Of `additive_mask`.
     """
 
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
 class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention in several heads (Vaswani et al. 2017, section 3.2).
 
-    Keys and values are projected by a call of their own, `project`, so that those of a memory are made once.
+    Keys and values are projected by a separate call, `project`, so that those of a memory are computed once.
 
     Args:
         config: Names the attention implementation.

@@ -19,8 +19,8 @@ class WritingConfig(PortableConfig):
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):
         """Make a configuration, without the checkpoint's own pipeline where the process has the task anyway.
 
-        `pipeline()` demands `trust_remote_code=True` for every checkpoint that names a pipeline of its own, even if
-        the code would not be needed.
+        `pipeline()` demands `trust_remote_code=True` for every checkpoint that names its own pipeline, even if the
+        code is not needed.
         """
         from transformers.pipelines import PIPELINE_REGISTRY
 

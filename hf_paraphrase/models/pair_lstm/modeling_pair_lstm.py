@@ -15,14 +15,14 @@ __all__ = ["PairLstmForSequenceClassification", "WordByWordAttention"]
 
 
 class BagOfWordsEncoder(nn.Module):
-    """The sum of each sentence's embeddings, X's beside Y's (NBOW)."""
+    """The concatenated sums of the embeddings of X and Y (NBOW)."""
 
     def __init__(self, config: PairLstmConfig):
         super().__init__()
         self.output_size = 2 * config.embedding_size
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
-        """Encode pairs; arguments and result are those of all encoders here.
+        """Encode pairs; arguments and result as in all encoders here.
 
         Args:
             x: Words of X, `(batch, n, embedding_size)`.
@@ -51,7 +51,7 @@ class SingleLstmEncoder(nn.Module):
 
 
 class ParallelLstmEncoder(nn.Module):
-    """The last states of two LSTMs of their own weights, one for X and one for Y."""
+    """The last states of two LSTMs with separate weights, one for X and one for Y."""
 
     def __init__(self, config: PairLstmConfig):
         super().__init__()

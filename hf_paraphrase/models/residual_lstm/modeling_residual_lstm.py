@@ -261,8 +261,8 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
             decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
             encoder_outputs: What the encoder returned for this source.
             cache: The cache of the steps before. It is updated in place and returned.
-            inputs_embeds: `(batch, source_length, embedding_size)` in place of `input_ids`.
-            decoder_inputs_embeds: `(batch, target_length, embedding_size)` in place of `decoder_input_ids`.
+            inputs_embeds: `(batch, source_length, embedding_size)`, instead of `input_ids`.
+            decoder_inputs_embeds: `(batch, target_length, embedding_size)`, instead of `decoder_input_ids`.
             use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
                 `output_attentions` to return the weights over the source as `cross_attentions`.

@@ -1,1 +1,1 @@
-"""Decoding: searches, the choice among what they find, and the text2text-generation pipeline around them."""
+"""Decoding: search algorithms, choosing among their outputs, and the text2text-generation pipeline."""

@@ -1,4 +1,4 @@
-"""Arguments of generation by kind, so that one of another kind is named and not met by whatever it breaks."""
+"""Types of generation arguments, so that a wrong type is reported by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOKENS = {"eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_i
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Refuse what is of another kind than its name says; None, and names that are not known here, may be anything.
+    """Refuse arguments of the wrong type; None and unknown names are accepted.
 
     Args:
         arguments: Of a pipeline, or of `generate()`.

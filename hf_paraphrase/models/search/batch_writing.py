@@ -52,7 +52,7 @@ class Batch(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """What a model wrote for a batch, in tokens.
+    """A model's outputs for a batch, in tokens.
 
     Args:
         ids: `(texts, outputs, length)`.
@@ -104,14 +104,14 @@ def generate(
     *,
     log_probs: bool = False,
 ) -> Sequences:
-    """Let a model write what a request asks for.
+    """Generate outputs for a request.
 
     Args:
         model: The model.
         tokenizer: Its tokenizer.
         inputs: Of a `Batch`, where the model is.
         request: What is asked.
-        log_probs: Whether those of the search are wanted.
+        log_probs: Whether to return the scores of the search.
     """
     found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
     shape = (len(inputs["input_ids"]), -1)
@@ -163,7 +163,7 @@ def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) 
 
     Args:
         tokenizer: The tokenizer.
-        ids: What it read, or a model wrote.
+        ids: Inputs or outputs of a model.
     """
     skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
     # A tokenizer that knows every word may call another mark its unknown one.

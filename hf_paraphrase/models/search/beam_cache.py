@@ -10,7 +10,7 @@ __all__ = ["BeamLayer", "keep_by_time"]
 
 
 def keep_by_time(cache: object) -> None:
-    """Make what a transformers cache keeps of written tokens `BeamLayer`s, where it grows in the usual way."""
+    """Replace the self-attention layers of a transformers cache by `BeamLayer`s, if they grow in the usual way."""
     if not isinstance(cache, EncoderDecoderCache) or type(cache.self_attention_cache) is not DynamicCache:
         return
     own = cache.self_attention_cache
@@ -19,12 +19,12 @@ def keep_by_time(cache: object) -> None:
 
 
 class BeamLayer(DynamicLayer):
-    """Keys and values that lie in memory token by token.
+    """Keys and values stored token by token.
 
     So one pass over them puts beams in order and makes room for a token, where otherwise each takes a copy.
 
     Args:
-        layer: What it goes on from.
+        layer: The cache that it continues.
     """
 
     def __init__(self, layer: DynamicLayer):

@@ -1,4 +1,4 @@
-"""Beam search that gives what transformers' own gives, at less than its cost beside the model's."""
+"""Beam search with the results of transformers' own, at lower overhead."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def beam_search(
 
 
 def is_covered(model: PreTrainedModel, config: GenerationConfig, model_kwargs: dict[str, Any]) -> bool:
-    """Tell whether `beam_search` searches itself.
+    """Whether `beam_search` runs the search itself.
 
     It does for an encoder-decoder with the usual methods, without sampling, from an empty cache that grows, where
     nothing of single steps is to be returned.
@@ -116,7 +116,7 @@ def is_static(cache: Any) -> bool:
 
 
 class Finished(NamedTuple):
-    """The best complete sentences of texts; those that are none yet have a score of -1e9 and no step.
+    """The best complete sentences of texts; empty slots have a score of -1e9 and no step.
 
     Args:
         scores: `(texts, num_beams)`.
@@ -133,7 +133,7 @@ class Finished(NamedTuple):
 
 
 class BeamSearch:
-    """A search that is under way; the arguments are those of `beam_search`."""
+    """A search in progress; arguments as in `beam_search`."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class BeamSearch:
         return found
 
     def step(self) -> bool:
-        """Write one token more, and tell whether there is more to write."""
+        """Generate one token, and return whether to continue."""
         log_probs, listed = self._score_words()
         scores, places = self.choose(log_probs + self.scores.unsqueeze(2), listed)
         parents, words = places // listed.shape[2], listed.flatten(1).gather(1, places)
@@ -226,7 +226,7 @@ class BeamSearch:
         return self.length - self.prompt.shape[1]
 
     def _score_words(self) -> tuple[torch.FloatTensor, torch.LongTensor]:
-        """Log-probabilities and words that each beam may go on by, `(texts, num_beams, words)`."""
+        """Log-probabilities and words to continue each beam with, `(texts, num_beams, words)`."""
         is_first, beams = self._steps_done() == 0, self.num_beams
         kwargs, tokens = self.kwargs, self.tokens
         if is_first:  # all beams of a text are still the same
@@ -252,7 +252,7 @@ class BeamSearch:
         return tuple(part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
 
     def _tokens_so_far(self) -> torch.LongTensor:
-        """What was written, `(rows, length)`; where nobody reads it, any tokens of that length."""
+        """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
         return self.tokens if self.tokens_needed else self.tokens[:, -1:].expand(-1, self.length)
 
     def _find_stops(self, parents: torch.LongTensor, words: torch.LongTensor) -> torch.BoolTensor:
@@ -272,7 +272,7 @@ class BeamSearch:
         steps: torch.LongTensor,
         stops: torch.BoolTensor,
     ) -> None:
-        """Keep the best of what was finished before and now; transformers does so with whole sequences."""
+        """Keep the best of the previously and newly finished hypotheses; transformers does so with whole sequences."""
         words, scores, steps, valid = self.model._update_finished_beams(
             sequences=self.finished.words,
             topk_running_sequences=pointers,
@@ -307,7 +307,7 @@ class BeamSearch:
         )
 
     def _move_on(self, parents: torch.LongTensor, words: torch.LongTensor) -> None:
-        """Let rows, caches and tokens be those of the beams that go on."""
+        """Reorder rows, caches and tokens to the surviving beams."""
         going_on = self._find_going_on()
         if going_on is not None:
             self.hypotheses.keep(self.texts, self.finished)
@@ -324,7 +324,7 @@ class BeamSearch:
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
 
     def keep_texts(self, going_on: torch.LongTensor) -> None:
-        """Go on with the texts at some places."""
+        """Continue with a subset of the texts."""
         self.texts, self.scores, self.log_probs, self.improvable = (
             part[going_on] for part in (self.texts, self.scores, self.log_probs, self.improvable)
         )
@@ -333,7 +333,7 @@ class BeamSearch:
     def _find_going_on(self) -> torch.LongTensor | None:
         """The places of texts that may still improve; None while too few others have come together to leave.
 
-        Nothing can displace what a text has found once it is full, by `early_stopping=True`, or beyond improvement.
+        A text is finished once it is full, with `early_stopping=True`, or cannot improve.
         """
         if not self.may_leave:
             return None
@@ -350,7 +350,7 @@ class BeamSearch:
         return is_settled
 
     def _reorder_cache(self, rows: torch.LongTensor, within_texts: bool) -> None:
-        """Let the cache have these rows; what it knows of the source is the same for all beams of a text."""
+        """Select these rows of the cache; its source part is the same for all beams of a text."""
         cache = self.kwargs.get("cache")
         if cache is None:
             return
@@ -375,7 +375,7 @@ def select_rows(model_kwargs: dict[str, Any], rows: torch.LongTensor) -> dict[st
 
 
 class Hypotheses:
-    """All that a search has written: at every step the beam that each beam continues, and by which token.
+    """The history of a search: at every step, the parent and the token of each beam.
 
     Args:
         finished: Of all texts, and nothing yet.

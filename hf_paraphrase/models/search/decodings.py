@@ -1,6 +1,6 @@
 """The ways of decoding that a pipeline offers by name.
 
-`model_cards/DECODING.md` has a table of what each gives: doubles, copies of the source, BLEU and self-BLEU.
+`model_cards/DECODING.md` compares them by duplicates, copies of the source, BLEU and self-BLEU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
     """What `generate(custom_generate=…)` takes: None for transformers' own decoding; a function is used as it is.
 
     Raises:
-        ValueError: There is none of this name.
+        ValueError: Unknown decoding.
     """
     if decoding is None or callable(decoding):
         return decoding
@@ -37,12 +37,12 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
 
 
 def asks_for_groups(parameters: Mapping[str, Any]) -> bool:
-    """Tell whether generation parameters ask for diverse beam search, as transformers 4 read them."""
+    """Whether generation parameters ask for diverse beam search, by transformers 4's rules."""
     return (parameters.get("num_beam_groups") or 1) > 1 or bool(parameters.get("diversity_penalty"))
 
 
 def asks_for_beams(parameters: Mapping[str, Any]) -> bool:
-    """Tell whether `generate()` would do its own beam search by these parameters, and hand all of them on."""
+    """Whether `generate()` would run its own beam search with these parameters."""
     if any(parameters.get(name) is not None for name in FOR_ITS_OWN_SEARCH):
         return False
     config = GenerationConfig()

@@ -32,8 +32,8 @@ def dips(
     """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
 
     Of k beams the 3k likeliest continuations are the candidates V, and the next beams are the k of them that are worth
-    most as a set, by the `SubmodularObjective` (Kumar et al. 2019, algorithm 2). Where plain beam search would go on
-    with a set that is worth more than the one found greedily, that is taken. Readings where the paper leaves a choice:
+    most as a set, by the `SubmodularObjective` (Kumar et al. 2019, algorithm 2). If plain beam search's set has a
+    higher value than the greedy one, it is used. Readings where the paper leaves a choice:
     candidates that end a sentence are not in V, since they add no word, but are complete if they are among the k
     likeliest, as in beam search; the search stops when k sentences are complete, as `early_stopping=True` says. Beyond
     the paper, whose fidelity is highest for the text itself, no sentence is completed that is a copy of it.
@@ -119,7 +119,7 @@ class SubmodularSearch:
         num_beams: int,
         **kwargs: Any,
     ) -> tuple:
-        """Find the next words: all but those of the chosen set, and those that end, are made impossible.
+        """Find the next words: words outside the chosen set, and end tokens, are masked.
 
         Args:
             accumulated_log_probs: `(texts, num_beams * vocab_size)`.
@@ -153,6 +153,6 @@ class SubmodularSearch:
         )
 
     def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
-        """Tell which texts may still improve, and keep the scores of what they found."""
+        """Which texts may still improve; keeps the scores of their hypotheses."""
         self.beam_scores = kwargs["beam_scores"]
         return self.usual_check(**kwargs)

@@ -32,16 +32,16 @@ def diverse_beam_search(
 ) -> GenerateBeamOutput | torch.LongTensor:
     """Search with groups of beams that avoid each other's words: `generate(custom_generate=diverse_beam_search)`.
 
-    At every step the groups choose one after the other. To group g of a text, a word y costs as much as groups before
+    At every step the groups choose in turn. To group g of a text, a word y costs as much as groups before
     it have chosen that word for their own next position (Vijayakumar et al. 2016, section 4, with Hamming diversity):
 
         score(y) = log p(y | x, y_<t) - diversity_penalty · |{beams of groups 1 … g-1 that go on by y}|
 
-    and scores add up along a beam. In all else a group is a beam search of transformers' own, with whatever that
-    supports, caches included. Readings where the paper leaves a choice: only beams that go on count, so that a group
-    may end a sentence where another does; a group that has found all it looks for counts no more. Beyond the paper, no
-    group completes a sentence that a group before it completes at that step: so all that is returned differs, unless
-    the words that may follow leave nothing else; then what was found twice comes last.
+    and scores add up along a beam. Otherwise a group is a normal beam search with all of transformers' features,
+    including caches. Readings where the paper leaves a choice: only beams that go on count, so that a group may end a
+    sentence where another does; a group that has found all it looks for counts no more. Beyond the paper, no group
+    completes a sentence that a group before it completes at that step: so all that is returned differs, unless the
+    words that may follow leave nothing else; then what was found twice comes last.
 
     Args:
         model: Any model whose `generate()` does beam search.
@@ -100,7 +100,7 @@ class GroupedSearch:
     Args:
         model: Any model whose `generate()` does beam search.
         groups: Groups of a text, which the search takes for texts.
-        penalty: What a word costs for each beam of an earlier group that chose it.
+        penalty: Penalty of a word for each beam of an earlier group that chose it.
         frame: Knows the ends of a sentence.
         source: Words of the texts, `(texts, source_length)`, where no sentence may copy them.
         max_length: Tokens of a sequence that can go on no more.
@@ -162,7 +162,7 @@ class GroupedSearch:
         is_last: bool = False,
         listed: torch.LongTensor | None = None,
     ) -> torch.FloatTensor:
-        """Subtract the penalties, and make impossible what is another group's sentence or the source.
+        """Subtract the penalties, and mask sentences of other groups and the source.
 
         Args:
             log_probs: Of beams with their next word, `(texts, groups, num_beams, vocab_size)`.
@@ -207,7 +207,7 @@ class GroupedSearch:
         is_last: bool,
         listed: torch.LongTensor | None,
     ) -> Completed:
-        """What a group completes by scores `(texts, num_beams, words)`: of its best, those that end."""
+        """The hypotheses that a group completes, from scores `(texts, num_beams, words)`: its best ones that end."""
         _, num_beams, width = scores.shape
         best, places = scores.flatten(1).topk(num_beams)
         words = words_at(places, width, listed)
@@ -222,7 +222,7 @@ class GroupedSearch:
         completed: Completed,
         listed: torch.LongTensor | None,
     ) -> torch.FloatTensor:
-        """Let no beam of a group end in what a group before it completes."""
+        """Keep a group's beams from completing an earlier group's sentence."""
         sentences = written_before.take_along_dim(completed.beams.unsqueeze(2), dim=1)
         is_same = (written.unsqueeze(2) == sentences.unsqueeze(1)).all(dim=3) & completed.valid.unsqueeze(1)
         text, beam, number = is_same.nonzero(as_tuple=True)
@@ -232,7 +232,7 @@ class GroupedSearch:
         return forbid(scores, text, beam, words, listed)
 
     def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
-        """Tell which groups, `(texts * groups, 1)`, may still improve; keep that and the scores of what they found."""
+        """Which groups, `(texts * groups, 1)`, may still improve; kept with the scores of their hypotheses."""
         improvable = self.usual_check(**kwargs)
         is_full = kwargs["is_sent_finished"].all(dim=1, keepdim=True)
         self.searching = improvable & ~is_full if kwargs["early_stopping"] is True else improvable
@@ -256,7 +256,7 @@ class LeanGroupedSearch(BeamSearch):
         self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
     def choose(self, scores: torch.FloatTensor, words: torch.LongTensor) -> tuple[torch.FloatTensor, torch.LongTensor]:
-        """Choose the best continuations of each group, all after those of the groups before it."""
+        """Choose the best continuations of each group, after the earlier groups' choices."""
         written = self.tokens.view(*scores.shape[:2], -1)[:, :, self.prompt.shape[1] :]
         scores, written, listed = (part.unflatten(0, (-1, self.search.groups)) for part in (scores, written, words))
         is_last = self.length + 1 >= self.config.max_length
@@ -267,7 +267,7 @@ class LeanGroupedSearch(BeamSearch):
         return is_settled.view(-1, self.search.groups).all(dim=1).repeat_interleave(self.search.groups)
 
     def keep_texts(self, going_on: torch.LongTensor) -> None:
-        """Go on with some groups."""
+        """Continue with a subset of the groups."""
         super().keep_texts(going_on)
         search = self.search
         search.searching = search.searching[going_on]

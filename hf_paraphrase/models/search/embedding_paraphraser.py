@@ -54,7 +54,7 @@ class EmbeddingParaphraser:
     ) -> list[ParaphraseCandidate] | list[list[ParaphraseCandidate]]:
         """Write candidates of every text, with temperatures and noise of their own, and rank them (Traynor 2018, 4.5).
 
-        What a text gives depends on `seed` and on its place among `texts`, not on what else is in its batch.
+        A text's result depends on `seed` and its position in `texts`, not on its batch.
 
         Args:
             texts: A sentence, or several.
@@ -68,8 +68,8 @@ class EmbeddingParaphraser:
             max_new_tokens: Most symbols of a candidate.
 
         Returns:
-            For one text its different candidates, the nearest first; for several one such list each. Without a word, a
-            text has none.
+            For one text its different candidates, the nearest first; for several one such list each. Texts without
+            words have none.
 
         Raises:
             ValueError: An argument that cannot be.
@@ -152,7 +152,7 @@ class EmbeddingParaphraser:
         Args:
             texts: Sentences.
             tokenizer: The model's.
-            batch_size: Sentences at a time; those of like lengths share a batch.
+            batch_size: Batch size; sentences of similar length share a batch.
             layer: The layer whose vector is wanted; the thesis takes the last.
 
         Returns:
@@ -195,7 +195,7 @@ class EmbeddingParaphraser:
 
 
 class Draws:
-    """All that is drawn at random for the candidates of one text, by a generator of its own.
+    """The random numbers for the candidates of one text, from its own generator.
 
     Args:
         seed: Of the call.
@@ -272,7 +272,7 @@ def perturb(
 
 
 def unique(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """The different texts that are not empty, and where each stands first."""
+    """The distinct non-empty texts, with their first positions."""
     first: dict[str, int] = {}
     for number, text in enumerate(texts):
         if text.strip():

@@ -1,4 +1,4 @@
-"""What the searches of this package share: which sentences are the same, and which of those found are returned."""
+"""Shared by this package's searches: equality of sentences, and which hypotheses are returned."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def forbid(
     words: torch.LongTensor,
     listed: torch.LongTensor | None = None,
 ) -> torch.FloatTensor:
-    """Make next words impossible, but for a beam that could not go on at all.
+    """Mask next words, unless a beam could not continue at all.
 
     Args:
         scores: `(texts, beams, vocab_size)`.
         text: The texts of some beams, `(forbidden,)`.
         beam: Their numbers.
-        words: The words that each may not go on by, `(forbidden, words)`.
+        words: The masked next words, `(forbidden, words)`.
         listed: The words that have the scores, `(texts, beams, listed)`, where these are not the whole vocabulary's.
     """
     if not len(text):
@@ -108,7 +108,7 @@ def keep_best(
 ) -> None:
     """Keep the best sentences of each text, and cut what none of them fills.
 
-    What has the same tokens as a better one, copies of the source, and what the search could not complete come last.
+    Duplicates of better ones, copies of the source, and incomplete hypotheses come last.
 
     Args:
         found: All beams of every text; it is changed.
@@ -152,7 +152,7 @@ def read_words(ids: torch.LongTensor, mask: torch.Tensor | None, frame: Frame, n
         name: What needs them, for the error.
 
     Raises:
-        ValueError: The texts are given as embeddings or as what an encoder made of them.
+        ValueError: The texts are given as embeddings or encoder outputs.
     """
     if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
         raise ValueError(f"{name} compares outputs with the text: pass `input_ids`, not embeddings or encoder outputs")

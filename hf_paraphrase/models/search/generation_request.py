@@ -1,4 +1,4 @@
-"""What a call asks of a model, decided here alone: for the pipeline, for batches of a corpus and for evaluation."""
+"""Generation requests: the single interpretation of a call, for the pipeline, for corpora and for evaluation."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ OF_A_TEXT += ("encoder_outputs", "attention_mask", "inputs_embeds")
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationRequest:
-    """What is written for every text: by which search and pairs, how many outputs, and which of them is chosen.
+    """The outputs for every text: search, retrieved pairs, number of outputs, and the choice among them.
 
-    What is None was not asked for.
+    None means not requested.
 
     Args:
         parameters: Arguments of `generate()`.
@@ -43,9 +43,9 @@ class GenerationRequest:
             of candidates to places.
         matcher: The model that "matcher" asks, as `select_candidates` takes it.
         num_neighbors: How many of the nearest pairs to edit by.
-        retrieved: Pairs to edit by in their place.
+        retrieved: Pairs to edit by instead.
         return_retrieved: Whether a result names its pair.
-        retriever: Finds the pairs, in place of the checkpoint's.
+        retriever: Retriever to use instead of the checkpoint's.
         replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
             source that it attended to.
         restore_surface: Whether outputs get the case and the spacing of ordinary text.
@@ -89,12 +89,12 @@ class GenerationRequest:
 
     @classmethod
     def from_kwargs(cls, **kwargs: Any) -> GenerationRequest:
-        """Sort the arguments of a call: whatever is not a field of the request is one of `generate()`."""
+        """Split the arguments of a call: those that are not fields of the request are for `generate()`."""
         own = {name: kwargs.pop(name) for name in [field.name for field in fields(cls)] if name in kwargs}
         return cls(parameters=kwargs, **own)
 
     def asked_of_pairs(self) -> list[str]:
-        """The names of what only a model that edits by retrieved pairs can do."""
+        """Names of the options for models that edit retrieved pairs."""
         names = ("num_neighbors", "retrieved", "return_retrieved", "retriever")
         return [name for name in names if getattr(self, name) is not None]
 
@@ -103,11 +103,11 @@ class GenerationRequest:
         return self.num_candidates or self._decided(model).get("num_return_sequences") or 1
 
     def generate_kwargs(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-        """What `model.generate()` is called with, beside the inputs.
+        """Arguments of `model.generate()`, except the inputs.
 
-        There are as many beams as outputs at least, unless the call itself gives their number; candidates, which the
-        caller does not see, widen that too. Sampling without beams needs none. Beams that are added can be shared out
-        among `num_beam_groups`, which ask for diverse beam search by themselves, as in transformers 4.
+        There are at least as many beams as outputs or internal candidates, unless the call sets their number. Sampling
+        without beams needs none. Beams that are added can be shared out among `num_beam_groups`, which ask for diverse
+        beam search by themselves, as in transformers 4.
 
         Args:
             model: Has a generation config.
@@ -180,7 +180,7 @@ class GenerationRequest:
         return select_candidates(sources, candidates, by=self.select, matcher=self.matcher)
 
     def _decided(self, model: PreTrainedModel) -> dict[str, Any]:
-        """The call's parameters, and those of the generation config that it leaves open."""
+        """The call's parameters over those of the generation config."""
         config = self.parameters.get("generation_config") or model.generation_config
         return {**config.to_diff_dict(), **self.parameters}
 
@@ -189,7 +189,7 @@ def check_stop_strings(tokenizer: PreTrainedTokenizerBase) -> None:
     """Refuse a tokenizer of words, which transformers cannot search for strings (5.24: "substring not found").
 
     Raises:
-        ValueError: With what to use instead.
+        ValueError: The message says what to use instead.
     """
     letters = "abcdef"
     if letters not in tokenizer.convert_tokens_to_string(tokenizer.tokenize(letters)):
@@ -239,9 +239,9 @@ def count_beams(parameters: Mapping[str, Any], is_given: bool) -> int:
 
 
 def task_parameters(model: PreTrainedModel, task: str = "text2text-generation") -> dict[str, Any]:
-    """What a checkpoint says of a task: generation parameters, and `prefix`, the text before every input, or "".
+    """A checkpoint's settings for a task: generation parameters, and `prefix`, the text before every input, or "".
 
-    transformers 5 reads these fields no more, but the configs of older checkpoints have them.
+    transformers 5 no longer reads these fields, but older checkpoints have them.
     """
     parameters = dict((getattr(model.config, "task_specific_params", None) or {}).get(task, {}))
     return {**parameters, "prefix": read_prefix(model.config, task)}

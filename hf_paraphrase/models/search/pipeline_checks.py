@@ -1,4 +1,4 @@
-"""What the text2text pipeline makes sure of before it runs a model."""
+"""Checks of the text2text pipeline before it runs a model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_array(texts: Any, column: str | None = None) -> Any:
     """The texts of a pandas Series, a NumPy array or a column of a DataFrame as a list; anything else as it is.
 
     Args:
-        texts: What was passed for texts.
+        texts: The argument passed as texts.
         column: Of a DataFrame, the column that holds them.
 
     Returns:

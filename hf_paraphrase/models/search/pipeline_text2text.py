@@ -60,7 +60,7 @@ class Text2TextGenerationPipeline(Pipeline):
 
     It works with any model of `AutoModelForSeq2SeqLM`. Where neither the call nor the model's generation config says
     otherwise, it generates at most 256 tokens with 4 beams; a `generation_config` in the call is used as it is. A
-    prefix in the model's config (`prefix`, or that of the task in `task_specific_params`) is put before every text.
+    prefix in the model's config (`prefix`, or the task's in `task_specific_params`) is prepended to every text.
 
     A text without words (empty, or white space alone) gives an empty text and is not shown to the model, so that one
     blank line does not end a long run. A text longer than the tokenizer's `model_max_length` is passed on whole, with
@@ -92,7 +92,7 @@ class Text2TextGenerationPipeline(Pipeline):
             every call that does not give its own.
 
     Raises:
-        ValueError: The model is not an encoder-decoder, or there is no tokenizer for it.
+        ValueError: The model is not an encoder-decoder, or has no tokenizer.
     """
 
     # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
@@ -140,12 +140,12 @@ class Text2TextGenerationPipeline(Pipeline):
             return_text: Return texts, the default.
             return_tensors: Return token ids instead.
             clean_up_tokenization_spaces: Join punctuation to words; by default as the tokenizer is set.
-            stop_sequence: Stop a text where its tokens end in those of this one, which stays in the text.
+            stop_sequence: Stop generation after this text, which is kept in the output.
             num_neighbors: For a model that edits by retrieved pairs: how many of the nearest to use, each for a
                 paraphrase of its own; 1 by default.
-            retrieved: Pairs (sentence, its paraphrase) to use for every text, in place of the nearest.
+            retrieved: Pairs (sentence, its paraphrase) to use for every text, instead of the nearest.
             return_retrieved: Also return the pair, as `retrieved_source` and `retrieved_target`.
-            retriever: A `ParaphraseRetriever` to ask in place of the checkpoint's.
+            retriever: A `ParaphraseRetriever` to use instead of the checkpoint's.
             num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
             select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
                 "mbr" the one with which the others agree most (minimum Bayes risk, best among samples), "embedding"
@@ -153,19 +153,18 @@ class Text2TextGenerationPipeline(Pipeline):
                 this package, but for "embedding" and a model that embeds sentences itself, whose `paraphrase` then
                 also takes `temperature`, `noise` and `seed`); or a function from texts and lists of candidates to
                 places.
-            matcher: A model of sentence pairs for it: a folder, a Hub repository, or a text-classification pipeline,
-                which is not loaded anew in every call.
+            matcher: The sentence-pair model for it: a folder, a Hub repository, or a text-classification pipeline,
+                which is not reloaded in every call.
             decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
                 `fidelity` and `candidates_per_beam`; both with `exclude_source`; or a function that
                 `generate(custom_generate=…)` takes. The beams are as many as `num_return_sequences` at least.
             replace_unknown: Let the model write the mark of unknown words, and put the word of the text that it
                 attended to most in the place of each (Jean et al. 2015), in the case in which it stands there. For
                 models that attend to words, which all of transformers' do, with a fast tokenizer.
-            restore_surface: Give what a model wrote in lower case, or in tokens, the case and the spacing of ordinary
-                English text; what stands so already stays as it is.
-            strength: For a model with control tokens: how far the outputs are to differ from the text, from 0, as
-                little as may be, to 1, as freely as may be. By default the `default_strength` of its config; where
-                that has none either, the model runs without a token.
+            restore_surface: Restore case and spacing of ordinary English in outputs that are lower-case or tokenised;
+                other text is unchanged.
+            strength: For a model with control tokens: how freely to paraphrase, from 0 (close to the text) to 1. By
+                default the `default_strength` of its config; without one, no control token is used.
             output_scores: Also return `score`: the logarithm of the sequence's probability over its length to the
                 power of `length_penalty`, as beam search ranks by; None for a text without words.
             seed: With `do_sample=True`: the samples of a text depend on it and the text alone, not on the texts beside

@@ -51,7 +51,7 @@ OF_ROW = (
 class ScoringRules:
     """The processors of a call, which may be asked for the likeliest words.
 
-    Those that look at the length alone are asked about one row, and what they forbid is masked in place in all.
+    Processors that depend only on the length run on one row, and their mask is applied to all.
 
     Args:
         processors: As `generate()` makes them.
@@ -71,7 +71,7 @@ class ScoringRules:
 
         Args:
             logits: `(rows, vocab_size)`, in single precision; they may be overwritten.
-            tokens: What was written before, `(rows, length)`; without `need_tokens`, only the length counts.
+            tokens: The tokens so far, `(rows, length)`; without `need_tokens`, only the length counts.
             count: How many words of a row.
 
         Returns:

@@ -1,4 +1,4 @@
-"""What a set of paraphrases is worth by DiPS, for many candidates of many texts at once."""
+"""The DiPS objective of sets of paraphrases, batched over candidates and texts."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class SubmodularObjective:
         L = √(Σ_{x∈X} Σ_n β_n |x_n ∩ s_n|) + √(Σ_{x∈X} 1/|x| Σ_{w∈x} max_{v∈s} ψ(w, v))
         D = Σ_n γ_n |∪_{x∈X} x_n| + Σ_{x∈X} Σ_{y∈V} R(x, y),  R(x, y) = 1 - EditDistance(x, y) / (|x| + |y|)
 
-    x_n being the set of n-grams of x. Each of the four terms is divided by its value for all of V, so that they weigh
-    alike whatever the lengths are. F is monotone and submodular, so that choosing the best candidate one after the
-    other reaches at least 1 - 1/e of the highest value of any set of that size. Readings where the paper leaves a
-    choice, with its code: n = 1, 2, 3; β_n = 1/(4-n), γ_n = 1/n; edits insert and delete words, whence R is the length
-    of the longest common subsequence over the mean length (under a root in that code). ψ(w, v) = exp(-‖w - v‖²) of
-    embeddings of length 1, which are the model's own in place of word2vec.
+    x_n being the set of n-grams of x. Each of the four terms is divided by its value for all of V, so that their
+    weights do not depend on lengths. F is monotone and submodular, so greedy selection reaches at least 1 - 1/e of the
+    maximum over sets of that size. Readings where the paper leaves a choice, with its code: n = 1, 2, 3; β_n =
+    1/(4-n), γ_n = 1/n; edits insert and delete words, whence R is the length of the longest common subsequence over
+    the mean length (under a root in that code). ψ(w, v) = exp(-‖w - v‖²) of embeddings of length 1, which are the
+    model's own in place of word2vec.
 
     Args:
         candidates: `(texts, candidates, length)` tokens, all words.
-        available: Which of them may be chosen, `(texts, candidates)`; the others are not in V.
+        available: Mask of candidates, `(texts, candidates)`; the others are not in V.
         source: The texts to paraphrase.
         fidelity: λ, from 0 to 1.
     """
@@ -109,7 +109,7 @@ def choose_set(objective: SubmodularObjective, size: int) -> torch.BoolTensor:
 
     Args:
         objective: Of candidates in the order of their probabilities.
-        size: Of the set; all that are available, where they are not as many.
+        size: Size of the set; all available candidates if there are fewer.
 
     Returns:
         The chosen, `(texts, candidates)`.
@@ -151,7 +151,7 @@ def find_ngrams(
 def number_ngrams(
     candidates: torch.LongTensor, n: int, source: WordsOfSource
 ) -> tuple[torch.LongTensor, torch.LongTensor]:
-    """Number the n-grams of each text's candidates and source from 1; 0 is what is none.
+    """Number the n-grams of each text's candidates and source from 1; 0 is padding.
 
     Returns:
         `(texts, candidates, ngrams of each)`, and `(texts, ngrams of the source)`, at least one.

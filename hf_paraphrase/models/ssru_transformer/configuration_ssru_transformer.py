@@ -9,9 +9,9 @@ __all__ = ["SsruTransformerConfig"]
 # `MarianConfig` first, or the fields that both have would get the defaults of `PreTrainedConfig`.
 @strict
 class SsruTransformerConfig(MarianConfig, WritingConfig):
-    r"""Configuration of a Transformer whose decoder has recurrent units in place of self-attention (Kim et al. 2019).
+    r"""Configuration of a Transformer whose decoder has recurrent units instead of self-attention (Kim et al. 2019).
 
-    The fields are those of `MarianConfig`, with the sizes of Bergamot's "tiny" translators as defaults. Source, target
+    The fields of `MarianConfig`, with the sizes of Bergamot's "tiny" translators as defaults. Source, target
     and output layer share one table of words; whole layers are never dropped.
 
     Args:

@@ -52,7 +52,7 @@ class StateLayer(DynamicLayer):
 
 
 class Ssru(nn.Module):
-    """The simpler simple recurrent unit of Kim et al. 2019, section 2.1, in place of a decoder's self-attention.
+    """The simpler simple recurrent unit of Kim et al. 2019, section 2.1, instead of a decoder's self-attention.
 
         x_t = W h_t,  f_t = σ(W_f h_t + b_f),  c_t = f_t ∘ c_{t-1} + (1 - f_t) ∘ x_t,  output ReLU(c_t)
 
@@ -78,8 +78,8 @@ class Ssru(nn.Module):
 
         Args:
             hidden_states: `(batch, length, size)`.
-            attention_mask: `(batch, length, 1)`, false where there is no word and the state stays as it is.
-            cache: Has the state to go on from, and gets the last one.
+            attention_mask: `(batch, length, 1)`, false at padding, where the state is unchanged.
+            cache: Holds the initial state, and receives the last one.
 
         Returns:
             `(batch, length, size)`, and None for weights.
@@ -153,7 +153,7 @@ class SsruTransformerPreTrainedModel(PortableModel, PreTrainedModel):
     ) -> torch.Tensor:
         """Scale embeddings `(batch, length, d_model)`, and add positions counted without padding.
 
-        As in Marian, all sines stand before all cosines.
+        As in Marian, all sines precede all cosines.
         """
         if self.config.scale_embedding:
             inputs_embeds = inputs_embeds * self.config.d_model**0.5
@@ -267,14 +267,14 @@ class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
                 a target word.
             encoder_outputs: What the encoder returned for this source.
             cache: The cache of the steps before. It is updated in place and returned.
-            inputs_embeds: `(batch, source_length, d_model)` in place of `input_ids`, before they are scaled.
-            decoder_inputs_embeds: The same in place of `decoder_input_ids`.
+            inputs_embeds: `(batch, source_length, d_model)`, instead of `input_ids`, before scaling.
+            decoder_inputs_embeds: The same, instead of `decoder_input_ids`.
             use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
                 `output_attentions` to return the encoder's weights and those over the source.
 
         Returns:
-            `last_hidden_state` of shape `(batch, target_length, d_model)` and what was asked for.
+            `last_hidden_state` of shape `(batch, target_length, d_model)` and the requested outputs.
 
         Raises:
             ValueError: An id is not in the vocabulary, or an input is missing.

@@ -51,7 +51,7 @@ def select_by_jaccard(sources: Sequence[str], candidates: Sequence[Sequence[str]
 
 
 def select_by_mbr(candidates: Sequence[Sequence[str]]) -> list[int]:
-    """For each source the place of the candidate with which the others agree most, the first of equals.
+    """For each source, the index of the candidate with which the others agree most; ties go to the first.
 
     The candidates stand for what the model holds likely, as samples do best: chosen is the one with the highest mean
     BLEU against each of them as its reference.
@@ -87,7 +87,7 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def _smoothed_bleu(text: Sequence[Counter], reference: Sequence[Counter]) -> float:
-    """By the counts of n-grams of each length; one is added to those of more than a word."""
+    """From the n-gram counts of each length, with add-one smoothing above unigrams."""
     length, wanted = text[0].total(), reference[0].total()
     if not length:
         return float(not wanted)

@@ -31,7 +31,7 @@ def find_control(
         config: The model's: `control_tokens` names the tokens, one for each level, and `default_strength` is used
             where `strength` is None.
         tokenizer: Its tokenizer.
-        strength: From 0, as near to the source as may be, to 1, as free as may be. Of n levels it asks for level
+        strength: From 0 (close to the source) to 1 (as free as possible). Of n levels it asks for level
             `round(strength * (n - 1))`.
 
     Returns:

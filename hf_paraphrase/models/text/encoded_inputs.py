@@ -20,7 +20,7 @@ MOST_TOKENS = 1024
 
 
 def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens of a text by default: what the tokenizer says, the model's positions, or 1,024, if that is less.
+    """Default maximum tokens of a text: the minimum of the tokenizer's limit, the model's positions and 1,024.
 
     A model with control tokens reads one before the text.
     """
@@ -29,7 +29,7 @@ def source_limit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
 
 
 def read_prefix(config: PreTrainedConfig, task: str = TASK) -> str:
-    """What a model was trained to find before every text, as configs say it: by task, or for all."""
+    """The prefix that a model was trained with, from its config: by task, or for all."""
     parameters = (getattr(config, "task_specific_params", None) or {}).get(task, {})
     return parameters.get("prefix") or getattr(config, "prefix", None) or ""
 
@@ -96,7 +96,7 @@ def encode_inputs(
 def number_words(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], inputs: BatchEncoding, model: PreTrainedModel
 ) -> list[dict[int, str]]:
-    """Give the words outside the vocabulary ids of their own, in place; the words of each text by these ids."""
+    """Assign ids to words outside the vocabulary, in place; return the words of each text by id."""
     found = []
     for row, text, encoding in zip(inputs["input_ids"], texts, inputs.encodings or (), strict=inputs.is_fast):
         opened = OpenTokenizer(tokenizer, model.config.vocab_size)
@@ -106,7 +106,7 @@ def number_words(
 
 
 def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Tell whether there is any token but those that frame and fill a text; an unknown word is a word."""
+    """Whether there is any token besides special ones and padding; unknown words count."""
     names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
     frame = {getattr(tokenizer, name) for name in names}
     return not frame.issuperset(input_ids.flatten().tolist())

@@ -11,7 +11,7 @@ __all__ = ["OpenTokenizer", "decode_with_words"]
 
 
 class OpenTokenizer:
-    """A tokenizer that gives each word that it does not know an id of its own, in the order in which they come.
+    """A tokenizer that gives each unknown word its own id, in order of appearance.
 
     A sub-word tokenizer knows every word, and one without offsets (a slow one) cannot say which it did not know: their
     ids stay as they are.
@@ -69,12 +69,12 @@ class OpenTokenizer:
 def decode_with_words(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], words: Mapping[int, str], **kwargs: Any
 ) -> str:
-    """Turn ids into text, those of words outside the vocabulary too.
+    """Decode ids, including those of words outside the vocabulary.
 
     Args:
         tokenizer: Knows the others.
         ids: What a model generated.
-        words: `OpenTokenizer.words` of what it copied from.
+        words: `OpenTokenizer.words` of the text it copied from.
         kwargs: Of the tokenizer's `decode`.
     """
     if words.keys().isdisjoint(ids):

@@ -1,4 +1,4 @@
-"""What a reader sees of a text beside its words: capitals, and the spaces around punctuation."""
+"""The surface form of a text besides its words: capitals, and spaces around punctuation."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def drop_invisible(text: str) -> str:
 
 
 def _belongs(character: str, before: str, after: str) -> bool:
-    """Whether a format character is a part of what stands around it."""
+    """Whether a format character belongs to its neighbours."""
     if character in JOINERS:
         return (_is_pictogram(before) and _is_pictogram(after)) or bool(JOINED_SCRIPTS.match(before))
     is_tag = "\U000e0020" <= character <= "\U000e007f"
@@ -112,12 +112,12 @@ def restore_surface(text: str, source: str = "") -> str:
     The beginnings of sentences and the word I get their capitals, other words the case that they have inside the
     sentences of the source, if that is one. Punctuation, brackets, quotation marks, contractions and numbers lose the
     spaces that tokens have around them, and words those around what joins them in the source, a hyphen for instance.
-    Nothing else changes: capitals stay, no letter is added or lost, ordinary text comes back as it is, and so does
-    what this has returned.
+    Nothing else changes: capitals stay, no letter is added or lost, ordinary text is unchanged, and the function is
+    idempotent.
 
     Args:
         text: What a model wrote.
-        source: What it read, in the case in which it was given.
+        source: The source, in its original case.
     """
     cases, joined = _read_cases(source), {word.lower() for word in JOINED.findall(source)}
     # Whoever began with a capital has thought of those of later sentences.
@@ -167,7 +167,7 @@ def _close_single_quotes(text: str) -> str:
 
 
 def _read_cases(source: str) -> dict[str, str]:
-    """Words in lower case, and how they stand in the source where it writes them in one way, with capitals."""
+    """Lower-cased words with their capitalised form in the source, if it is consistent."""
     starts = {match.end() for match in SENTENCE_START.finditer(source) if _ends_sentence(source, match)}
     words = list(WORD.finditer(source))
     inner = [match.group() for match in words if match.start() not in starts]
@@ -219,7 +219,7 @@ def _begin_sentences(text: str) -> str:
 
 
 def _ends_sentence(text: str, match: re.Match) -> bool:
-    """Tell whether the full stop that a match of `SENTENCE_START` begins with ends one, not an abbreviation."""
+    """Whether the full stop at the start of a match of `SENTENCE_START` ends a sentence, not an abbreviation."""
     if not text[match.start() : match.end()].startswith("."):
         return True
     last = (text[: match.start()].split() or [""])[-1].lstrip("([\"'“‘")

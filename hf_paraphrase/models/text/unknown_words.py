@@ -1,4 +1,4 @@
-"""Unknown words in what a model writes, replaced by the words of its source that it attended to."""
+"""Replacing unknown words in outputs by the source words that the model attended to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["can_replace_unknown", "check_replaceable", "find_attended", "put_wor
 
 
 def can_replace_unknown(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Tell whether unknown words can be replaced: see `check_replaceable`."""
+    """Whether unknown words can be replaced: see `check_replaceable`."""
     return getattr(model, "attends_to_words", True) and tokenizer.is_fast
 
 
 def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise ValueError unless a model attends to words of its source, and a tokenizer knows where these stand."""
+    """Raise ValueError unless the model attends to source words, and the tokenizer has their offsets."""
     # Models of transformers all do.
     if not getattr(model, "attends_to_words", True):
         raise ValueError(
@@ -34,7 +34,7 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
     """For each text the words that its tokens, without padding, are of; "" for end marks and control tokens.
 
     Args:
-        inputs: What the tokenizer made of the texts.
+        inputs: The tokenizer's output for the texts.
         texts: The texts.
     """
     found = [
@@ -58,13 +58,12 @@ def find_attended(
 ) -> torch.LongTensor:
     """Find the word of the source that a model attended to most when it wrote an unknown one.
 
-    The weights are those of the last layer that attends to the source, in the mean over its heads. They are computed
-    anew from the finished sequences, so that they are those of the sequences that a search has chosen, whichever it
-    was, and those alone are read that have an unknown word.
+    The weights are the mean over the heads of the last layer that attends to the source. They are recomputed from the
+    finished sequences, which works for any search, and only for sequences with an unknown word.
 
     Args:
         model: Wrote the sequences.
-        inputs: What it read, `(texts, source_length)` each.
+        inputs: The inputs, each `(texts, source_length)`.
         sequences: `(texts, sequences of each, length)`, from the start token on.
         tokenizer: Knows the unknown word and which tokens are not words.
 
@@ -100,7 +99,7 @@ def find_attended(
 def put_words(
     ids: Sequence[int], attended: Sequence[int], source: Sequence[str], outside_words: Mapping[int, str]
 ) -> tuple[list[int], dict[int, str]]:
-    """Give each replaced word an id of its own, for `decode_with_words`.
+    """Give each replaced word its own id, for `decode_with_words`.
 
     Args:
         ids: A sequence.
