@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which do not run what is bel
 
 __version__ = "0.1.0"
 
-# The module of every public name; those of an architecture follow from its row.
+# The module of every public name; names of architectures are derived from their rows.
 MODULES = {
     "Paraphrase": "generation.paraphraser",
     "ParaphraseRetriever": "retrieval",

@@ -34,7 +34,7 @@ from .training.recipe import Recipe, load_recipe
 __all__ = ["Distillation", "distill", "run_distillation"]
 
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
-# What decides which candidates pass, for the teacher and for whoever is put beside it.
+# Options that decide which candidates pass, for the teacher and the compared models.
 OF_THE_CHOICE = ("min_fluency", "min_novelty", "diversity", "keep", "seed", "batch_size", "max_new_tokens")
 COLUMNS = {
     "adequacy": "adequacy",

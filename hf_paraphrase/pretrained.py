@@ -48,7 +48,7 @@ __all__ = [
 
 # The files whose JSON transformers reads; all of them hold one object.
 JSON_FILES = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
-# Arguments of `from_pretrained` that say where a checkpoint lies, and so belong to its configuration too.
+# Arguments of `from_pretrained` that locate a checkpoint, and so apply to its configuration too.
 PLACE = ("revision", "token", "cache_dir", "local_files_only", "subfolder")
 
 

@@ -8,5 +8,5 @@ __all__ = ["is_watched"]
 
 
 def is_watched() -> bool:
-    """Tell whether this runs on a terminal or in a notebook, whose standard error is not a terminal."""
+    """Whether this runs on a terminal or in a notebook, whose standard error is not a terminal."""
     return "ipykernel" in sys.modules or sys.stderr.isatty()

@@ -178,7 +178,7 @@ def register_pipeline() -> None:
         "default": ReleasedModel(model=None),
         "type": "text",
     }
-    # `pipeline()` refuses these before it asks the registry; early releases of transformers 5 have no such list.
+    # `pipeline()` refuses these before it checks the registry; early releases of transformers 5 have no such list.
     getattr(pipelines, "REMOVED_TASKS", {}).pop("text2text-generation", None)
 
 

@@ -130,7 +130,7 @@ def _check_tokenizer(content: dict[str, Any], source: str) -> None:
     for names, value in _walk(content):
         if isinstance(value, str) and names[0] not in TEXTS and names[-1] not in NOTED:
             is_file = names[0] in ("vocab", "merges", "gguf_file") and len(names) == 1
-            # A special token may look like a path, so only what is there counts.
+            # A special token may look like a path, so only existing files count.
             if is_file or (("/" in value or os.sep in value) and _is_file(value)):
                 raise InputError(f"{source}: `{'.'.join(names)}` names a file elsewhere: {value!r:.100}; remove it")
 

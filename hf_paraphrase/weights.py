@@ -49,7 +49,7 @@ def check_keys(model: PreTrainedModel, info: Mapping[str, Any], source: str, hea
         info: The report that `output_loading_info` asks for.
         source: Names the checkpoint in the error.
         headless: The model is the base of one with a head, whose weights are left.
-        new_head: The model is to be trained with a head that the checkpoint lacks, in place of one that it has.
+        new_head: The model is to be trained with a head that the checkpoint lacks, instead of one that it has.
 
     Raises:
         InputError: They differ; the message names the first few.

@@ -130,7 +130,7 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
         return
     words = [(grid.x[i], grid.y[j]) for i, j in places]
     numbers = {pair: number for number, pair in enumerate(dict.fromkeys(words))}
-    # A pair of words that stands in several places counts once, where it is most active.
+    # A word pair with several occurrences counts once, where it is most active.
     index = torch.tensor([numbers[pair] for pair in words], device=grid.h.device)
     h = grid.h[tuple(zip(*places, strict=True))]
     h = h.new_full((len(numbers), h.shape[1]), -torch.inf).scatter_reduce_(

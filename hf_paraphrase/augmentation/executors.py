@@ -115,7 +115,7 @@ EXECUTORS: dict[str, type[PipelineExecutor]] = {
     "slurm": SlurmPipelineExecutor,
     "ray": RayPipelineExecutor,
 }
-# What executors are told by options of their own, or may not be told.
+# Arguments that have their own options, or are not allowed.
 OURS = ("self", "pipeline", "tasks", "workers", "logging_dir", "skip_completed")
 
 

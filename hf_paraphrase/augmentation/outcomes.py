@@ -16,7 +16,7 @@ from ..generation.paraphraser import Paraphrase, Paraphraser
 
 __all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
 
-# The columns that are added to those of a row.
+# Columns added to each row.
 ADDED = {
     "source_id": pa.string(),
     "paraphrase": pa.string(),
@@ -87,7 +87,7 @@ class RowParaphraser:
             texts: The text of each row; None if missing.
 
         Returns:
-            An outcome of each, in their order.
+            An outcome of each, in order.
         """
         outcomes = [Outcome([], {}, "the text is blank") for _ in texts]
         worded = sorted((place for place, text in enumerate(texts) if text and text.strip()), key=_length_of(texts))

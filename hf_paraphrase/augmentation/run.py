@@ -184,13 +184,13 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:
         write_rows(source, path)
-    # The last, so that where there are settings all else is there.
+    # Written last: if the settings exist, so does everything else.
     write_in_folder(state, SETTINGS_FILE, json.dumps(described, indent=2, ensure_ascii=False))
 
 
 def _check_output(source: str, output: DataFolder) -> None:
     """Refuse an output inside the input: it would change the input, and the run could not resume."""
-    # The name of a corpus or repository may also be that of a folder that is not there yet.
+    # A name of a corpus or repository may equal that of a folder that does not exist yet.
     if not Path(source).is_dir() or not output.is_local():
         return
     where = output.resolve_paths("")

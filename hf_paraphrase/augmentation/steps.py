@@ -94,7 +94,7 @@ class ParaphraseStep(PipelineStep):
         self.trust_remote_code, self.dtype = trust_remote_code, dtype
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        """Yield the documents, in their order."""
+        """Yield the documents, in order."""
         is_loaded = isinstance(self.model, Paraphraser)
         named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt, self.dtype
         ask = RowParaphraser(self.model if is_loaded else load_once(*named), **self.options)
@@ -140,7 +140,7 @@ class MineStep(PipelineStep):
         self.retriever, self.k, self.min_score, self.max_score = retriever, k, min_score, max_score
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        """Yield the documents, in their order; a blank one has no neighbours."""
+        """Yield the documents, in order; a blank one has no neighbours."""
         is_loaded = isinstance(self.retriever, ParaphraseRetriever)
         named = str(self.retriever), self.trust_remote_code
         retriever = self.retriever if is_loaded else load_retriever_once(*named)

@@ -123,7 +123,7 @@ def main(args: list[str] | None = None) -> None:
             sys.exit(error.exit_code)
         _fail(error.format_message())
     except BrokenPipeError:
-        # Whoever read the output, such as `head`, has enough; nor is Python to flush what is left when it exits.
+        # The reader of the output, such as `head`, has closed it; keep Python from flushing the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (InputError, OSError) as error:

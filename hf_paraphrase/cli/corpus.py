@@ -156,7 +156,7 @@ class SplitOptions(CorpusOptions):
     sample_seed: int | None = option("Draw the rows of --max-samples at random with this seed.", None)
 
     def take(self, rows: datasets.Dataset) -> datasets.Dataset:
-        """At most `n` rows: the first ones, or a seeded random sample."""
+        """At most as many rows as asked for: the first ones, or a seeded random sample."""
         if self.sample_seed is not None:
             rows = rows.shuffle(seed=self.sample_seed)
         return rows if self.max_samples is None else rows.select(range(min(self.max_samples, len(rows))))

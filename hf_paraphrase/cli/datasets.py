@@ -123,7 +123,7 @@ def _format_row(content: datasets.Dataset | datasets.IterableDataset, row: dict[
 
     lines = []
     for column, value in row.items():
-        # What is streamed need not say beforehand what it holds.
+        # Streamed corpora may not know their features in advance.
         feature = content.features and content.features[column]
         if isinstance(feature, ClassLabel):
             value = feature.int2str(value)

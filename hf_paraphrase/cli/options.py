@@ -58,7 +58,7 @@ ABILITIES = {
     "reads_pairs": "edit by a retrieved pair",
 }
 
-# The model of the commands that use one, where none is named.
+# Default model of all commands.
 DEFAULT_MODEL = RELEASED
 
 PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"

@@ -38,7 +38,7 @@ class Lines:
         self.bad: list[int] = []
 
     def __iter__(self) -> Iterator[str]:
-        # Bytes where there are any: of a stream of text, one bad byte is the end.
+        # Bytes if there are any: of a stream of text, one bad byte is the end.
         lines = bounded_lines(getattr(sys.stdin, "buffer", sys.stdin), "standard input")
         for number, line in enumerate(lines, start=1):
             try:

@@ -15,7 +15,7 @@ from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
 __all__ = ["find_schema", "read_tables"]
 
-# How pyarrow says that values have no type in common, or one that it does not hold.
+# pyarrow's errors for values without a common or supported type.
 UNFIT = (pa.ArrowException, OverflowError)
 
 

@@ -29,7 +29,7 @@ BOUNDS = {
 VARIABLE = "HF_PARAPHRASE_MAX_{}"
 # Fields of which a model is built one part for each, and those from which transformers makes a list of labels.
 LAYERS = re.compile(r"(layers?|heads?|experts?|blocks?|depths?|stages?|groups?|hash_functions)$")
-# What is never negative; of other sizes, -1 may mean that there is none.
+# Never negative; for other sizes, -1 may mean none.
 WIDTHS = re.compile(r"(vocab_size|hidden_size|intermediate_size|embedding_size|d_model|d_ff|d_kv|_dim|layers|heads)$")
 LABELS = re.compile(r"num_labels$")
 BEAMS = ("num_beams", "num_beam_groups", "num_return_sequences", "num_candidates", "num_neighbors")

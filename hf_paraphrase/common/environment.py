@@ -36,7 +36,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 def report_environment() -> dict[str, str]:
     """Machine and software, one line each, for bug reports."""
     gpus = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
-    # Our own name is missing where a checkout was never installed; what it needs is then not known either.
+    # Our own distribution is missing if a checkout was never installed; then its requirements are unknown too.
     needs = requires(PACKAGES[0]) or [] if _version(PACKAGES[0]) else []
     needed = [re.split(r"[^\w-]", need)[0] for need in needs]
     packages = {name: _version(name) or "not installed" for name in dict.fromkeys([*PACKAGES, *sorted(needed)])}
@@ -61,7 +61,7 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     root = Path(__file__).resolve().parents[2]
-    # An installed package may lie inside somebody else's checkout, whose commit says nothing about it.
+    # An installed package may be inside another project's checkout, whose commit is irrelevant.
     if not (root / ".git").exists():
         return None
     try:

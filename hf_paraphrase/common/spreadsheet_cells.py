@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 __all__ = ["PARAPHRASE_COLUMNS", "csv_writer", "quote_formulas", "unquote_formulas"]
 
-# The columns that `paraphrase --output` writes first: by them its files are told from those that people write.
+# The first columns of `paraphrase --output`, which identify its files.
 PARAPHRASE_COLUMNS = ("row", "source", "rank", "text", "score", "adequacy", "fluency", "novelty")
 # Texts with apostrophes of their own get one more, so that each text has a form of its own.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")

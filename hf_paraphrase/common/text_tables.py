@@ -57,7 +57,7 @@ IGNORED = ("config.json", "dataset_info.json", "dataset_infos.json", "dataset_di
 # The column of a plain text file.
 LINE = "text"
 WHITESPACE = re.compile(r"\s*")
-# A first line by which spreadsheets are told the delimiter of csv.
+# A first line that names the csv delimiter for spreadsheets.
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 # The default of 128 KiB is below what a cell with a document holds, and the limit is one for the process.

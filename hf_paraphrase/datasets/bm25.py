@@ -45,7 +45,7 @@ def search(index: bm25s.BM25, text: str, size: int) -> np.ndarray:
     if not tokens:
         return np.array([], dtype=np.int64)
     scores = index.get_scores(tokens)
-    # Of bm25s's own selection, the order of equal scores depends on what is installed; it is slower, too.
+    # bm25s's own selection breaks ties depending on installed packages, and is slower.
     found = np.flatnonzero(scores > 0)
     if len(found) <= size:
         return found

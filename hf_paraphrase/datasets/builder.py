@@ -95,7 +95,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     """
 
     VERSION = datasets.Version("1.0.0")
-    # What `load_dataset` calls it; a class without a name is a base of others.
+    # Its name in `load_dataset`; classes without a name are base classes.
     corpus_name: ClassVar[str] = ""
     # File names or glob patterns, relative to `data_dir`, that the corpus is read from; what these files hold decides
     # the cache folder.
@@ -107,9 +107,9 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     tasks: ClassVar[tuple[str, ...]] = ()
     # Whether it reads a user's own files: then nobody knows its language, and no data set on the Hub has its name.
     private: ClassVar[bool] = False
-    # Configurations whose rows, or what a row lists, stand in the order of the files; all others have a seeded order.
+    # Configurations whose rows or lists keep the order of the files; all others are shuffled with a seed.
     in_file_order: ClassVar[tuple[str, ...]] = ()
-    # Columns of text that may be empty, where a file does not tell.
+    # Text columns that may be empty.
     may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.
     rows_at_once: ClassVar[int] = 10_000

@@ -68,7 +68,7 @@ def _fetch(file: ReleasedFile, url: str, cache_dir: str | os.PathLike) -> Path:
     try:
         path = Path(datasets.DownloadManager(download_config=config).download(url))
     except FAILURES as error:
-        # The cause is why; fsspec itself says of every failure that there is no such file.
+        # The cause has the reason; fsspec reports every failure as a missing file.
         cause = error.__cause__ or error
         raise InputError(f"{url} cannot be downloaded ({type(cause).__name__}: {cause})") from error
     problem = _difference(file, path)

@@ -15,7 +15,7 @@ BLANK_LINE = re.compile(r"\n[ \t]*\n")
 # The header ends with this line, or with the end of the small print that stood there until about 2003.
 START = re.compile(r"^\*{3} ?START OF TH(?:IS|E) PROJECT GUTENBERG E(?:BOOK|TEXT)[^*]{0,500}\*{3}", re.M | re.I)
 SMALL_PRINT = re.compile(r"^\*END\*? ?THE SMALL PRINT!.*\*END\*.*$", re.M | re.I)
-# The footer starts with the first of these, the second of which often stands before it.
+# The footer starts with the first of these; the second often precedes it.
 END = re.compile(r"^\*{3} ?END OF TH(?:IS|E) PROJECT GUTENBERG", re.M | re.I)
 LAST_LINE = re.compile(r"^[ \t]*\*{0,3} ?End of (?:this |the )?Project Gutenberg", re.M | re.I)
 # What is searched for the end of a small print and for a last line.

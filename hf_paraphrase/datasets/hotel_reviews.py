@@ -10,7 +10,7 @@ from .reader import CorpusReader
 __all__ = ["HotelReviewsBuilder"]
 
 TAG = re.compile(r"<(?P<name>[A-Za-z][\w .]*)>(?P<value>.*)", re.DOTALL)
-# What the crawler took along from the page, behind cut-off reviews and beside photos.
+# Page text that the crawler included, after truncated reviews and next to photos.
 RESIDUE = re.compile(r"(?:showReview\(\d+, *'full'\);|More photos)\s*$")
 
 
@@ -27,7 +27,7 @@ class HotelReviewsBuilder(DocumentBuilder):
     Licence: none stated; the reviews are their authors'. For research.
 
     Layout: `data_dir`, or a subfolder such as `Texts`, holds `hotel_*_parsed.txt`, one file a hotel, whose records are
-    lines `<Author>`, `<Content>`, `<Date>` and `<Rating>`. Where there are none, its `*.txt` files are read, plain or
+    lines `<Author>`, `<Content>`, `<Date>` and `<Rating>`. If there are none, its `*.txt` files are read, plain or
     gzipped (`*.txt.gz`), one review a line.
 
     Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces;

@@ -35,7 +35,7 @@ SPLITS = ("train", "validation", "test")
 TEXTS = (("source", "target"), ("sentence1", "sentence2"), ("source",), ("query",), ("text",))
 # The texts of which a row may have several.
 LISTS = ("target", "references")
-# What in the arguments of datasets' csv reader changes how lines become rows; others are for files of no other kind.
+# Arguments of datasets' csv reader that change how lines become rows.
 PANDAS = ("names", "header", "skiprows", "quoting", "encoding", "comment", "escapechar", "quotechar", "usecols")
 # Where a split has to be made: most rows of it, the most that it takes, and the seed of the draw.
 HELD_OUT, MOST_HELD_OUT, SEED = 1000, 0.1, 42

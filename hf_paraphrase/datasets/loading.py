@@ -86,7 +86,7 @@ def load_dataset(
     if builder.downloads and not Path(builder.cache_dir).is_dir():
         builder.fetch()  # here, for its progress is worth showing
     with no_progress_bars():
-        # The sizes of the splits are those of the rows that were made: there is nothing to check them against.
+        # The split sizes come from the generated rows: there is nothing to verify them against.
         builder.download_and_prepare(verification_mode="no_checks", num_proc=num_proc)
     # datasets refuses to read a split without rows, such as one whose size was set to 0.
     splits = [key for key, info in builder.info.splits.items() if info.num_examples]

@@ -226,7 +226,7 @@ def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
     except RecursionError as error:
         raise InputError(f"{path} nests too deeply; {expected}") from error
     except ValueError as error:
-        # Of numbers with more digits than Python reads, it does not say where they stand.
+        # For numbers with too many digits, Python does not report the position.
         digits = max(re.finditer(rb"\d+", content), key=lambda number: len(number[0]))
         line = content.count(b"\n", 0, digits.start()) + 1
         raise InputError(f"{path}, line {line}, has a number of {len(digits[0]):,} digits; {expected}") from error

@@ -9,7 +9,7 @@ __all__ = ["fingerprints", "group_overlapping"]
 
 # Shorter paragraphs are the same in many books by chance.
 SHORTEST = 100
-# One in so many paragraphs is looked at: enough of a short story, and thousands of books fit into memory.
+# Every n-th paragraph is sampled: enough for a short story, and thousands of books fit into memory.
 SAMPLING = 4
 # Paragraphs of more books than that are notes of the transcribers.
 MOST_OWNERS = 20

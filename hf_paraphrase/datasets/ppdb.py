@@ -93,7 +93,7 @@ class PpdbBuilder(SampledPairsBuilder):
                 yield tuple(phrases.filter(keep) for phrases in pair)
 
     def _chosen(self) -> list[str]:
-        """The names of the files: one size, and `all` in place of its parts."""
+        """The names of the files: one size, and `all` instead of its parts."""
         for size in (self.config.size,) if self.config.size else reversed(SIZES):
             there = {}
             for part in (self.config.part,) if self.config.part else PARTS:

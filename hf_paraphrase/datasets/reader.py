@@ -27,10 +27,10 @@ MAX_LINE_LENGTH = 1 << 20
 MAX_UNPACKED_SIZE = 16 << 30
 # So many bad lines are spelled out in the warning.
 REPORTED = 5
-# A file of which most lines are bad is given up after so many of them: it is another file.
+# Stop after this many bad lines if most are bad: the file has another format.
 PATIENCE = 1000
 BOM = codecs.BOM_UTF8
-# That of UTF-32 begins as that of UTF-16 does.
+# The UTF-32 mark begins like the UTF-16 mark.
 OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -75,7 +75,7 @@ class CorpusReader:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: Any) -> None:
-        # A reader left early, by an error or by somebody who wants only the first rows, has no share to judge.
+        # A reader closed early, by an error or after the first rows, cannot judge the share.
         if kind is None:
             self._judge()
             if self.nul_characters:

@@ -135,7 +135,7 @@ class SampledPairsBuilder(ParaphraseBuilder):
             keys = table["key"].to_numpy()
             first = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.array([], bool)
             table = table.filter(pa.array(first))
-            # A source that is tested on is not trained on as a target either: the pair may stand there both ways.
+            # A test source must not be a training target either: a pair may occur in both directions.
             table = table.filter(pc.invert(pc.is_in(table["target"], excluded)))[:left]
             references = pa.nulls(len(table), schema.field("references").type)
             yield number, pa.table([table["source"], table["target"], references], schema=schema)

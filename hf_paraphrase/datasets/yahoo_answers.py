@@ -70,7 +70,7 @@ class YahooAnswersBuilder(CorpusBuilder):
     Licence: Yahoo's data sharing agreement; for research.
 
     Layout: `data_dir` holds `.xml` files as they were released, a `<document>` with `<subject>` and `<bestanswer>` for
-    each question; or, where there are none, `.tsv` files, `question⇥best answer` a line. Both may be gzipped.
+    each question; or, if there are none, `.tsv` files, `question⇥best answer` a line. Both may be gzipped.
 
     Columns: `query`, `candidates` (a list in random order) and `label` (the place of the best answer).
 

@@ -19,7 +19,7 @@ __all__ = [
     "plot_quality_against_diversity",
 ]
 
-# The columns of Table 2 of Kazemnejad et al. 2020, in its order, and PINC; what else was asked for stands behind them.
+# The columns of Table 2 of Kazemnejad et al. 2020, in order, and PINC; other metrics follow.
 SCORES = {
     "rouge2": "ROUGE-2",
     "rouge1": "ROUGE-1",
@@ -32,7 +32,7 @@ SCORES = {
 HIDDEN = ("rougeL", "rougeW")
 DIVERSITY = {"self_bleu_2": "self-BLEU-2", "distinct_1": "distinct-1", "distinct_2": "distinct-2"}
 SPEED = {"num_parameters": "parameters", "sentences_per_second": "sentences/s"}
-# What of them stands in a line with how many digits; a word's share is below 1.
+# Which of them are shown, with how many digits; shares of words are below 1.
 DIGITS = {"self_bleu_2": 1, "distinct_1": 3, "distinct_2": 3}
 SIGNIFICANT = 0.05
 
@@ -208,7 +208,7 @@ def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[st
 
 
 def format_with_interval(score: Score | None, p_value: float) -> str:
-    """A score with half of its interval, starred where its p-value is small; - where there is none."""
+    """A score with half of its interval, starred where its p-value is small; - if there is none."""
     if score is None:
         return "-"
     if score.low is None:

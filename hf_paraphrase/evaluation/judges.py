@@ -93,7 +93,7 @@ def fit_own_text(
     weights, _ = _fit_logistic(features, is_own)
     scores = features @ np.array(weights)
     own, others = np.quantile(scores[is_own], MOST_REFUSED), np.quantile(scores[~is_own], 1 - MOST_MISSED)
-    # Halfway between the two kinds where they lie apart.
+    # Halfway between the two kinds if they do not overlap.
     return {"weights": weights, "bias": round(-min(float(own), float(own + others) / 2), 4)}
 
 

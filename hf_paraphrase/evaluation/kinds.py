@@ -30,7 +30,7 @@ FORMATS: dict[str, Callable[[Results], str]] = {
     "documents": format_document_results,
     "language_model": format_language_model_results,
 }
-# By what a model can do; others are paraphrasers.
+# By ability; all other models are paraphrasers.
 KINDS = {"labels_pairs": "matcher", "embeds_sentences": "language model", "rewrites_documents": "autoencoder"}
 # Any sequence-to-sequence model may have learnt these.
 KINDS_OF_TASKS = {"match": "matcher", "autoencode": "autoencoder", "language_model": "language model"}

@@ -118,7 +118,7 @@ def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.Pa
         results: Name of each architecture, and the figure of each of its runs.
         path: The PNG file to write.
     """
-    # Names stand beside their rows: turned ones, under columns, take half of the picture and are hard to read.
+    # Names are beside their rows: rotated ones under columns take half the figure and are hard to read.
     figure = new_figure(7, 1.2 + 0.4 * len(results))
     axes = figure.subplots()
     axes.grid(True)

@@ -141,7 +141,7 @@ def evaluate_paraphraser(
             generation config.
 
     Returns:
-        What `results-SPLIT.json` holds: an entry for each beam width, and each number of pairs where there are any;
+        What `results-SPLIT.json` holds: an entry for each beam width, and each number of pairs if there are any;
         the baselines; and the rows of a paper with this architecture, if any. `counts` say how many rows have
         `doubles` and `copies` of the source among their outputs, over how many `reference_tokens` the perplexity is
         the mean, and of a model that edits by pairs how many rows have one of their own, `rows_with_own_pair`.
@@ -228,7 +228,7 @@ def evaluate_paraphraser(
                 _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(how, seed))
             entries.append(entry)
 
-    # A paper's rows of a beam width stand beside ours of that width, and beside no samples.
+    # A paper's rows are shown next to ours of the same beam width, and not with samples.
     searched = set() if decoding == "sample" else set(widths)
     paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *searched}]
     results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)

@@ -36,7 +36,7 @@ def load_writer(
     compute_type: str = "int8",
     trust_remote_code: bool = False,
 ) -> ModelWriter:
-    """Make the writer of a model; the arguments are those of `Paraphraser`.
+    """Make the writer of a model; arguments as in `Paraphraser`.
 
     Raises:
         InputError: Unknown backend, a model that it cannot run, or an argument for another kind of model.

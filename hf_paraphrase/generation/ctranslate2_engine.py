@@ -28,7 +28,7 @@ CONFIG = {
     "bart": {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False},
     "pegasus": {"normalize_before": True, "normalize_embedding": False, "add_final_layer_norm": True},
 }
-# Parameters of `generate()`, and what they are called there.
+# Parameters of `generate()`, and their names in CTranslate2.
 PARAMETERS = {
     "num_beams": "beam_size",
     "num_return_sequences": "num_hypotheses",

@@ -28,7 +28,7 @@ ENDINGS |= {".docx": "docx"}
 TIMING = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s+(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}")
 # Tags of subtitles: styles, voices, places on the screen.
 CUE_TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
-# A cue that begins or ends within a sentence is left: the rest of it stands in another.
+# A cue that begins or ends within a sentence is left alone: the rest is in another cue.
 WHOLE_CUE = re.compile(r"""\W*[^\W\d_a-z].*[.!?…。！？।]["'”’»)\]]*\s*""", re.DOTALL)
 
 Answer = str | Sequence[str] | None

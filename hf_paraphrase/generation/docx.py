@@ -19,11 +19,11 @@ __all__ = ["REMOVABLE", "STYLES", "find_docx_passages", "keep_spaces", "rewrite_
 
 PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 STYLES = "word/styles.xml"
-# Not prose: tables, deleted text, fields' instructions, and what is drawn, with the text in it.
+# Not prose: tables, deleted text, field instructions, and drawings with their text.
 SKIPPED = frozenset(("tbl", "del", "moveFrom", "instrText", "drawing", "pict", "object", "AlternateContent", "rt"))
 # Elements inside paragraphs that may differ around text of one style.
 CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "sdt", "smartTag", "fldSimple"))
-# Traces of editing and of the spelling checker, of which no reader sees anything.
+# Invisible traces of editing and of the spelling checker.
 UNSEEN = frozenset(("lang", "noProof", "proofErr", "lastRenderedPageBreak"))
 # Tags between two runs alike, which Word writes wherever somebody stopped for a moment.
 REMOVABLE = re.compile(

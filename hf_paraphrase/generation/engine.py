@@ -68,7 +68,7 @@ def generate_candidates(
     trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
-    """The outputs to choose from for each source, in their order, the chosen one first.
+    """The outputs to choose from for each source, in order, the chosen one first.
 
     Args:
         num_candidates: Number of outputs to choose from, with a beam at least as wide; other arguments as in

@@ -18,9 +18,9 @@ INLINE = """
 """
 INLINE_ELEMENTS = frozenset(INLINE.split())
 WITHOUT_TEXT = frozenset(("img", "wbr", "input"))
-# Text of these is not reworded, wherever it stands.
+# Text inside these is never reworded.
 FIXED = frozenset(("code", "data", "del", "kbd", "q", "samp", "time", "tt", "var"))
-# Not prose: headings, tables, code, and what is not shown.
+# Not prose: headings, tables, code, and hidden text.
 NO_PROSE = """
     button h1 h2 h3 h4 h5 h6 iframe math noscript pre script select style svg table template textarea title
 """

@@ -20,11 +20,11 @@ __all__ = ["SourceCutter", "WholeTexts", "check_each_is_text", "halve_once"]
 
 logger = logging.getLogger(__name__)
 
-# Words and signs, of which a tokenizer may mark beginning and end.
+# Words and symbols, whose beginning or end a tokenizer may mark.
 PIECE = re.compile(r"\w+|[^\w\s]")
 # Tokens that frame a text, at most.
 FRAME = 8
-# No more of a text is looked at than so many characters for each token that it may have.
+# Only this many characters per allowed token are examined.
 MOST_CHARACTERS = 100
 
 Result = TypeVar("Result")

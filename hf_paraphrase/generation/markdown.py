@@ -71,7 +71,7 @@ class MarkdownDocument:
         sources = [text[start:end] for start, end in lines]
         front = _count_front_matter(sources)
         self._environment: dict[str, Any] = {}
-        # Blank lines in its stead keep the numbers of the others.
+        # Blank lines in its place keep the other line numbers.
         tokens = PARSER.parse("\n".join([*[""] * front, *sources[front:]]), self._environment)
         self.passages: list[Passage] = []
         after_definition = None
@@ -230,7 +230,7 @@ def _trim_address(found: re.Match[str]) -> Range:
 
 
 def _mask(span: str, before: str) -> str:
-    # What stands at the end of a sentence like the number of a note belongs to that sentence.
+    # A footnote number at the end of a sentence belongs to that sentence.
     if len(span) > 2 and before in tuple('.!?…"”’)]') and span[0] in "[<":
         return f"[{'1' * (len(span) - 2)}]"
     return "Q" * (len(span) - 1) + ("." if _ends_sentence(span) else "Q")

@@ -12,7 +12,7 @@ from .writers import ModelWriter
 
 __all__ = ["OwnText", "text_features"]
 
-# What stands between the entries of a list, and what ends a sentence.
+# Separators of list entries, and ends of sentences.
 SEPARATOR = re.compile(r"\s*(?:[,;|/•*\n]|(?:^|\s)-\s|(?:^|\s)(?:\d+|[a-z])[.)]\s)\s*")
 SENTENCE_END = re.compile(r"[.!?…][\"”’')]*\s*$")
 # Most English sentences have some of these.

@@ -33,7 +33,7 @@ SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
 # by the round trip varies far more than fluency, and much weight on novelty takes the best candidates away.
 WEIGHTS = (1.0, 3.0, 0.25)
-# One rule in place of the three scores: what judges adequacy, and the weights.
+# One rule instead of the three scores: what judges adequacy, and the weights.
 PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
     "score": ("round_trip", (0.0, 1.0, 0.0)),
     **{rule: (rule, (1.0, 0.0, 0.0)) for rule in ("jaccard", "mbr", "embedding", "matcher")},

@@ -34,7 +34,7 @@ class PromptEncoder:
         self.is_chat = tokenizer.chat_template is not None
         lines = {i: token for token, i in tokenizer.get_vocab().items() if NEW_LINE.search(token)}
         self.lines = [] if self.is_chat else sorted(lines)
-        # Of those with a line break that with the least beside it.
+        # Among tokens with a line break, the one with the least other text.
         shortest = min(self.lines, key=lambda i: (len(lines[i]), i), default=tokenizer.eos_token_id)
         self.end = tokenizer.eos_token_id if self.is_chat else shortest
 

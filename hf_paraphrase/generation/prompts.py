@@ -18,11 +18,11 @@ from ..errors import InputError
 
 __all__ = ["DEFAULT_PROMPT", "PROMPT_FILE", "Prompt", "load_prompt"]
 
-# The name of the file beside a model that was trained to answer its prompt.
+# File name of the prompt that a model was trained with.
 PROMPT_FILE = "prompt.yaml"
 DEFAULT_PROMPT = Path(__file__).with_name(PROMPT_FILE)
 PLACEHOLDER = re.compile(r"\{(\w*)\}")
-# A reasoning model thinks aloud first; without the end of a thought there is no answer.
+# Reasoning models think first; without the end of the thought there is no answer.
 THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 OPENING = (
     r"(?:sure|certainly|of course|okay|here(?: is|'s|’s| are)|(?:the )?(?:paraphrase|rewritten|rephrased|answer))"

@@ -30,7 +30,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 WORD = re.compile(r"\S+")
 # Fewer are a label or an item of a list, no sentence.
 MIN_WORDS = 3
-# White space to the sentence splitter; what it stands for in a mask is a line break that must stay.
+# White space to the sentence splitter; in a mask it represents a line break that must stay.
 HARD_BREAK = "\v"
 # A paragraph that is wrapped has lines of this width at least: shorter ones were ended on purpose.
 LEAST_WIDTH = 50
@@ -177,7 +177,7 @@ def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
 
     What stood on one line stays on one line. What stood on several is broken where its line would grow longer than the
     longest of those it stood on, before a word that starts with a letter: nothing else can be taken for the marker of
-    a list, a heading or another block. The lines are joined as the old ones were, in their order, the last joint
+    a list, a heading or another block. The lines are joined as the old ones were, in order, the last joint
     serving all further ones; the lines before and after the sentence's own stay as they are.
 
     Args:
@@ -189,7 +189,7 @@ def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
         Its form in the content of the passage, and its form in the document.
     """
     passage = sentence.passage
-    # Spans that go over lines stand in `text` as if they did not; a newline is as long as a space.
+    # Spans over several lines are on one line in `text`; a newline is as long as a space.
     originals: dict[str, list[str]] = {}
     for start, end in reversed(sentence.spans):
         original = passage.content[start:end]

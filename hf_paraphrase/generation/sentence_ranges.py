@@ -122,7 +122,7 @@ def _ends(begun: str, rest: str) -> bool:
     last = word[0][:-1]
     if word[0] == begun and last.isdigit() or last.lower() in NUMBERED and next_word[:1].isdigit():
         return False
-    # sentencex knows more of initials and the like (`U.S.`, `p.m.`), and tells streets from saints.
+    # sentencex knows more initials and abbreviations (`U.S.`, `p.m.`), and distinguishes streets from saints.
     is_word = len(last) > 1 and "." not in last and last.lower() != "st"
     return not (is_word and next_word and is_abbreviated(last, next_word))
 

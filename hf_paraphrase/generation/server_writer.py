@@ -130,7 +130,7 @@ class ServerWriter(ModelWriter):
             answer = retry_request(lambda: self.client.chat_completion(messages, **options), self._describe)
         except TransportError as error:
             status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
-            # A text that the server refuses is that text's failure; all else is that of the whole.
+            # If the server refuses a text, only that text fails; other errors fail the whole call.
             kind = InputError if status and status < 500 and status not in REFUSED else ConnectionError
             raise kind(self._describe(error)) from error
         with self._lock:

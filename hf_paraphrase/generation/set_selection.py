@@ -10,7 +10,8 @@ from ..metrics.words import ngrams, split_words
 __all__ = ["choose_diverse", "ngram_share", "normal_form"]
 
 MAX_ORDER = 4
-# Spaces, punctuation and what is not seen; signs such as + stay, and so do marks, which are vowels in many scripts.
+# Spaces, punctuation and invisible characters; symbols such as + stay, and so do marks, which are vowels in many
+# scripts.
 IGNORED = ("Z", "P", "C")
 
 

@@ -31,7 +31,7 @@ from .results import METRIC_TYPES, list_scores, make_eval_results
 
 __all__ = ["CardContent", "is_edited", "make_card", "seal"]
 
-# In an installed package the template lies beside this file, in a checkout where people look for cards.
+# In an installed package the template is next to this file; in a checkout it is in `model_cards`.
 TEMPLATES = (
     Path(__file__).with_name("model_card_template.md"),
     Path(__file__).parents[2] / "model_cards" / "model_card_template.md",

@@ -27,7 +27,7 @@ __all__ = [
 
 EXAMPLES = 10
 LEAST_NOVELTY = 0.3
-# What stands for the name of a corpus that is not among the published ones.
+# Name of unpublished corpora.
 PRIVATE = "data that are not published"
 # What goes in and comes out, in the rows of outputs of those who rewrite a text.
 REWRITES = {"paraphrases": ("source", "prediction"), "documents": ("document", "output")}
@@ -136,7 +136,7 @@ def _count_rows(data: Data) -> str:
 
 
 def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:
-    """The first outputs that were kept, as rows of a table; None where there are none."""
+    """The first outputs that were kept, as rows of a table; None if there are none."""
     for split, predictions in checkpoint.predictions.items():
         if predictions:
             # Of several outputs a row the likeliest is shown.

@@ -38,8 +38,8 @@ class Checkpoint:
     Args:
         name: Of the folder or repository.
         config: `config.json`.
-        generation_config: `generation_config.json`; empty where there is none.
-        tokenizer_config: `tokenizer_config.json`; empty where there is none.
+        generation_config: `generation_config.json`; empty if there is none.
+        tokenizer_config: `tokenizer_config.json`; empty if there is none.
         sizes: Bytes of every file, by its path.
         parameters: Numbers of weights, by their type.
         summary: `training_summary.json`; None where the model was trained elsewhere.

@@ -32,7 +32,7 @@ from typing import Any
 
 from .search import {function}
 
-# Said to find this code on the Hub, of which the model knows nothing.
+# Tells where this code is on the Hub, which the model does not know.
 OF_LOADING = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "token")
 
 

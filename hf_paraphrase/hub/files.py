@@ -31,7 +31,7 @@ OTHERS = (
     "evaluation/results-*.json",
     "retriever/**/*",
 )
-# Old files of these kinds are removed by a push: beside the new ones they would be read in their place.
+# A push removes old files of these kinds, which would otherwise be read instead of the new ones.
 REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
 
 

@@ -37,7 +37,7 @@ class EndpointHandler:
         self.has_package = importlib.util.find_spec("hf_paraphrase") is not None
         if self.has_package:
             import hf_paraphrase  # noqa: F401  its import registers the architectures
-        # Where the package is not, the code beside the weights takes its place.
+        # Without the package, the code in the checkpoint takes its place.
         options = {"trust_remote_code": not self.has_package}
         names = AutoConfig.from_pretrained(path, **options).architectures or []
         self.matches = any("ForSequenceClassification" in name for name in names)

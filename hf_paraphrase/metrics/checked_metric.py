@@ -25,7 +25,7 @@ _FEATURES = {
     "Iterable[int | Sequence[int]]": List(Value("int64")),
 }
 
-# What metrics of this package score, beside predictions and references.
+# Inputs of this package's metrics besides predictions and references.
 INPUTS = ("sources", "losses", "characters", "tokens", "items", "raters", "choices")
 
 

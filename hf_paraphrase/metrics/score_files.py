@@ -11,7 +11,7 @@ from ..errors import InputError
 
 __all__ = ["ScoredTexts", "read_scored_texts"]
 
-# The names of what is read, in objects and columns; the first that is there counts.
+# Names of fields and columns; the first existing one is used.
 NAMES = {
     "prediction": ("prediction", "paraphrases"),
     "references": ("references", "reference", "target"),
@@ -44,7 +44,7 @@ def read_scored_texts(
 
     The file ending decides the format (`text_tables`): a table, or one text per line. Columns are read by name:
     `prediction`, or of `paraphrases`, as `hf-paraphrase paraphrase --json` writes them, the first, or an empty text
-    where there is none; `references`,
+    if there is none; `references`,
     `reference` or `target`; `source`.
 
     Args:

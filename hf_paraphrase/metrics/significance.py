@@ -25,7 +25,7 @@ __all__ = [
 
 Runs = SufficientStatistics | Sequence[SufficientStatistics]
 
-# About so many numbers are drawn at a time: enough to keep numpy busy, few enough to stay in the processor's cache.
+# About this many numbers are drawn at a time: enough to keep numpy busy, few enough for the processor's cache.
 _CHUNK = 1_000_000
 
 

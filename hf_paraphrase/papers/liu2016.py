@@ -35,8 +35,8 @@ def _describe_matcher(summary: str) -> ArchitectureNotes:
     )
 
 
-# GloVe's vectors (https://nlp.stanford.edu/projects/glove), learnt further as in the paper, and models of their width:
-# tens of thousands of pairs teach next to nothing of words that have no vectors to begin with.
+# GloVe vectors (https://nlp.stanford.edu/projects/glove), fine-tuned as in the paper, and models of their width: tens
+# of thousands of pairs are too few to learn word vectors from scratch.
 TWITTER_WIDTH = {"embeddings": "data/glove.twitter.27B.25d.txt", "embedding_size": 25, "hidden_size": 25}
 QUORA_WIDTH = {"embeddings": "data/glove.6B.50d.txt", "embedding_size": 50, "hidden_size": 50}
 

@@ -96,7 +96,7 @@ def _kind(config: PreTrainedConfig) -> str | None:
         (False, False, "additive"): "attention",
         (False, True, None): "bi-directional",
         (True, False, None): "residual",
-        # The paper's residual model has no attention; for one that has, it is still the row to compare with.
+        # The paper's residual model has no attention; models with attention are compared with the same row.
         (True, False, "additive"): "residual",
     }
     return kinds.get((config.residual_interval > 0, config.bidirectional_encoder, config.attention))

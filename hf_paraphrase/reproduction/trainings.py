@@ -121,7 +121,7 @@ def train_all(
         while missing:
             later = [run for run in missing if run.start in {other.folder for other in missing}]
             wave = [run for run in missing if run not in later]
-            # What cannot be trained shows in its first steps, before hours are spent on those beside it.
+            # A failing run shows in its first steps, before hours are spent on the others.
             _call_all(pool, [partial(_prepare, run, minutes, data_dir, device) for run in wave])
             trainings = [partial(_train, run, data_dir, device, report) for run in wave]
             _call_all(pool, trainings, bar)
@@ -203,7 +203,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str |
     log = folder.with_name(f"{folder.name}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as file:
-        # A second thread that waits for its turn beside another process spends processor time on waiting.
+        # A second thread that competes with another process burns processor time while waiting.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", LAUNCHED: "1"}
         environment |= {"ACCELERATE_USE_CPU": "true"} if device == "cpu" else {}
         code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False).returncode

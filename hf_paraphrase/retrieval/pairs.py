@@ -115,7 +115,7 @@ class PairMemory:
             yield range(first, min(first + ROWS_AT_ONCE, len(self)))
 
 
-# What of the pairs a text may be compared with, in their order from a row on.
+# What of the pairs a text may be compared with, in order from a row on.
 COMPARED = {"source": PairMemory.sources, "pair": PairMemory.pairs}
 
 

@@ -118,7 +118,7 @@ class ParaphraseRetriever:
                 or of any that `AutoModel` loads, whose states are averaged; or a function from a list of texts to
                 an array. "jaccard" compares sets of tokens instead and needs no model.
             index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; "ivf_pq"
-                keeps codes of about 64 bytes in place of vectors, for tens of millions of pairs: scores are
+                keeps codes of about 64 bytes instead of vectors, for tens of millions of pairs: scores are
                 estimates, and some neighbours are missed; or anything that `faiss.index_factory` takes.
             compare: "source" finds the pairs whose source is like a text, as the paper does; "pair" those of which
                 both sentences are: by the mean of the two cosines, or by their tokens as one set.

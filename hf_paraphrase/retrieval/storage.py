@@ -26,7 +26,7 @@ PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "r
 JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
 # What the config calls an encoder in that folder.
 ENCLOSED = f"./{ENCODER_FOLDER}"
-# How far a sentence's score against itself may be off, its vector made on another machine or in another precision.
+# Tolerance of a sentence's score against itself, for vectors from another machine or precision.
 TOLERANCE = 0.01
 
 

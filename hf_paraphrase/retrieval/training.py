@@ -78,7 +78,7 @@ def train_encoder(
             per_device_train_batch_size=train_batch_size,
             learning_rate=learning_rate,
             warmup_steps=0.1,
-            # A sentence that came twice would be told apart from itself.
+            # A duplicate sentence would be a negative of itself.
             batch_sampler="no_duplicates",
             seed=seed,
             report_to="none",

@@ -20,7 +20,7 @@ __all__ = ["VectorIndex", "choose_index", "describe_compressed"]
 
 logger = logging.getLogger(__name__)
 
-# Up to so many vectors, every one is compared.
+# Up to this many vectors, search is exact.
 EXACT_UP_TO = 200_000
 # An index of n vectors has 8√n lists, and is fitted to 40 vectors a list.
 LISTS, TRAINING_VECTORS = 8, 320
@@ -121,7 +121,7 @@ def choose_effort(index: faiss.IndexRefineFlat, vectors: np.ndarray, efforts: Se
 class VectorIndex:
     """Search for the sentences whose vectors have the highest cosine with a sentence's, in a FAISS index.
 
-    `checksum` is a hash of all its vectors, in their order.
+    `checksum` is a hash of all its vectors, in order.
 
     Args:
         encoder: Makes the vectors.
@@ -196,7 +196,7 @@ class VectorIndex:
             return np.zeros((len(texts), k), np.float32), np.zeros((len(texts), k), np.int64)
         if self._searcher is None:
             self._searcher = self._prepare()
-        # Candidates are chosen in proportion to what is wanted: of too few, the best may be missed.
+        # The number of candidates grows with k: too few may miss the best.
         scores, rows = self._searcher.search(self._encode(list(texts)), max(k, min(LEAST, len(self))))
         return np.minimum(scores[:, :k], 1), rows[:, :k]
 

@@ -47,7 +47,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     413: {"model": Failure, "description": "A text or the request is too long."},
     429: {"model": Failure, "description": "Too many texts wait; try again later."},
 }
-# What JSON may make of a character, and what stands around the texts.
+# Maximum JSON size of a character, and of the rest of a request.
 BYTES_A_CHARACTER, OTHER_BYTES = 12, 65536
 
 

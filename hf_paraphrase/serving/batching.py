@@ -48,7 +48,7 @@ class Batcher:
     is retried alone, so that one cannot spoil the others.
 
     Args:
-        compute: From values and their options to as many results, in their order.
+        compute: From values and their options to as many results, in order.
         thread: Where it does so; batchers of one thread take turns.
         max_batch: Values at a time.
         max_wait: Seconds that a value waits for others while its batch has room.

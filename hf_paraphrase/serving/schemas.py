@@ -37,7 +37,7 @@ def check_characters(text: str) -> str:
 Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, AfterValidator(check_characters)]
 Texts = Annotated[list[Text], Field(min_length=1)]
-# A text with words: what has none has no meaning to compare.
+# A text with words: without any it has no meaning to compare.
 Words = Annotated[Text, Field(pattern=r"\S")]
 WordedTexts = Annotated[list[Words], Field(min_length=1)]
 

@@ -73,7 +73,7 @@ def run_server(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
     # one shape, so that they came to 100 MB, and less of them are not slower.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     server = uvicorn.Server(make_config(app, limits))
-    # Having shut down, uvicorn raises the signal anew, by which the process would seem to have failed.
+    # After shutdown uvicorn raises the signal again, which would look like a failure.
     usual = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with suppress(KeyboardInterrupt):

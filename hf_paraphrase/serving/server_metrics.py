@@ -58,7 +58,7 @@ class MeasuredApp:
         try:
             await self.app(scope, receive, note_status)
         finally:
-            # Paths that are none of ours are counted together: anybody can invent more.
+            # Unknown paths are counted together: clients can invent any number.
             path = scope["route"].path if "route" in scope else "other"
             self.metrics.requests.labels(path, status).inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - start)

@@ -15,7 +15,7 @@ from ..released import RELEASED
 
 __all__ = ["push_space", "write_space"]
 
-# Where a model lies in the Space that was a folder here.
+# Path in the Space of a model that was a local folder.
 FOLDER = "model"
 APP = """from hf_paraphrase.serving.demo import launch_demo
 

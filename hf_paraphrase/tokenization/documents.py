@@ -53,7 +53,7 @@ def train_document_tokenizer(
         normalizers.Strip(),
         normalizers.Replace(Regex(BETWEEN_SENTENCES), END_OF_SENTENCE),
         normalizers.Replace(Regex(r"\s*[\r\n]\s*"), END_OF_SENTENCE),
-        # Behind the last character, so that a blank text has no sentence.
+        # After the last character, so that a blank text has no sentence.
         normalizers.Replace(Regex(r"(?<=\S)\z"), END_OF_SENTENCE),
     )
     backend.normalizer = normalizers.Sequence([*lines, backend.normalizer])

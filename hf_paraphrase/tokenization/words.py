@@ -12,10 +12,10 @@ __all__ = ["train_word_tokenizer"]
 # Their order gives the ids 0 to 3.
 SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
-# Hyphens and dashes beside a space become signs of their own, so that decoding knows which ones join two words.
+# Hyphens and dashes next to a space become separate symbols, so that decoding knows which ones join two words.
 BESIDE_SPACE = {"-": "⁃", "–": "‒", "—": "―"}  # hyphen bullet, figure dash, horizontal bar: hardly anyone types them
-# Curly apostrophes become straight ones and straight quotation marks curly ones, since only these tell on which side
-# they stand. Decoding makes quotation marks straight again.
+# Curly apostrophes become straight, and straight quotation marks curly, since only curly ones show their side.
+# Decoding makes quotation marks straight again.
 CHARACTERS = (
     ("’", "'"),
     (Regex(r"(?<![^\s(\[{])\""), "“"),

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], path: str | os.PathLike) -> float:
     """Put word vectors into a new model's embeddings, and say in the log how many words had one.
 
-    A word that the file lacks, or a special token, is drawn anew, from a normal distribution with the standard
+    A word that the file lacks, or a special token, is redrawn, from a normal distribution with the standard
     deviation of the numbers that were read: those that a model draws are a fraction of GloVe's, beside which a word
     without a vector would be next to nothing. Padding stays zero.
 

@@ -86,7 +86,7 @@ def train(
     accelerator = _make_accelerator(recipe, output_dir)
     with locked(output_dir) if accelerator.is_main_process else nullcontext():
         accelerator.wait_for_everyone()
-        # Once more, now that no other run can change what is there.
+        # Checked again, now that no other run can change the folder.
         checkpoint = check_output(recipe, output_dir, overwrite, resume)
         accelerator.wait_for_everyone()
         return _train(recipe, output_dir, accelerator, checkpoint, data_dir, dataset, trust_remote_code)
@@ -153,7 +153,7 @@ def _train(
 
 def _make_accelerator(recipe: Recipe, output_dir: Path) -> Accelerator:
     check_trackers(recipe.training.report_to)
-    # Several processes without a GPU only find each other when told that the CPU is meant.
+    # Several processes without a GPU only connect if told to use the CPU.
     cpu = not torch.accelerator.is_available()
     # Called first, for it knows the device; the Accelerator, made after it, takes it over.
     process = PartialState(cpu=cpu)
@@ -204,7 +204,7 @@ def _make_generation_config(
         raise InputError("`tokenizer`: batches need a padding token, and it has none")
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         if getattr(generation_config, name) is None:
-            # Not every config has all of them: that of T5 knows no `bos_token_id`.
+            # Not every config has all of them: T5's has no `bos_token_id`.
             setattr(generation_config, name, getattr(config, name, None))
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         expected = getattr(tokenizer, name)

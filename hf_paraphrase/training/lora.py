@@ -16,7 +16,7 @@ from ..installation import require
 
 __all__ = ["add_lora", "check_lora", "has_lora", "load_lora", "merge_lora", "save_lora"]
 
-# peft's file, and what it puts before the names of the weights.
+# peft's file, and its prefix of weight names.
 ADAPTER_FILE, PREFIX = "adapter_model.safetensors", "base_model.model."
 NAME = "default"
 # They train copies of whole modules, which merging does not write back.

@@ -11,7 +11,7 @@ from .recipe import Recipe, load_recipe
 
 __all__ = ["check_output", "clear_output"]
 
-# What a run leaves in its output folder beside the exported model; a new run removes all of it.
+# A run's files in its output folder besides the exported model; a new run removes them.
 RUN_FILES = (
     "checkpoints",
     "recipe",

@@ -28,7 +28,7 @@ from .tasks import TASKS
 __all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe", "trace_recipe"]
 
 MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
-# An installed package has the recipes beside its code; the repository has them where people look for them.
+# An installed package has the recipes next to its code; the repository at top level.
 FOLDERS = (Path(__file__).parents[1] / "hub_configs", Path(__file__).parents[2] / "hub_configs")
 # GenerationConfig takes any value for these, and the mistake would show after the training.
 COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")

@@ -67,7 +67,7 @@ class Reporter:
                 for part in (recipe.model_config, vars(recipe.training))
                 for name, value in part.items()
             },
-            # It keeps all runs in one place, under a name each; a resumed run goes on with its own.
+            # It keeps all runs in one place, by name; a resumed run continues its own.
             {"trackio": {"name": directory.name, "resume": "allow" if history else "never", "embed": False}},
         )
         self.bar = tqdm(

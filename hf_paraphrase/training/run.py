@@ -323,7 +323,7 @@ class TrainingRun:
         self.state = state
         self.optimizer.load_state_dict(tensors["optimizer"])
         self.scheduler.load_state_dict(tensors["scheduler"])
-        # A machine without float16 saves none.
+        # A run without float16 has no scaler to save.
         if self.accelerator.scaler and tensors["scaler"]:
             self.accelerator.scaler.load_state_dict(tensors["scaler"])
         if len(tensors["random"]) == self.accelerator.num_processes:

@@ -88,7 +88,7 @@ class Place:
 class StreamedRows:
     """A train split that is read while it is trained on: a portion is a window of `shuffle_buffer_size` rows.
 
-    Only the window is in memory. Its rows are encoded, put into batches of like lengths and shuffled like those of a
+    Only the window is in memory. Its rows are encoded, put into batches of similar length and shuffled like those of a
     small corpus, as seed and number of the window decide; from the second pass on `datasets` shuffles the files, too.
     Checkpoints record where the window begins, so that a resumed run reads it again and continues with the next batch.
     Every process reads all rows and takes its share of each batch.

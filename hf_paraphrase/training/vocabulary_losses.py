@@ -26,7 +26,7 @@ def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torc
     Args:
         states: Of the decoder, `(batch, target_length, hidden_size)`.
         projection: The output layer.
-        labels: `(batch, target_length)`, -100 where there is none.
+        labels: `(batch, target_length)`, -100 if there is none.
 
     Returns:
         The loss in nats over the labels that are not -100, in single precision at least.
@@ -132,7 +132,7 @@ def _draw_probabilities(counts: np.ndarray, samples: int) -> np.ndarray:
     order = np.argsort(-counts, kind="stable")
     falling = counts[order]
     rest = falling[::-1].cumsum()[::-1]
-    # The first so many would be beyond 1, and are drawn always.
+    # These would exceed probability 1, and are always drawn.
     certain = int(np.argmax(falling * (samples - np.arange(len(counts))) <= rest))
     probabilities = np.ones(len(counts))
     probabilities[order[certain:]] = falling[certain:] * (samples - certain) / rest[certain]

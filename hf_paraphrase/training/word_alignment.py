@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["Alignment", "align_words"]
 
-# Stands before every sentence, for words that answer to none of it.
+# Precedes every sentence, for unaligned words.
 NULL = -1
 
 

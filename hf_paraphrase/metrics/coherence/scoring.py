@@ -68,7 +68,7 @@ def coherence_statistics(
     tagger: str | Callable[[str], Iterable[str]] | None = None,
     seed: int = 12345,
 ) -> dict[str, SufficientStatistics]:
-    """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as those of `coherence`."""
+    """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as in `coherence`."""
     predictions, references = check_documents(predictions, references)
     extract, features = choose_features(tagger)
     draw = np.random.default_rng(seed)

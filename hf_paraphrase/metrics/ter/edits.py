@@ -15,7 +15,7 @@ __all__ = ["fewest_edits"]
 
 # sacrebleu looks for edits so many words to either side of the diagonal.
 _BEAM = 24
-# Limits of tercom, and of sacrebleu, to which the figures owe what they are.
+# Limits of tercom and sacrebleu, which affect the scores.
 _LONGEST_SHIFT, _FARTHEST_SHIFT, _MOST_CANDIDATES = 10, 50, 1000
 _SWAP_SIDES = str.maketrans("id", "di")
 

@@ -14,14 +14,14 @@ from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
 
 __all__ = ["coupled_lstm"]
 
-# Looked up once: to choose the overload anew takes longer than a small step's operation.
+# Looked up once: overload resolution takes longer than a small step's operation.
 sigmoid_backward, sigmoid_backward_out = (
     torch.ops.aten.sigmoid_backward.default,
     torch.ops.aten.sigmoid_backward.grad_input,
 )
 
 
-# Compiling would unroll the loop anew for every pair of lengths.
+# Compiling would unroll the loop for every pair of lengths.
 @torch.compiler.disable
 def coupled_lstm(
     inputs: list[torch.Tensor],

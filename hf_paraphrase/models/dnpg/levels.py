@@ -268,7 +268,7 @@ class KeptPhrases(NamedTuple):
         missing, (words,) = [], progress
         for step in range(inputs.shape[1]):
             is_same = words & (self.ids == inputs[:, step : step + 1]) & is_word[:, step : step + 1]
-            # A word that stands several times is to be written as often.
+            # A repeated word must be written as often.
             words = words & ~(is_same & (is_same.cumsum(1) == 1))
             missing.append(words)
         missing = torch.stack(missing, 1)

@@ -485,6 +485,6 @@ def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
     """Leave no chance to a word that no level may write, however many beams look for one."""
     if control is None:
         return logits
-    # Words outside the vocabulary stand behind the others, and are written by the phrase level alone.
+    # Words outside the vocabulary follow the others, and only the phrase level writes them.
     outside = control.levels[..., PHRASE : PHRASE + 1].expand(-1, -1, logits.shape[-1] - control.allowed.shape[-1])
     return logits.masked_fill(~torch.cat((control.allowed, outside), dim=-1), -torch.inf)

@@ -213,7 +213,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
 
 
 def make_lstm(config: HierarchicalAutoencoderConfig, inputs: int = 1) -> StackedLstm:
-    """Make one of the four LSTMs, which reads `num_inputs` vectors per step."""
+    """Make one of the four LSTMs, which reads `inputs` vectors per step."""
     return StackedLstm(
         inputs * config.hidden_size,
         config.hidden_size,

@@ -388,7 +388,7 @@ class HierarchicalLmForConditionalGeneration(
     """The model of Traynor 2018 with a softmax over the characters, for training and `generate()`."""
 
     attends_to_words = False
-    # In training with a decode window it is that of all windows.
+    # In training with a decode window it covers all windows.
     has_plain_loss = False
 
     def __init__(self, config: HierarchicalLmConfig):

@@ -15,7 +15,7 @@ from .sentence_layers import Gru
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
 
-# Of an English word or punctuation mark, in the mean; in the other places stand zeros.
+# Mean of an English word or punctuation mark; other positions are zeros.
 CHARACTERS = 4
 
 

@@ -68,7 +68,7 @@ def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
     """
     log_generated, weights, ids, mask, num_outside_words = copying
     same = (ids.unsqueeze(2) == ids.unsqueeze(1)) & mask.bool().unsqueeze(1)
-    # A word that stands several times is written once, at its first place, with its whole probability. The others
+    # A repeated word gets its total probability at its first position. The others
     # go to a column behind the last, which is cut off.
     is_first = mask.bool() & ~same.tril(-1).any(-1)
     columns = ids.where(is_first, scores.shape[-1] + num_outside_words)

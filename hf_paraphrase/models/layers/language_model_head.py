@@ -26,7 +26,7 @@ class LanguageModelHeadMixin(WritingModel):
     output_class: type[Seq2SeqLMOutput] = Seq2SeqLMOutput
     # The loss is a mean over one batch, also where `Trainer` accumulates gradients over several.
     accepts_loss_kwargs = False
-    # Whether `cross_attentions` say which words of the source stand behind a word that is written.
+    # Whether `cross_attentions` align outputs with source words.
     attends_to_words = True
     # Whether the loss of labels is the cross-entropy of a softmax of what the output layer makes of the states alone.
     has_plain_loss = True
@@ -75,7 +75,7 @@ class LanguageModelHeadMixin(WritingModel):
         """Return the decoder's inputs that labels imply, and their mask, which is made unless it is given.
 
         Args:
-            labels: `(batch, target_length)`, -100 where there is none.
+            labels: `(batch, target_length)`, -100 if there is none.
             decoder_attention_mask: `(batch, target_length)`, or None.
         """
         if decoder_attention_mask is None:

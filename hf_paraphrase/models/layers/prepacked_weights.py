@@ -77,7 +77,7 @@ class PrepackedWeights:
 def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
     """Whether a weight may be packed for products with `x`."""
     return (
-        # First, for what is traced must not be asked for more.
+        # Checked first: traced values must not be inspected further.
         not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
         and x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype

@@ -35,7 +35,7 @@ class RecurrentCache:
         beams: How many rows next to each other read one source: their attention keys are equal.
     """
 
-    # A recurrent state has one size whatever it covers; generate() must not compile against it as a static cache.
+    # A recurrent state has a fixed size, but generate() must not compile against it as a static cache.
     is_compileable = False
 
     def __init__(

@@ -88,7 +88,7 @@ def split_pair(
 
 
 def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> PairSide:
-    """Move the words of every row to its front, in their order."""
+    """Move the words of every row to its front, in order."""
     if is_word is None:
         return PairSide(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
     order = torch.argsort(is_word.bool(), dim=1, descending=True, stable=True)

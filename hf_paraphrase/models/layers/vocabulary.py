@@ -40,7 +40,7 @@ class VocabularyProjection(nn.Linear):
 
     def _is_worth_slicing(self, rows: torch.Tensor) -> bool:
         return (
-            # First, for what is traced must not ask how many rows there are.
+            # Checked first: traced code must not inspect the number of rows.
             not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
             and rows.device.type == "cpu"
             and rows.dtype == self.weight.dtype

@@ -108,7 +108,7 @@ class WordByWordAttention(nn.Module):
         self.attended = nn.Linear(size, size, bias=False)
         self.last = nn.Linear(size, size, bias=False)
 
-    # The number of rows in a step depends on the lengths, which torch.compile would have to be told one by one.
+    # The number of rows in a step depends on the lengths, for each of which torch.compile would recompile.
     @torch.compiler.disable
     def forward(
         self,

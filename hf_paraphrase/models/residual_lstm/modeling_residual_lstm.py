@@ -203,7 +203,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
     def _attend(self, outputs, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
         """Attend from all positions at once."""
         rows, length, _ = outputs.shape
-        # In a step, the beams of one source are so many positions that read it.
+        # In a step, the beams of one source are queries to the same memory.
         beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
         queries = cache.prepacked.linear(self.attention.query, outputs).reshape(rows // beams, length * beams, -1)
         sources = (None if part is None else part[::beams] for part in (cache.attention_keys, memory, memory_mask))

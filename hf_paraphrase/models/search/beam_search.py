@@ -26,7 +26,7 @@ from .scoring_rules import ScoringRules
 
 __all__ = ["BeamSearch", "FoundSentences", "beam_search", "is_covered"]
 
-# Finished texts leave the batch when so many parts of it are: each time, the caches are copied.
+# Finished texts leave the batch once they are this share of it, since the caches are copied each time.
 LEAVING_PART = 8
 # They stop a sentence by its length or its last token.
 OF_LAST_TOKEN = (EosTokenCriteria, MaxLengthCriteria)

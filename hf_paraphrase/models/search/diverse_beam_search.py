@@ -79,7 +79,7 @@ def diverse_beam_search(
         mask = None if mask is None else mask[::beams]
         source = read_words(inputs_tensor, mask, frame, "`exclude_source`")
     config = copy.copy(generation_config)
-    # Each group is searched as if it were a text, all of whose beams are wanted.
+    # Each group is searched like a text that returns all its beams.
     config.num_beams = config.num_return_sequences = beams // groups
     config.return_dict_in_generate = True
     search = GroupedSearch(model, groups, penalty, frame, source, config.max_length)

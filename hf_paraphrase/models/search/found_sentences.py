@@ -72,7 +72,7 @@ def forbid(
         forbidden[text.unsqueeze(1), beam.unsqueeze(1), words] = True
     else:
         is_meant = (listed[text, beam].unsqueeze(2) == words.unsqueeze(1)).any(dim=2)
-        # A beam may be there several times.
+        # A beam may occur several times.
         forbidden = forbidden.long().index_put_((text, beam), is_meant.long(), accumulate=True) > 0
     others = scores.masked_fill(forbidden, -torch.inf)
     return torch.where(others.isfinite().any(dim=-1, keepdim=True), others, scores)
@@ -147,7 +147,7 @@ def read_words(ids: torch.LongTensor, mask: torch.Tensor | None, frame: Frame, n
 
     Args:
         ids: `(texts, length)`.
-        mask: 0 at padding, of the same shape; None where there is none.
+        mask: 0 at padding, of the same shape; None if there is none.
         frame: Knows which tokens are not words.
         name: What needs them, for the error.
 

@@ -6,11 +6,11 @@ import torch
 
 __all__ = ["likeliest_words", "log_normalizer"]
 
-# Rows at once in `log_normalizer`, so that what it writes stays in a core's cache.
+# Rows at once in `log_normalizer`, so that its output stays in a core's cache.
 ROWS_AT_ONCE = 8
 # Words of a block in `likeliest_words`, and how many blocks a wanted word must come to for them to pay.
 BLOCK, BLOCKS_A_WORD = 16, 8
-# Logarithms of sums of exponentials of which single precision loses nothing.
+# Range of log-sum-exp values without loss in single precision.
 LOWEST, HIGHEST = -60.0, 80.0
 
 

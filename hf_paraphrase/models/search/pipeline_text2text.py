@@ -44,7 +44,7 @@ __all__ = ["Text2TextGenerationPipeline"]
 
 # Texts of a stream whose pairs are found together.
 TEXTS_AT_ONCE = 256
-# What `generate()` can return of every step, and a text in a list of records has no place for.
+# Per-step outputs of `generate()`, which records of texts cannot hold.
 STEP_OUTPUTS = ("output_logits", "output_attentions", "output_hidden_states")
 
 

@@ -30,7 +30,7 @@ OF_LENGTH = (
     SuppressTokensAtBeginLogitsProcessor,
     SuppressTokensLogitsProcessor,
 )
-# They forbid words, and leave the scores of all others as they are.
+# They mask words, and leave all other scores unchanged.
 FORBIDDING = (
     MinLengthLogitsProcessor,
     MinNewTokensLengthLogitsProcessor,
@@ -39,7 +39,7 @@ FORBIDDING = (
     SuppressTokensAtBeginLogitsProcessor,
     SuppressTokensLogitsProcessor,
 )
-# They look at the tokens and the scores of a row, never at where it stands.
+# They depend on the tokens and scores of a row, never on its index.
 OF_ROW = (
     LogitNormalization,
     NoBadWordsLogitsProcessor,

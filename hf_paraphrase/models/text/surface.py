@@ -23,7 +23,7 @@ FUNCTION_WORDS = _words("""
     some such than that the their them then there these they this those through to too under until up very was we
     were what when where whether which while who whom whose why with without would you your
 """)
-# Words by which English is told from languages in which i is a word of its own.
+# Words that distinguish English from languages in which i is a word.
 ENGLISH_WORDS = _words("""
     and are can could did does have how should that the this was what when where which who why will with would you your
 """)
@@ -48,8 +48,8 @@ APOSTROPHES = (
     (re.compile(r"(?<!\S)` ?` (?=\S)"), '"'),
     (re.compile(r"(?<=\S) ' ?'(?!\S)"), '"'),
 )
-# Spaces that no ordinary text has. What stands beside one tells it from those that a text may have: behind the colon
-# of a smiley, say, or the point of .net, there is none.
+# Spaces that ordinary text does not have, identified by their neighbours: not those next to a smiley or before .net,
+# for example.
 SPACES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -102,7 +102,7 @@ def _belongs(character: str, before: str, after: str) -> bool:
 
 
 def _is_pictogram(character: str) -> bool:
-    # Variation selectors and colours of skin stand behind a pictogram.
+    # Variation selectors and skin tones follow a pictogram.
     return bool(character) and (unicodedata.category(character) in ("So", "Sk") or character == "\ufe0f")
 
 
@@ -120,7 +120,7 @@ def restore_surface(text: str, source: str = "") -> str:
         source: The source, in its original case.
     """
     cases, joined = _read_cases(source), {word.lower() for word in JOINED.findall(source)}
-    # Whoever began with a capital has thought of those of later sentences.
+    # A text that begins with a capital has its own later capitals.
     first, before = SENTENCE_START.match(text), None
     begun = first is not None and text[first.end()].isupper()
     # Each round takes spaces away or makes capitals, so one is the last.

@@ -51,7 +51,7 @@ class AdaptTask(DecomposeTask):
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         pairs = {split: texts.add_column("target", texts["source"]) for split, texts in rows.items()}
         splits = self._encode_splits(DatasetDict(pairs), tokenizer)
-        # Counted together: a small split by itself has no rare words.
+        # Counted together: a small split alone has no rare words.
         labelled = self._add_labels(concatenate_datasets([splits["train"], splits["validation"]]), tokenizer)
         has_phrase, first = self.counts(labelled) > 0, len(splits["train"])
         of_splits = {"train": has_phrase[:first].nonzero()[0], "validation": first + has_phrase[first:].nonzero()[0]}

@@ -74,7 +74,7 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
-    # Whether rows can be encoded some thousands at a time, without a look at the others.
+    # Whether rows can be encoded in chunks, independently of the others.
     can_stream: ClassVar[bool] = False
     train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
 

@@ -110,7 +110,7 @@ class MatchTask(Task):
             yield from rows["sentence2"]
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
-        # They are read when there is a vocabulary, but a wrong name is better known at once. Resumed runs need none.
+        # They are read once there is a vocabulary, but a wrong name is reported at once. Resumed runs need none.
         if self.training.embeddings is not None and not Path(self.training.embeddings).is_file():
             raise FileNotFoundError(f"`embeddings`: there is no file {self.training.embeddings}")
         tokenizer = super().make_tokenizer(rows, vocab_size)
