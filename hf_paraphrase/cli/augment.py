@@ -89,7 +89,7 @@ class AugmentationOptions(WriterOptions, PassingOptions):
 
         given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
         if self.keep_file:
-            from ..generation.keep import DEFAULT_KEEP, check_keep
+            from ..generation.protected_text import DEFAULT_KEEP, check_keep
 
             # Jobs elsewhere may not see the file.
             terms = [f'"{term}"' for term in check_keep(self.keep_file)]

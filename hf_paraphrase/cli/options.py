@@ -98,7 +98,7 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
 
 def read_keep(label: str, value: str) -> list[str]:
     """Read what paraphrases must keep: kinds, and the user's own words."""
-    from ..generation.keep import parse_keep
+    from ..generation.protected_text import parse_keep
 
     return parse_keep(value)
 

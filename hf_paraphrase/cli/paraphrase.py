@@ -144,7 +144,7 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
 
         given = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != default_of(one)}
         if self.keep_file:
-            from ..generation.keep import DEFAULT_KEEP
+            from ..generation.protected_text import DEFAULT_KEEP
 
             given["keep"] = [*given.get("keep", DEFAULT_KEEP), self.keep_file]
         groups = paraphraser(remembered(), self.n, **{name: given[name] for name in given.keys() - OWN})

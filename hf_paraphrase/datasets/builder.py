@@ -17,8 +17,8 @@ import pyarrow as pa
 from ..errors import InputError
 from . import addresses
 from .addresses import DOWNLOADS, RELEASES, Release
+from .corpus_reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
 from .downloads import download_release
-from .reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
 
 __all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order", "state_of_file"]
 

@@ -14,7 +14,7 @@ import datasets
 
 from ..errors import InputError
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sentences import check_splitter, sentence_splitter
 
 __all__ = [

@@ -14,8 +14,8 @@ import datasets
 from ..common.text_tables import TextTable, table_kind
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .corpus_reader import CorpusReader, is_text
 from .pair_filter import ComparedSentence, PairFilter
-from .reader import CorpusReader, is_text
 from .sampling import cut, divide_linked, held_out_sizes
 from .table_files import SPLITS, check_splits
 

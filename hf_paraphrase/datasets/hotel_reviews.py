@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from .corpus_reader import CorpusReader
 from .documents import DocumentBuilder, DocumentConfig
-from .reader import CorpusReader
 
 __all__ = ["HotelReviewsBuilder"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import datasets
 
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["MsrpBuilder", "MsrpConfig"]

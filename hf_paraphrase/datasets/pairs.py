@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..common.text_tables import ENDINGS, TextTable, table_kind
 from ..errors import InputError
-from .reader import CorpusReader, is_text
+from .corpus_reader import CorpusReader, is_text
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
 from .table_files import SPLITS, check_splits

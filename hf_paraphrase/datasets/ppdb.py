@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from .addresses import Release, ReleasedFile
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
 __all__ = ["PpdbBuilder", "PpdbConfig"]

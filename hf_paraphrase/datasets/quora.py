@@ -9,7 +9,7 @@ import datasets
 
 from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from filelock import FileLock, Timeout
 
 from .builder import CorpusConfig, ParaphraseBuilder
+from .corpus_reader import CorpusReader
 from .pair_store import PairStore, hash_texts
-from .reader import CorpusReader
 from .sampling import held_out_sizes
 
 __all__ = ["SampledPairsBuilder", "SampledPairsConfig"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import datasets
 
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
 
 __all__ = ["LI2018_FILES", "Pair", "SentencePairsBuilder", "SentencePairsConfig", "is_paraphrase"]

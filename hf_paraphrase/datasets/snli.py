@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sampling import cut
 
 __all__ = ["SnliBuilder"]

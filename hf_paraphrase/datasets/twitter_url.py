@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import datasets
 
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["TwitterUrlBuilder", "TwitterUrlConfig"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .corpus_reader import CorpusReader
 from .pair_store import PairStore, TextIndex, hash_texts
-from .reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
 __all__ = ["WikianswersBuilder", "WikianswersConfig"]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .corpus_reader import CorpusReader
 from .documents import DocumentBuilder, DocumentConfig
-from .reader import CorpusReader
 
 __all__ = ["WikipediaParagraphsBuilder", "WikipediaParagraphsConfig"]
 

@@ -14,7 +14,7 @@ import xxhash
 from ..errors import InputError
 from .bm25 import index_texts, require_bm25, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .reader import BoundedFile, CorpusReader
+from .corpus_reader import BoundedFile, CorpusReader
 from .sampling import cut
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
 from ..generation.engine import generate_several, load_paraphraser
-from ..generation.keep import find_change, find_kept, split_into_words
 from ..generation.paraphrase_choice import Choice
 from ..generation.paraphraser import Paraphrase, Paraphraser
+from ..generation.protected_text import find_change, find_kept, split_into_words
 from ..generation.selection import score_by_embedding
 from ..generation.writers import ignores_case
 from ..installation import require

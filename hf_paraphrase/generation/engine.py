@@ -25,7 +25,7 @@ from ..models.search.generation_request import GenerationRequest, check_argument
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
-from .limits import SourceCutter, halve_once
+from .input_limits import SourceCutter, halve_once
 from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
 

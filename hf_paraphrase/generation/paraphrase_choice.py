@@ -12,7 +12,7 @@ from ..common.checks import is_number, whole_number
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc_statistics
 from .faults import find_fault
-from .keep import DEFAULT_KEEP, check_keep, find_change
+from .protected_text import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
 
 __all__ = [

@@ -30,14 +30,14 @@ from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
-from .keep import DEFAULT_KEEP, check_keep
-from .limits import SourceCutter, WholeTexts, check_each_is_text
+from .input_limits import SourceCutter, WholeTexts, check_each_is_text
 from .loading import check_loading_arguments
 from .open_judge import OpenJudge
 from .own_text import OwnText
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, WEIGHTS, Choice, Paraphrase, find_preset
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
+from .protected_text import DEFAULT_KEEP, check_keep
 from .server_writer import is_address
 from .set_selection import normal_form
 from .strength import read_strength, strengthen

@@ -18,9 +18,9 @@ from huggingface_hub.utils import hf_raise_for_status
 
 from ..common.hub_access import TransportError, retry_request
 from ..errors import InputError
-from .keep import find_kept
-from .limits import WholeTexts
+from .input_limits import WholeTexts
 from .prompts import Prompt
+from .protected_text import find_kept
 from .seeded_sampling import seed_of
 from .writers import Ask, Candidate, ModelWriter
 

@@ -22,7 +22,7 @@ from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
-from .limits import SourceCutter
+from .input_limits import SourceCutter
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import gradio as gr
 
 from ..errors import InputError
 from ..generation.engine import load_pair_model
-from ..generation.keep import DEFAULT_KEEP, KEPT
 from ..generation.paraphraser import Paraphraser
+from ..generation.protected_text import DEFAULT_KEEP, KEPT
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..pretrained import read_config
 from .demo_pages import format_edits, format_match, format_paraphrases

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ..generation.keep import KEPT
+from ..generation.protected_text import KEPT
 from ..generation.writers import DECODINGS
 
 __all__ = [

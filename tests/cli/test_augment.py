@@ -11,7 +11,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from hf_paraphrase.generation.keep import DEFAULT_KEEP
+from hf_paraphrase.generation.protected_text import DEFAULT_KEEP
 from tests.augmentation.runs import read_output, write_questions
 
 from .runner import run

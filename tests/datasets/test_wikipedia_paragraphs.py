@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.datasets.reader import CorpusReader
+from hf_paraphrase.datasets.corpus_reader import CorpusReader
 from hf_paraphrase.errors import InputError
 
 

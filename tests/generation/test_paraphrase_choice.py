@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.generation.keep import KEPT, find_change
 from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
+from hf_paraphrase.generation.protected_text import KEPT, find_change
 from hf_paraphrase.generation.set_selection import normal_form
 
 # Letters, digits and marks of many scripts, and what they are easily mistaken for.

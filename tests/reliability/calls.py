@@ -19,7 +19,7 @@ from hf_paraphrase import (
     PairLstmForSequenceClassification,
     Text2TextGenerationPipeline,
 )
-from hf_paraphrase.datasets.reader import is_text
+from hf_paraphrase.datasets.corpus_reader import is_text
 from hf_paraphrase.generation.engine import match_pairs
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences

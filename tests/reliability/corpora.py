@@ -19,7 +19,7 @@ from hf_paraphrase.augmentation.inputs import open_source, write_rows
 from hf_paraphrase.cli.text_tables import read_texts
 from hf_paraphrase.datasets import list_datasets, make_builder
 from hf_paraphrase.datasets.builder import CorpusBuilder
-from hf_paraphrase.datasets.reader import CorpusReader
+from hf_paraphrase.datasets.corpus_reader import CorpusReader
 from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import load_arguments, sentence
 from tests.datasets.test_yahoo_answers import feed, questions

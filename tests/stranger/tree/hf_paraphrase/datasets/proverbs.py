@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from .reader import CorpusReader
+from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
 __all__ = ["ProverbsBuilder", "ProverbsConfig"]
