@@ -314,15 +314,17 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
         keep: As `check_keep` returns it; words of the caller's own may change their case.
         ignore_case: Whether Stockholm may become stockholm, as a model that writes lower case only has it.
     """
+    # İ in lower case is an i and a combining dot, which would end a word.
+    source, candidate = (text.replace("İ", "I").replace("i\u0307", "i") for text in (source, candidate))
     for kind in keep:
         rule = "words" if isinstance(kind, Word) else kind
-        fold = _fold if ignore_case and rule != "placeholders" else str
+        fold = str.casefold if ignore_case and rule != "placeholders" else str
         before, after = (_find_all(text, kind) for text in (source, candidate))
         there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
         if rule == "names":
             # Folded too, for first words.
             there_before, there_after = (
-                Counter(form for word in split_into_words(text) for form in {fold(word), _fold(word)})
+                Counter(form for word in split_into_words(text) for form in {fold(word), word.casefold()})
                 for text in (source, candidate)
             )
         is_counted = rule in COUNTED
@@ -337,18 +339,13 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     return None
 
 
-def _fold(word: str) -> str:
-    # İ folds to an i and a combining dot, which ends a word.
-    return word.casefold().replace("i\u0307", "i")
-
-
 def _find_missing(
     parts: Iterable[str], fold: Callable[[str], str], there: Counter[str], is_counted: bool
 ) -> str | None:
     """The first of some parts that is not there, or not as often."""
     met: Counter[str] = Counter()
     for part in parts:
-        key = _fold(part) if isinstance(part, FirstWord) else fold(part)
+        key = part.casefold() if isinstance(part, FirstWord) else fold(part)
         met[key] += 1
         if there[key] < (met[key] if is_counted else 1):
             return part

@@ -22,6 +22,7 @@ ODD = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aA1²½Ⅷ٣ 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(ODD)
 @example("aİ")
+@example("İA")
 def test_no_text_loses_or_invents_anything_of_its_own(text: str) -> None:
     assert find_change(text, text, KEPT) is None
     assert find_change(text, text, KEPT, ignore_case=True) is None
