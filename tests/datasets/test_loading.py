@@ -100,7 +100,7 @@ def test_cache_depends_on_what_the_builder_is_made_of(monkeypatch):
     read, snli = [], find_builder("snli")
     monkeypatch.setattr(builder, "state_of_file", lambda path: read.append(path.name) or path.name)
     before = snli.state_of(None)
-    assert {"snli.py", "builder.py", "reader.py", "sampling.py", "text_tables.py", "files.py"} <= set(read)
+    assert {"snli.py", "builder.py", "corpus_reader.py", "sampling.py", "text_tables.py", "files.py"} <= set(read)
     assert not {"quora.py", "sentence_pairs.py", "addresses.py", "loading.py", "card.py"} & set(read)
     released = RELEASES["snli"]
     monkeypatch.setitem(RELEASES, "new", RELEASES["quora"])

@@ -24,7 +24,7 @@ def test_a_taken_port_is_told(capsys: pytest.CaptureFixture):
 def test_every_limit_is_an_option(monkeypatch: pytest.MonkeyPatch):
     served = []
     load = "hf_paraphrase.serving.served_model.load_served_model"
-    monkeypatch.setattr(load, lambda model, max_batch, trust_remote_code: ServedModel(model))
+    monkeypatch.setattr(load, lambda model, max_batch, trust_remote_code, dtype: ServedModel(model))
     monkeypatch.setattr(
         "hf_paraphrase.serving.server.run_server", lambda app, listener, limits: served.append(asdict(limits))
     )
