@@ -317,12 +317,12 @@ class LogProbs(LogitsProcessor):
         self.last: tuple[torch.Tensor, torch.Tensor] | None = None
         self.steps: list[torch.Tensor] = []
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         self._note(input_ids[:, -1])
         self.last = scores.clone(), scores.logsumexp(-1)
         return scores
 
-    def means(self, written: torch.LongTensor, ends: Sequence[int]) -> list[float]:
+    def means(self, written: torch.Tensor, ends: Sequence[int]) -> list[float]:
         """The mean log-probability of each row up to its first end mark, that included."""
         self._note(written[:, -1])
         steps, ends = torch.stack(self.steps, 1), torch.tensor(ends, device=written.device)
@@ -330,7 +330,7 @@ class LogProbs(LogitsProcessor):
         is_written = is_end.cumsum(1) - is_end == 0
         return (steps.masked_fill(~is_written, 0.0).sum(1) / is_written.sum(1)).tolist()
 
-    def _note(self, chosen: torch.LongTensor) -> None:
+    def _note(self, chosen: torch.Tensor) -> None:
         if self.last is not None:
             scores, total = self.last
             self.steps.append(scores.gather(1, chosen.unsqueeze(1)).squeeze(1) - total)
@@ -342,7 +342,7 @@ class OwnLength(StoppingCriteria):
     def __init__(self, longest: Sequence[int], begun: int):
         self.longest, self.begun = torch.tensor(longest), begun
 
-    def __call__(self, input_ids: torch.LongTensor, scores: Any, **kwargs: Any) -> torch.BoolTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
         is_done = self.longest <= input_ids.shape[1] - self.begun
         # Beam search asks of more rows than it has beams.
         return is_done.repeat_interleave(len(input_ids) // len(is_done)).to(input_ids.device)

@@ -21,11 +21,11 @@ def seed_of(seed: int, text: str) -> int:
 
 def sample_seeded(
     model: PreTrainedModel,
-    input_ids: torch.LongTensor,
+    input_ids: torch.Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
-    inputs_tensor: torch.LongTensor,
+    inputs_tensor: torch.Tensor,
     seed: int = 0,
     recorder: LogitsProcessor | None = None,
     **model_kwargs: Any,
@@ -76,10 +76,10 @@ class GumbelNoise(LogitsProcessor):
         ends: The tokens that end a text.
     """
 
-    def __init__(self, seeds: list[int], count: int, prompt_length: int, ends: torch.LongTensor):
+    def __init__(self, seeds: list[int], count: int, prompt_length: int, ends: torch.Tensor):
         self.seeds, self.count, self.prompt_length, self.ends = seeds, count, prompt_length, ends
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         # A prompt of a language model may be padded; an encoder-decoder begins with one token.
         step, shape = input_ids.shape[1] - self.prompt_length + 1, (scores.shape[1], self.count)
         is_open = ~torch.isin(input_ids[:, self.prompt_length :], self.ends).any(dim=1)

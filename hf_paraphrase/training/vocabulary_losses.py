@@ -16,7 +16,7 @@ FLAT_FROM = 2000
 CHUNK = 256
 
 
-def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torch.LongTensor) -> torch.Tensor:
+def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torch.Tensor) -> torch.Tensor:
     """Compute the mean cross-entropy of a softmax over the vocabulary without ever having all of its logits.
 
     They are made for 256 positions at a time, and their gradients with them. PyTorch's own `linear_cross_entropy` does
@@ -102,12 +102,12 @@ class SampledCrossEntropy:
         self.probabilities = torch.from_numpy(_draw_probabilities(counts + 1.0, samples))
         self.cumulative, self.samples = self.probabilities.cumsum(0), samples
 
-    def draw(self) -> torch.LongTensor:
+    def draw(self) -> torch.Tensor:
         """Draw as many different words by systematic sampling: one random number, equal steps along the sums of π."""
         steps = torch.rand((), dtype=torch.float64) + torch.arange(self.samples)
         return torch.searchsorted(self.cumulative, steps, right=True).clamp_max(len(self.cumulative) - 1)
 
-    def __call__(self, states: torch.Tensor, projection: nn.Linear, labels: torch.LongTensor) -> torch.Tensor:
+    def __call__(self, states: torch.Tensor, projection: nn.Linear, labels: torch.Tensor) -> torch.Tensor:
         """Estimate what `flat_cross_entropy` computes, of the same arguments."""
         if not torch.is_grad_enabled():
             return flat_cross_entropy(states, projection, labels)

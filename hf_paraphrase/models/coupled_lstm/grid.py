@@ -70,7 +70,7 @@ class PairLayout:
     # Whether `lay_out` copies, and what it returns may be changed.
     copies = False
 
-    def __init__(self, rows: tuple[torch.LongTensor, ...]):
+    def __init__(self, rows: tuple[torch.Tensor, ...]):
         self.rows = rows
 
     def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
@@ -109,7 +109,7 @@ class WordLayout(PairLayout):
 
     copies = True
 
-    def __init__(self, rows: torch.LongTensor, slices: list[slice]):
+    def __init__(self, rows: torch.Tensor, slices: list[slice]):
         self.rows, self.slices = rows, slices
 
     def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
@@ -139,8 +139,8 @@ class GridPart(NamedTuple):
     """
 
     diagonals: tuple[AntiDiagonal, ...]
-    places: torch.LongTensor
-    visits: torch.LongTensor
+    places: torch.Tensor
+    visits: torch.Tensor
     pairs: PairLayout
     x: WordLayout
     y: WordLayout
@@ -170,8 +170,8 @@ class GridOrder:
 
     def __init__(
         self,
-        x_lengths: torch.LongTensor,
-        y_lengths: torch.LongTensor,
+        x_lengths: torch.Tensor,
+        y_lengths: torch.Tensor,
         n: int,
         m: int,
         directions: tuple[tuple[bool, bool], ...],
@@ -195,9 +195,7 @@ class GridOrder:
         parts = zip(*(place.split(size, dim=-1) for place in (pairs, visits, *words)), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 
-    def _make_part(
-        self, pairs: torch.LongTensor, visits: torch.LongTensor, x: torch.LongTensor, y: torch.LongTensor
-    ) -> GridPart:
+    def _make_part(self, pairs: torch.Tensor, visits: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> GridPart:
         _, n, m = self.shape
         rows = x[0].numel()
         diagonals, places = diagonals_of(n, m, rows), pairs.flatten()
@@ -210,7 +208,7 @@ class GridOrder:
         return GridPart(diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
 
 
-def _read_from(lengths: torch.LongTensor, size: int, from_end: list[bool]) -> torch.LongTensor:
+def _read_from(lengths: torch.Tensor, size: int, from_end: list[bool]) -> torch.Tensor:
     """List the places `(size, directions, batch)` of each row's words as directions read them, then its padding."""
     forward = torch.arange(size, device=lengths.device).unsqueeze(1).expand(-1, len(lengths))
     backward = torch.where(forward < lengths, lengths - 1 - forward, forward)

@@ -114,7 +114,7 @@ class CoupledLstmBlock(GradientCheckpointingLayer):
         y: torch.Tensor,
         orders: list[GridOrder] | list[ScanOrder],
         features: torch.Tensor | None = None,
-        is_pair: torch.BoolTensor | None = None,
+        is_pair: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Run the block over a batch of grids.
 
@@ -152,10 +152,10 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
     @capture_outputs
     def forward(
         self,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        pair_input_ids: torch.LongTensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        pair_input_ids: torch.Tensor | None = None,
         pair_attention_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
@@ -224,13 +224,13 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        pair_input_ids: torch.LongTensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        pair_input_ids: torch.Tensor | None = None,
         pair_attention_mask: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        group_ids: torch.LongTensor | None = None,
+        group_ids: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> SequenceClassifierOutput:
         """Classify or score pairs; arguments as in `CoupledLstmModel.forward`, and those of the loss.
@@ -282,9 +282,7 @@ def match_features(
     return features * is_known.unsqueeze(-1)
 
 
-def pool(
-    grid: torch.Tensor, x_lengths: torch.LongTensor, y_lengths: torch.LongTensor, size: tuple[int, int]
-) -> torch.Tensor:
+def pool(grid: torch.Tensor, x_lengths: torch.Tensor, y_lengths: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
     """Cut each row's n × m grid into p × q roughly equal cells and take each unit's maximum in each.
 
     Cell a of p has the words from ⌊a n / p⌋ up to ⌊(a + 1) n / p⌋. A sentence of n < p words is stretched: a cell that
@@ -308,7 +306,7 @@ def pool(
     return grid.flatten(1).masked_fill(is_empty, 0)
 
 
-def _members(lengths: torch.LongTensor, size: int, cells: int) -> torch.BoolTensor:
+def _members(lengths: torch.Tensor, size: int, cells: int) -> torch.Tensor:
     """Say which of `size` places each of the `cells` cells has in rows of these lengths, `(batch, cells, size)`."""
     bounds = torch.arange(cells + 1, device=lengths.device) * lengths.unsqueeze(1) // cells
     start, stop = bounds[:, :-1], torch.maximum(bounds[:, 1:], bounds[:, :-1] + 1)

@@ -16,8 +16,8 @@ __all__ = ["ScanOrder", "scan_coupled_lstm"]
 class ScanOrder(NamedTuple):
     """The inputs of a `GridOrder`: numbers of words of X and Y in each row, `(batch,)`, and directions."""
 
-    x_lengths: torch.LongTensor
-    y_lengths: torch.LongTensor
+    x_lengths: torch.Tensor
+    y_lengths: torch.Tensor
     directions: tuple[tuple[bool, bool], ...]
 
 
@@ -50,19 +50,19 @@ def scan_coupled_lstm(
     return total
 
 
-def _reading_order(lengths: torch.LongTensor, size: int, from_end: bool) -> torch.LongTensor:
+def _reading_order(lengths: torch.Tensor, size: int, from_end: bool) -> torch.Tensor:
     """Where each row has its words as a direction reads them, then its padding, `(batch, size)`: its own inverse."""
     places = torch.arange(size, device=lengths.device).expand(lengths.shape[0], -1)
     lengths = lengths.unsqueeze(1)
     return torch.where(places < lengths, lengths - 1 - places, places) if from_end else places
 
 
-def _read(grid: torch.Tensor, x: torch.LongTensor, y: torch.LongTensor) -> torch.Tensor:
+def _read(grid: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Put a grid `(batch, n, m, width)` in the order of reading, or back."""
     return _take(_take(grid, x[:, :, None, None], dim=1), y[:, None, :, None], dim=2)
 
 
-def _take(x: torch.Tensor, places: torch.LongTensor, dim: int) -> torch.Tensor:
+def _take(x: torch.Tensor, places: torch.Tensor, dim: int) -> torch.Tensor:
     """As `take_along_dim`, which wants to know sizes as numbers."""
     shape = [places.shape[other] if other == dim else x.shape[other] for other in range(x.dim())]
     return x.gather(dim, places.expand(shape))

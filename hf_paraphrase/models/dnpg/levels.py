@@ -70,7 +70,7 @@ def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor
     return nn.functional.gumbel_softmax(logits, tau=temperature, hard=True)
 
 
-def read_levels(levels: Sequence, ids: torch.LongTensor) -> torch.LongTensor:
+def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
     """Read levels that were set by hand.
 
     Args:
@@ -98,7 +98,7 @@ def read_levels(levels: Sequence, ids: torch.LongTensor) -> torch.LongTensor:
     return torch.tensor(rows, device=ids.device)
 
 
-def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.LongTensor:
+def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.Tensor:
     """Number the places of the template, from 0: each of its words is one, and so is each run of phrase words.
 
     So the template does not depend on the content or length of its slots.
@@ -113,7 +113,7 @@ def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> tor
     return ((~goes_on).long().cumsum(1) - 1).gather(1, back)
 
 
-def attended_words(of_level: torch.BoolTensor, mask: torch.Tensor) -> torch.BoolTensor:
+def attended_words(of_level: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The attention mask: the words of a level, or all words of a row without any of that level.
 
     With nothing allowed the softmax would be uniform over padding too.
@@ -125,7 +125,7 @@ def attended_words(of_level: torch.BoolTensor, mask: torch.Tensor) -> torch.Bool
     return of_level | (mask.bool() & ~of_level.any(1, keepdim=True))
 
 
-def _words_first(mask: torch.Tensor) -> tuple[torch.LongTensor, torch.LongTensor]:
+def _words_first(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The permutation that moves the words of each row before its padding, and its inverse."""
     order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True)
     return order, order.argsort(dim=1)
@@ -142,10 +142,10 @@ class Control(NamedTuple):
             it generates none; None for no constraint.
     """
 
-    levels: torch.BoolTensor
-    words: torch.BoolTensor
-    allowed: torch.BoolTensor
-    copied: torch.BoolTensor | None = None
+    levels: torch.Tensor
+    words: torch.Tensor
+    allowed: torch.Tensor
+    copied: torch.Tensor | None = None
 
 
 class Progress(NamedTuple):
@@ -156,8 +156,8 @@ class Progress(NamedTuple):
         in_phrase: Whether a phrase word follows the last of them, `(batch,)`.
     """
 
-    written: torch.LongTensor
-    in_phrase: torch.BoolTensor
+    written: torch.Tensor
+    in_phrase: torch.Tensor
 
 
 class KeptTemplate(NamedTuple):
@@ -168,11 +168,11 @@ class KeptTemplate(NamedTuple):
         is_behind_phrase: Whether there is a phrase between a word and the previous template word.
     """
 
-    words: torch.LongTensor
-    is_behind_phrase: torch.BoolTensor
+    words: torch.Tensor
+    is_behind_phrase: torch.Tensor
 
     @classmethod
-    def of(cls, ids: torch.LongTensor, levels: torch.Tensor, eos_token_id: int) -> KeptTemplate:
+    def of(cls, ids: torch.Tensor, levels: torch.Tensor, eos_token_id: int) -> KeptTemplate:
         """Read the templates off sources.
 
         Args:
@@ -196,7 +196,7 @@ class KeptTemplate(NamedTuple):
         return Progress(rows, rows.bool())
 
     def follow(
-        self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Progress, vocab_size: int
+        self, inputs: torch.Tensor, is_word: torch.Tensor, progress: Progress, vocab_size: int
     ) -> tuple[Control, Progress]:
         """The allowed words after each word of the target.
 
@@ -224,10 +224,10 @@ class KeptTemplate(NamedTuple):
         levels, words = torch.stack(levels, 1), torch.stack(words, 1)
         return Control(levels, words, (words & levels.unsqueeze(-1)).any(2)), Progress(written, in_phrase)
 
-    def _next(self, written: torch.LongTensor) -> torch.LongTensor:
+    def _next(self, written: torch.Tensor) -> torch.Tensor:
         return self.words.gather(1, written[:, None]).squeeze(1)
 
-    def _goes_on(self, written: torch.LongTensor, in_phrase: torch.BoolTensor) -> torch.BoolTensor:
+    def _goes_on(self, written: torch.Tensor, in_phrase: torch.Tensor) -> torch.Tensor:
         """Whether the template's next word is allowed: there is no slot before it, or the slot is filled."""
         return in_phrase | ~self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
 
@@ -235,7 +235,7 @@ class KeptTemplate(NamedTuple):
 class Missing(NamedTuple):
     """Which words of the source are still to be written, `(batch, source_length)`."""
 
-    words: torch.BoolTensor
+    words: torch.Tensor
 
 
 class KeptPhrases(NamedTuple):
@@ -248,9 +248,9 @@ class KeptPhrases(NamedTuple):
         copies: Whether the model copies; else it generates these words alone.
     """
 
-    ids: torch.LongTensor
-    is_phrase: torch.BoolTensor
-    ends: torch.LongTensor
+    ids: torch.Tensor
+    is_phrase: torch.Tensor
+    ends: torch.Tensor
     copies: bool
 
     def start(self) -> Missing:
@@ -258,7 +258,7 @@ class KeptPhrases(NamedTuple):
         return Missing(self.is_phrase)
 
     def follow(
-        self, inputs: torch.LongTensor, is_word: torch.BoolTensor, progress: Missing, vocab_size: int
+        self, inputs: torch.Tensor, is_word: torch.Tensor, progress: Missing, vocab_size: int
     ) -> tuple[Control, Missing]:
         """The allowed words after each word of the target; arguments as in `KeptTemplate.follow`.
 
@@ -281,7 +281,7 @@ class KeptPhrases(NamedTuple):
         copied = missing if self.copies else None
         return Control(levels, torch.stack((own, free), dim=2), allowed, copied), Missing(words)
 
-    def _mark(self, missing: torch.BoolTensor, vocab_size: int) -> torch.BoolTensor:
+    def _mark(self, missing: torch.Tensor, vocab_size: int) -> torch.Tensor:
         """The missing words among those of the vocabulary, `(batch, target_length, vocab_size)`."""
         known = missing & (self.ids < vocab_size).unsqueeze(1)
         columns = self.ids.unsqueeze(1).where(known, vocab_size)
@@ -299,12 +299,12 @@ class DnpgCache(DynamicCache):
         self.state: LstmState | None = None
         self.progress: Progress | Missing | None = None
 
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Keep, for every beam, what belongs to the hypothesis `beam_idx` that it continues."""
         super().reorder_cache(beam_idx)
         self._select(beam_idx)
 
-    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows `indices` of the batch, in that order."""
         super().batch_select_indices(indices)
         self._select(indices)
@@ -316,7 +316,7 @@ class DnpgCache(DynamicCache):
             rows = torch.arange(self.state[0].shape[1], device=self.state[0].device)
             self._select(rows.repeat_interleave(repeats))
 
-    def _select(self, rows: torch.LongTensor) -> None:
+    def _select(self, rows: torch.Tensor) -> None:
         if self.state is not None:
             self.state = tuple(part.index_select(1, rows) for part in self.state)
         if self.progress is not None:

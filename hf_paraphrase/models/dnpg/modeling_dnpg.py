@@ -96,9 +96,9 @@ class DnpgEncoder(DnpgPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        source_levels: torch.LongTensor | None = None,
+        source_levels: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> DnpgEncoderOutput:
@@ -125,7 +125,7 @@ class DnpgEncoder(DnpgPreTrainedModel):
         )
 
     def _choose_levels(
-        self, logits: torch.Tensor, ids: torch.LongTensor, mask: torch.Tensor, given: torch.LongTensor | None
+        self, logits: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor, given: torch.Tensor | None
     ) -> torch.Tensor:
         """One-hot levels; those given by the caller take precedence.
 
@@ -195,7 +195,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        inputs_embeds: torch.FloatTensor,
+        inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: DnpgEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
@@ -296,11 +296,11 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        source_levels: torch.LongTensor | None = None,
+        source_levels: torch.Tensor | None = None,
         levels: Literal["phrase", "sentence", "both"] | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: DnpgEncoderOutput | None = None,
         cache: EncoderDecoderCache | None = None,
@@ -370,7 +370,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         self,
         levels: str | None,
         encoder: DnpgEncoderOutput,
-        inputs: torch.LongTensor,
+        inputs: torch.Tensor,
         mask: torch.Tensor | None,
         cache: EncoderDecoderCache | None,
     ) -> Control | None:
@@ -431,7 +431,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         kwargs |= {} if source_levels is None else {"source_levels": source_levels}
         return super().generate(*args, **kwargs)
 
-    def score(self, outputs: DnpgModelOutput, labels: torch.LongTensor | None) -> dict[str, Any]:
+    def score(self, outputs: DnpgModelOutput, labels: torch.Tensor | None) -> dict[str, Any]:
         """Mix both levels: `log Σ_z P(z_t) P_z(y_t)`, and with `copy` words that the phrase level copies.
 
         In training, a model that copies leaves the logits of labels out.

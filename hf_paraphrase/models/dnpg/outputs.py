@@ -33,10 +33,10 @@ class DnpgEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights there.
     """
 
-    sentence_states: torch.FloatTensor | None = None
-    levels: torch.FloatTensor | None = None
-    level_logits: torch.FloatTensor | None = None
-    source_ids: torch.LongTensor | None = None
+    sentence_states: torch.Tensor | None = None
+    levels: torch.Tensor | None = None
+    level_logits: torch.Tensor | None = None
+    source_ids: torch.Tensor | None = None
     num_outside_words: int | None = None
 
 
@@ -44,7 +44,7 @@ class DnpgEncoderOutput(BaseModelOutput):
 class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
     """Decoder outputs, with the aggregator's scores and, if any, copy weights."""
 
-    level_logits: torch.FloatTensor | None = None
+    level_logits: torch.Tensor | None = None
     copying: Copying | None = None
 
 
@@ -59,13 +59,13 @@ class DnpgModelOutput(Seq2SeqModelOutput):
         source_levels: As `DnpgSeq2SeqLMOutput` has it; so too the three below.
     """
 
-    aggregated_logits: torch.FloatTensor | None = None
+    aggregated_logits: torch.Tensor | None = None
     copying: Copying | None = None
     control: Control | None = None
-    source_levels: torch.LongTensor | None = None
-    target_levels: torch.LongTensor | None = None
-    source_level_logits: torch.FloatTensor | None = None
-    target_level_logits: torch.FloatTensor | None = None
+    source_levels: torch.Tensor | None = None
+    target_levels: torch.Tensor | None = None
+    source_level_logits: torch.Tensor | None = None
+    target_level_logits: torch.Tensor | None = None
 
 
 @dataclass
@@ -82,8 +82,8 @@ class DnpgSeq2SeqLMOutput(Seq2SeqLMOutput):
             target_length, source_length)`, with `copy`.
     """
 
-    source_levels: torch.LongTensor | None = None
-    target_levels: torch.LongTensor | None = None
-    source_level_logits: torch.FloatTensor | None = None
-    target_level_logits: torch.FloatTensor | None = None
-    copy_weights: torch.FloatTensor | None = None
+    source_levels: torch.Tensor | None = None
+    target_levels: torch.Tensor | None = None
+    source_level_logits: torch.Tensor | None = None
+    target_level_logits: torch.Tensor | None = None
+    copy_weights: torch.Tensor | None = None

@@ -27,7 +27,7 @@ class CopyMemory(NamedTuple):
     states: tuple[torch.Tensor, torch.Tensor]
     masks: tuple[torch.Tensor, torch.Tensor]
     keys: tuple[torch.Tensor, torch.Tensor]
-    ids: torch.LongTensor
+    ids: torch.Tensor
     num_outside_words: int
 
 

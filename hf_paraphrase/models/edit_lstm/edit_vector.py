@@ -13,7 +13,7 @@ __all__ = ["EditVector", "EmbeddedSentences", "find_words_missing_from"]
 class EmbeddedSentences(NamedTuple):
     """A batch of sentences: ids `(batch, length)`, their mask of 1 and 0, and their embeddings."""
 
-    ids: torch.LongTensor
+    ids: torch.Tensor
     mask: torch.Tensor
     embeddings: torch.Tensor
 
@@ -43,14 +43,14 @@ class EditVector(nn.Module):
         ]
         return self.word(torch.stack(sums, dim=1)).flatten(1)
 
-    def _find_words(self, sentences: EmbeddedSentences) -> torch.BoolTensor:
+    def _find_words(self, sentences: EmbeddedSentences) -> torch.Tensor:
         ids, mask, _ = sentences
         return mask.bool() & ~torch.isin(ids, torch.tensor(self.marks, device=ids.device))
 
 
 def find_words_missing_from(
-    ids: torch.LongTensor, words: torch.BoolTensor, other_ids: torch.LongTensor, other_words: torch.BoolTensor
-) -> torch.BoolTensor:
+    ids: torch.Tensor, words: torch.Tensor, other_ids: torch.Tensor, other_words: torch.Tensor
+) -> torch.Tensor:
     """Mark the words of the first sentences that the second ones lack, each at its first place.
 
     Args:
@@ -64,5 +64,5 @@ def find_words_missing_from(
     return words & ~in_other & ~is_repeated
 
 
-def _same(ids: torch.LongTensor, other_ids: torch.LongTensor, other_words: torch.BoolTensor) -> torch.BoolTensor:
+def _same(ids: torch.Tensor, other_ids: torch.Tensor, other_words: torch.Tensor) -> torch.Tensor:
     return (ids.unsqueeze(2) == other_ids.unsqueeze(1)) & other_words.unsqueeze(1)

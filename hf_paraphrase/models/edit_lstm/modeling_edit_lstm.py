@@ -52,12 +52,12 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
         hidden_states: On request, the embeddings of x and every layer's output.
     """
 
-    edit_vector: torch.FloatTensor | None = None
-    source_states: torch.FloatTensor | None = None
+    edit_vector: torch.Tensor | None = None
+    source_states: torch.Tensor | None = None
     source_mask: torch.Tensor | None = None
-    target_states: torch.FloatTensor | None = None
+    target_states: torch.Tensor | None = None
     target_mask: torch.Tensor | None = None
-    copy_ids: torch.LongTensor | None = None
+    copy_ids: torch.Tensor | None = None
     num_outside_words: int | None = None
 
 
@@ -77,7 +77,7 @@ class EditLstmModelOutput(Seq2SeqModelOutput):
         copying: Copy weights, with `copy`.
     """
 
-    edit_vector: torch.FloatTensor | None = None
+    edit_vector: torch.Tensor | None = None
     copying: Copying | None = None
 
 
@@ -91,8 +91,8 @@ class EditLstmSeq2SeqLMOutput(Seq2SeqLMOutput):
             `copy`.
     """
 
-    edit_vector: torch.FloatTensor | None = None
-    copy_weights: torch.FloatTensor | None = None
+    edit_vector: torch.Tensor | None = None
+    copy_weights: torch.Tensor | None = None
 
 
 class EditLstmPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -110,11 +110,11 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_ids: torch.Tensor | None = None,
         retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_ids: torch.Tensor | None = None,
         retrieved_target_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
@@ -140,7 +140,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
             **(self._remember(p, q, outputs) if self.config.copy else {"edit_vector": self.edit_vector(p, q)}),
         )
 
-    def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> EmbeddedSentences:
+    def _look_up(self, name: str, ids: torch.Tensor | None, mask: torch.Tensor | None) -> EmbeddedSentences:
         if ids is None:
             raise ValueError(
                 f"`{name}` is missing: this model edits by a retrieved pair, so it needs `input_ids`, "
@@ -186,7 +186,7 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
     @can_return_tuple
     def forward(
         self,
-        inputs_embeds: torch.FloatTensor,
+        inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: EditLstmEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
@@ -241,13 +241,13 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_ids: torch.Tensor | None = None,
         retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_ids: torch.Tensor | None = None,
         retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: EditLstmEncoderOutput | None = None,
         cache: RecurrentCache | None = None,
@@ -328,7 +328,7 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
         """Not where words are copied."""
         return not self.config.copy
 
-    def score(self, outputs: EditLstmModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: EditLstmModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
         """Compute what the base class does and, with `copy`, `copy_weights`.
 
         In training, a model that copies leaves the logits of labels out, which take as long as all the rest of its

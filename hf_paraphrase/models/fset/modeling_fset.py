@@ -52,9 +52,9 @@ class FsetEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights `(batch, num_heads, source_length, source_length)`.
     """
 
-    edit_vector: torch.FloatTensor | None = None
-    micro_edit_vectors: torch.FloatTensor | None = None
-    retrieved_states: torch.FloatTensor | None = None
+    edit_vector: torch.Tensor | None = None
+    micro_edit_vectors: torch.Tensor | None = None
+    retrieved_states: torch.Tensor | None = None
     retrieved_mask: torch.Tensor | None = None
 
 
@@ -62,9 +62,9 @@ class FsetEncoderOutput(BaseModelOutput):
 class FsetModelOutput(Seq2SeqModelOutput):
     """`Seq2SeqModelOutput` with the edits and, on request, the weights over p; see `FsetSeq2SeqLMOutput`."""
 
-    edit_vector: torch.FloatTensor | None = None
-    micro_edit_vectors: torch.FloatTensor | None = None
-    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
+    edit_vector: torch.Tensor | None = None
+    micro_edit_vectors: torch.Tensor | None = None
+    retrieved_attentions: tuple[torch.Tensor, ...] | None = None
 
 
 @dataclass
@@ -78,9 +78,9 @@ class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
             `(batch, num_heads, target_length, retrieved_length)`; those over x are `cross_attentions`.
     """
 
-    edit_vector: torch.FloatTensor | None = None
-    micro_edit_vectors: torch.FloatTensor | None = None
-    retrieved_attentions: tuple[torch.FloatTensor, ...] | None = None
+    edit_vector: torch.Tensor | None = None
+    micro_edit_vectors: torch.Tensor | None = None
+    retrieved_attentions: tuple[torch.Tensor, ...] | None = None
 
 
 class FsetPreTrainedModel(PortableModel, PreTrainedModel):
@@ -133,11 +133,11 @@ class FsetEncoder(FsetPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_ids: torch.Tensor | None = None,
         retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_ids: torch.Tensor | None = None,
         retrieved_target_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
@@ -162,7 +162,7 @@ class FsetEncoder(FsetPreTrainedModel):
             retrieved_mask=p.mask,
         )
 
-    def _look_up(self, name: str, ids: torch.LongTensor | None, mask: torch.Tensor | None) -> Tokens:
+    def _look_up(self, name: str, ids: torch.Tensor | None, mask: torch.Tensor | None) -> Tokens:
         if ids is None:
             raise ValueError(
                 f"`{name}` is missing: this model edits `input_ids` as the retrieved pair was edited, so it needs "
@@ -200,7 +200,7 @@ class FsetDecoder(FsetPreTrainedModel):
     @capture_outputs
     def forward(
         self,
-        inputs_embeds: torch.FloatTensor,
+        inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: FsetEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
@@ -255,13 +255,13 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.LongTensor | None = None,
+        retrieved_source_ids: torch.Tensor | None = None,
         retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.LongTensor | None = None,
+        retrieved_target_ids: torch.Tensor | None = None,
         retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: FsetEncoderOutput | None = None,
         cache: EncoderDecoderCache | None = None,

@@ -25,7 +25,7 @@ class DecoderRun:
         self.prepacked = cache.prepacked
         self.end_of_sentence = decoder.config.end_of_sentence_token_id
 
-    def step(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
+    def step(self, ids: torch.Tensor, inputs: torch.Tensor, real: torch.Tensor):
         """Take one position `(batch, 1)` of all rows; those that close a sentence also step in the one above."""
         outputs, state, _ = self.decoder.words(inputs, None, self.state, prepacked=self.prepacked)
         if torch.compiler.is_compiling() or not real.all():
@@ -41,7 +41,7 @@ class DecoderRun:
         return outputs, None if self.weights is None else self.weights.unsqueeze(1)
 
     @torch.compiler.disable
-    def step_all(self, ids: torch.LongTensor, inputs: torch.Tensor, real: torch.BoolTensor):
+    def step_all(self, ids: torch.Tensor, inputs: torch.Tensor, real: torch.Tensor):
         """Take many positions, sentence by sentence: the n-th sentences of all rows are one packed call.
 
         A sentence starts where the sentence before led the LSTM above, so sentences of one document cannot run side by
@@ -98,7 +98,7 @@ class DecoderRun:
         return outputs.squeeze(1)
 
     @staticmethod
-    def _last_output(real: torch.BoolTensor) -> torch.Tensor:
+    def _last_output(real: torch.Tensor) -> torch.Tensor:
         """For each position the last output so far: 0 to batch - 1 are those before the first word of each row."""
         seen = real.long().cumsum(1)
         before = seen[:, -1].cumsum(0) - seen[:, -1]

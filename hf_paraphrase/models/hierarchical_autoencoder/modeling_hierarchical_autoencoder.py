@@ -52,11 +52,11 @@ class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and the word LSTM's outputs.
     """
 
-    final_hidden: torch.FloatTensor | None = None
-    final_cell: torch.FloatTensor | None = None
-    sentence_states: torch.FloatTensor | None = None
-    sentence_mask: torch.BoolTensor | None = None
-    sentence_ends: torch.LongTensor | None = None
+    final_hidden: torch.Tensor | None = None
+    final_cell: torch.Tensor | None = None
+    sentence_states: torch.Tensor | None = None
+    sentence_mask: torch.Tensor | None = None
+    sentence_ends: torch.Tensor | None = None
 
 
 class HierarchicalAutoencoderPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -78,7 +78,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
@@ -114,7 +114,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         return outputs, words[order.last][back], select(state, back)
 
     def _read_sentences(
-        self, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.LongTensor
+        self, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor
     ) -> tuple[LstmState, dict[str, torch.Tensor]]:
         """Encode the sentences of all documents at once: e_D, and the memory of the decoder's attention."""
         rows, document, count = found.document.unique(return_inverse=True, return_counts=True)
@@ -181,8 +181,8 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        decoder_input_ids: torch.LongTensor,
-        inputs_embeds: torch.FloatTensor,
+        decoder_input_ids: torch.Tensor,
+        inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
         cache: HierarchicalCache | None = None,
@@ -242,9 +242,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     encoder_class, decoder_class = HierarchicalAutoencoderEncoder, HierarchicalAutoencoderDecoder
     encoder_output_class = HierarchicalAutoencoderEncoderOutput
 
-    def document_embeddings(
-        self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def document_embeddings(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return e_D, the decoder's initial state: h, then c, of every layer.
 
         Args:
@@ -260,9 +258,9 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
         cache: HierarchicalCache | None = None,
@@ -317,7 +315,7 @@ class HierarchicalAutoencoderForConditionalGeneration(
     attends_to_words = False
     forward = scored(HierarchicalAutoencoderModel.forward)
 
-    def generate(self, inputs: torch.LongTensor | None = None, *args: Any, **kwargs: Any) -> Any:
+    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does, at most `max_length_factor` times the source's words.
 
         At the limit the sentence and the document are closed. `max_length_factor` may also be given here; without a

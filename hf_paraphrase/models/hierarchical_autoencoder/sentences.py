@@ -41,7 +41,7 @@ class SentenceLayout:
 
 @torch.compiler.disable
 def find_sentences(
-    ids: torch.LongTensor, real: torch.BoolTensor, marks: tuple[int, ...], whole: bool = False
+    ids: torch.Tensor, real: torch.Tensor, marks: tuple[int, ...], whole: bool = False
 ) -> SentenceLayout:
     """Find the sentences of each row.
 

@@ -30,7 +30,7 @@ class HierarchicalCache(RecurrentCache):
         self.sentence_state = sentence_state
         self.weights = weights
 
-    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows `indices` of the batch, in that order."""
         super().batch_select_indices(indices)
         if self.sentence_state is not None:

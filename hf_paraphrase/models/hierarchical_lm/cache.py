@@ -45,13 +45,13 @@ class HierarchicalLmCache:
         """Return the number of decoder positions seen; the same for every layer."""
         return self.seen_tokens
 
-    def append(self, ids: torch.LongTensor, rows: torch.BoolTensor) -> None:
+    def append(self, ids: torch.Tensor, rows: torch.Tensor) -> None:
         """Add a character to the open words of some rows."""
         fits = (rows & (self.characters < self.open_words.shape[1])).nonzero().squeeze(1)
         self.open_words[fits, self.characters[fits]] = ids[fits]
         self.characters += rows
 
-    def close_words(self, rows: torch.LongTensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def close_words(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Take the open words of some rows: their symbols, where each starts, and how many characters it has."""
         symbols, characters = self.open_words[rows].flatten(), self.characters[rows]
         starts = torch.arange(len(rows), device=rows.device) * self.open_words.shape[1]
@@ -61,11 +61,11 @@ class HierarchicalLmCache:
             self._grow()
         return symbols, starts, characters
 
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
         self.batch_select_indices(beam_idx)
 
-    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows `indices` of the batch, in that order."""
         self.layers = [state[indices] for state in self.layers]
         for name in ("words", "characters", "open_words", "spelling", "vectors"):
@@ -95,7 +95,7 @@ class LengthLimits(LogitsProcessor):
         self.max_characters, self.max_words = config.max_characters, config.max_words
         self.start, self.stop, self.end = config.decoder_start_token_id, config.stop_token_id, config.eos_token_id
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         is_stop = input_ids == self.stop
         marks = is_stop | (input_ids == self.start)
         places = torch.arange(1, input_ids.shape[1] + 1, device=input_ids.device)
@@ -106,7 +106,7 @@ class LengthLimits(LogitsProcessor):
         return self._only(scores, long_sentence, self.end)
 
     @staticmethod
-    def _only(scores: torch.FloatTensor, rows: torch.BoolTensor, token: int) -> torch.FloatTensor:
+    def _only(scores: torch.Tensor, rows: torch.Tensor, token: int) -> torch.Tensor:
         others = torch.ones_like(scores, dtype=torch.bool)
         others[:, token] = False
         return scores.masked_fill(others & rows.unsqueeze(1), -torch.inf)

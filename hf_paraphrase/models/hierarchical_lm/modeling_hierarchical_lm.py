@@ -45,7 +45,7 @@ class HierarchicalLmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the words' vectors and every layer's outputs, where the words end.
     """
 
-    sentence_states: torch.FloatTensor | None = None
+    sentence_states: torch.Tensor | None = None
 
 
 @dataclass
@@ -59,9 +59,9 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
         window_positions: Their positions in the decoder's inputs, row by row, `(positions,)`.
     """
 
-    sentence_states: torch.FloatTensor | None = None
-    window_states: torch.FloatTensor | None = None
-    window_positions: torch.LongTensor | None = None
+    sentence_states: torch.Tensor | None = None
+    window_states: torch.Tensor | None = None
+    window_positions: torch.Tensor | None = None
 
 
 class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
@@ -97,7 +97,7 @@ class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
     def _supports_default_dynamic_cache(cls) -> bool:
         return False
 
-    def _find_words(self, ids: torch.LongTensor, mask: torch.Tensor | None) -> Words:
+    def _find_words(self, ids: torch.Tensor, mask: torch.Tensor | None) -> Words:
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
         marks = [self.config.decoder_start_token_id, self.config.eos_token_id]
         return find_words(ids, real, self.config.stop_token_id, marks)
@@ -122,7 +122,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
             self.projections = nn.ModuleList(ScaledLinear(*sizes) for _ in range(config.num_layers))
         self.post_init()
 
-    def encode_words(self, symbols: torch.LongTensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
+    def encode_words(self, symbols: torch.Tensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
         """Encode words; where dropout makes no difference between them, each spelling once.
 
         Args:
@@ -144,7 +144,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
@@ -158,14 +158,12 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
             hidden_states=tuple(places) if output_hidden_states else None,
         )
 
-    def encode_sentences(
-        self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None = None
-    ) -> torch.FloatTensor:
+    def encode_sentences(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
         """Only the sentence vectors, `(batch, num_layers, value_size)`; arguments as in `forward`."""
         return self._read(input_ids, attention_mask)[2]
 
     def _read(
-        self, input_ids: torch.LongTensor, attention_mask: torch.Tensor | None
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None
     ) -> tuple[Words, list[torch.Tensor], torch.Tensor]:
         """Find the words, every layer's outputs for them, packed, and the sentence vectors."""
         check_ids(self.embed_tokens, input_ids, "input_ids")
@@ -240,8 +238,8 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
     def step(
         self,
         encoder: HierarchicalLmEncoder,
-        ids: torch.LongTensor,
-        real: torch.BoolTensor,
+        ids: torch.Tensor,
+        real: torch.Tensor,
         cache: HierarchicalLmCache,
         sentence_states: torch.Tensor,
     ) -> torch.Tensor:
@@ -308,9 +306,9 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: HierarchicalLmEncoderOutput | None = None,
         cache: HierarchicalLmCache | None = None,
@@ -362,7 +360,7 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         )
         return self.join_outputs(encoder_outputs, outputs, sentence_states=encoder_outputs.sentence_states, **window)
 
-    def _decode(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences: torch.Tensor):
+    def _decode(self, ids: torch.Tensor, mask: torch.Tensor | None, sentences: torch.Tensor):
         words = self._find_words(ids, mask)
         vectors = self.encoder.encode_words(words.ids, words.starts, words.characters)
         # A module as an argument would be moved to the decoder's device by accelerate.
@@ -374,7 +372,7 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         positions = words.real.flatten().nonzero().squeeze(1)[spans.items]
         return hidden, {"window_states": states, "window_positions": positions}
 
-    def _decode_steps(self, ids: torch.LongTensor, mask: torch.Tensor | None, sentences, cache: HierarchicalLmCache):
+    def _decode_steps(self, ids: torch.Tensor, mask: torch.Tensor | None, sentences, cache: HierarchicalLmCache):
         length = ids.shape[1]
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask[:, -length:].bool()
         steps = [self.decoder.step(self.encoder, ids[:, t], real[:, t], cache, sentences) for t in range(length)]
@@ -399,22 +397,20 @@ class HierarchicalLmForConditionalGeneration(
 
     forward = scored(HierarchicalLmModel.forward)
 
-    def embed_words(self, input_ids: torch.LongTensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def embed_words(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
         words = self._find_words(input_ids, attention_mask)
         return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
 
     def read_labels(
-        self, labels: torch.LongTensor, decoder_attention_mask: torch.Tensor | None
-    ) -> tuple[torch.LongTensor, torch.Tensor]:
+        self, labels: torch.Tensor, decoder_attention_mask: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """As the base class, with a mask that ends where the labels end."""
         if decoder_attention_mask is None:
             decoder_attention_mask = between_ends(labels != -100)
         return super().read_labels(labels, decoder_attention_mask)
 
-    def score(
-        self, outputs: HierarchicalLmModelOutput, labels: torch.LongTensor | None
-    ) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: HierarchicalLmModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
         """As the base class; in training with a decode window, score all symbols of all windows.
 
         The loss is in nits per character.
@@ -436,6 +432,6 @@ class HierarchicalLmForConditionalGeneration(
         return super().generate(*args, **kwargs)
 
 
-def between_ends(mask: torch.BoolTensor) -> torch.BoolTensor:
+def between_ends(mask: torch.Tensor) -> torch.Tensor:
     """Mark everything from each row's first marked position to its last."""
     return mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)

@@ -87,7 +87,7 @@ class Words:
 
 
 @torch.compiler.disable
-def find_words(ids: torch.LongTensor, real: torch.BoolTensor, stop_token_id: int, word_marks: list[int]) -> Words:
+def find_words(ids: torch.Tensor, real: torch.Tensor, stop_token_id: int, word_marks: list[int]) -> Words:
     """Find the words of each row.
 
     Args:
@@ -120,7 +120,7 @@ def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch
 
 
 @torch.compiler.disable
-def spellings(symbols: torch.LongTensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
+def spellings(symbols: torch.Tensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
     """Find words that are spelled alike.
 
     Args:

@@ -40,7 +40,7 @@ def expected_square(config: HierarchicalLmConfig, means: int) -> float:
 
 
 def attend(
-    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.BoolTensor, num_heads: int
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, num_heads: int
 ) -> torch.Tensor:
     """Unscaled multi-head attention (sections 2.4.4 and 2.4.6); zero if everything is masked.
 

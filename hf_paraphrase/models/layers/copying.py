@@ -27,12 +27,12 @@ class Copying(NamedTuple):
 
     log_generated: torch.Tensor
     weights: torch.Tensor
-    ids: torch.LongTensor
+    ids: torch.Tensor
     mask: torch.Tensor
     num_outside_words: int
 
 
-def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.LongTensor) -> torch.Tensor:
+def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.Tensor) -> torch.Tensor:
     """The mean cross-entropy of the mixture that `add_copied_words` makes, in nats over the labels that are not -100.
 
     The labels' probabilities alone are mixed: nothing as large as the scores is made but their softmax.
@@ -82,7 +82,7 @@ def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
     return generated.scatter(-1, columns, mixed)[..., :-1]
 
 
-def count_outside_words(ids: torch.LongTensor, vocab_size: int, name: str) -> int:
+def count_outside_words(ids: torch.Tensor, vocab_size: int, name: str) -> int:
     """How many words outside the vocabulary a batch can copy; as many as there can be where `torch.export` traces.
 
     Args:

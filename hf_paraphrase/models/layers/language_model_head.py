@@ -31,9 +31,9 @@ class LanguageModelHeadMixin(WritingModel):
     # Whether the loss of labels is the cross-entropy of a softmax of what the output layer makes of the states alone.
     has_plain_loss = True
     # Computes that loss from the states, the output layer and the labels, where the logits of labels are not wanted.
-    flat_loss: Callable[[torch.Tensor, nn.Linear, torch.LongTensor], torch.Tensor] | None = None
+    flat_loss: Callable[[torch.Tensor, nn.Linear, torch.Tensor], torch.Tensor] | None = None
 
-    def score(self, outputs: Seq2SeqModelOutput, labels: torch.LongTensor | None) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: Seq2SeqModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
         """Compute the logits and, of labels, the loss; with further fields of the output, if a family has them.
 
         Args:
@@ -45,7 +45,7 @@ class LanguageModelHeadMixin(WritingModel):
         logits = self.project(outputs)
         return {"loss": language_model_loss(logits, labels), "logits": logits}
 
-    def project(self, outputs: Seq2SeqModelOutput) -> torch.FloatTensor:
+    def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
         """Score the words of the vocabulary at every position: `(batch, target_length, vocab_size)`."""
         return self.lm_head(outputs.last_hidden_state)
 
@@ -65,13 +65,13 @@ class LanguageModelHeadMixin(WritingModel):
             )
         return super().generate(*args, **kwargs)
 
-    def prepare_decoder_input_ids_from_labels(self, labels: torch.LongTensor) -> torch.LongTensor:
+    def prepare_decoder_input_ids_from_labels(self, labels: torch.Tensor) -> torch.Tensor:
         """Shift labels `(batch, target_length)` one to the right, behind `decoder_start_token_id`."""
         return shift_tokens_right(labels, self.config.pad_token_id, self.config.decoder_start_token_id)
 
     def read_labels(
-        self, labels: torch.LongTensor, decoder_attention_mask: torch.Tensor | None
-    ) -> tuple[torch.LongTensor, torch.Tensor]:
+        self, labels: torch.Tensor, decoder_attention_mask: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the decoder's inputs that labels imply, and their mask, which is made unless it is given.
 
         Args:
@@ -113,7 +113,7 @@ def scored(body_forward: Callable[..., Seq2SeqModelOutput]) -> Callable[..., Seq
         return self.output_class(**self.score(outputs, labels), **shared)
 
     signature, named = inspect.signature(body_forward), inspect.Parameter.KEYWORD_ONLY
-    labels = inspect.Parameter("labels", named, default=None, annotation="torch.LongTensor | None")
+    labels = inspect.Parameter("labels", named, default=None, annotation="torch.Tensor | None")
     model, input_ids, attention_mask, *others, flags = signature.parameters.values()
     others = [parameter.replace(kind=named) for parameter in others]
     forward.__signature__ = signature.replace(
@@ -122,7 +122,7 @@ def scored(body_forward: Callable[..., Seq2SeqModelOutput]) -> Callable[..., Seq
     return forward
 
 
-def language_model_loss(logits: torch.FloatTensor, labels: torch.LongTensor | None) -> torch.FloatTensor | None:
+def language_model_loss(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor | None:
     """Return the mean cross-entropy in nats over the labels that are not -100; None without labels.
 
     Args:

@@ -62,11 +62,11 @@ class RecurrentCache:
         self.state = state
         self.seen_tokens += new_tokens
 
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
         self.batch_select_indices(beam_idx)
 
-    def batch_select_indices(self, indices: torch.LongTensor) -> None:
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows `indices` of the batch, in that order."""
         h, c = self.state
         self.state = (h.index_select(1, indices), c.index_select(1, indices))
@@ -74,7 +74,7 @@ class RecurrentCache:
             self.attention_keys = self.attention_keys.index_select(0, indices)
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
 
-    def _stays_at_its_sources(self, indices: torch.LongTensor) -> bool:
+    def _stays_at_its_sources(self, indices: torch.Tensor) -> bool:
         """Whether each row keeps its source; otherwise, how many rows share one."""
         if self.beams == 1:
             return False

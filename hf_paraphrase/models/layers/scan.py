@@ -66,7 +66,7 @@ class Caller(nn.Module):
 
 def scan_lstm_layer(
     x: torch.Tensor,
-    real: torch.BoolTensor,
+    real: torch.Tensor,
     weights: Sequence[torch.Tensor],
     state: tuple[torch.Tensor, torch.Tensor],
     has_tanh: bool,

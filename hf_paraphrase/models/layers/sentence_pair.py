@@ -32,20 +32,20 @@ class PairSide(NamedTuple):
         lengths: `(batch,)`, words of every row; may be 0.
     """
 
-    input_ids: torch.LongTensor
-    lengths: torch.LongTensor
+    input_ids: torch.Tensor
+    lengths: torch.Tensor
 
     @property
-    def mask(self) -> torch.BoolTensor:
+    def mask(self) -> torch.Tensor:
         """`(batch, length)`, true at words."""
         return torch.arange(self.input_ids.shape[1], device=self.lengths.device) < self.lengths.unsqueeze(1)
 
 
 def split_pair(
-    input_ids: torch.LongTensor,
+    input_ids: torch.Tensor,
     attention_mask: torch.Tensor | None = None,
-    token_type_ids: torch.LongTensor | None = None,
-    pair_input_ids: torch.LongTensor | None = None,
+    token_type_ids: torch.Tensor | None = None,
+    pair_input_ids: torch.Tensor | None = None,
     pair_attention_mask: torch.Tensor | None = None,
 ) -> tuple[PairSide, PairSide]:
     """Take X and Y out of a batch, given as two sequences or as one sequence with types.
@@ -87,7 +87,7 @@ def split_pair(
     return x, y
 
 
-def _compact(ids: torch.LongTensor, is_word: torch.Tensor | None) -> PairSide:
+def _compact(ids: torch.Tensor, is_word: torch.Tensor | None) -> PairSide:
     """Move the words of every row to its front, in order."""
     if is_word is None:
         return PairSide(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
@@ -130,7 +130,7 @@ class MatchingHead(nn.Module):
 
 
 def matching_loss(
-    logits: torch.Tensor, labels: torch.Tensor, problem_type: str, group_ids: torch.LongTensor | None = None
+    logits: torch.Tensor, labels: torch.Tensor, problem_type: str, group_ids: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Compute the loss of a batch, a mean in nats over its rows or in margins over its pairs of candidates.
 
@@ -151,15 +151,13 @@ def matching_loss(
     return nn.functional.cross_entropy(logits, labels.long())
 
 
-def ranked_pairs(labels: torch.Tensor, group_ids: torch.LongTensor | None = None) -> torch.BoolTensor:
+def ranked_pairs(labels: torch.Tensor, group_ids: torch.Tensor | None = None) -> torch.Tensor:
     """Say which rows should beat which: true at (a, b) where both answer one query and a's label is the higher."""
     higher = labels.unsqueeze(1) > labels.unsqueeze(0)
     return higher if group_ids is None else higher & (group_ids.unsqueeze(1) == group_ids.unsqueeze(0))
 
 
-def max_margin_loss(
-    scores: torch.Tensor, labels: torch.Tensor, group_ids: torch.LongTensor | None = None
-) -> torch.Tensor:
+def max_margin_loss(scores: torch.Tensor, labels: torch.Tensor, group_ids: torch.Tensor | None = None) -> torch.Tensor:
     """Average `max(0, 1 - s(X, Y) + s(X, Ŷ))` over all right Y and wrong Ŷ of each X (Liu et al. 2016, section 5).
 
     A batch without such pairs costs nothing. Arguments as in `matching_loss`, scores of shape `(batch,)`.

@@ -8,7 +8,7 @@ from torch import nn
 __all__ = ["check_ids", "embed", "shift_tokens_right"]
 
 
-def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:
+def check_ids(table: nn.Embedding, ids: torch.Tensor, name: str) -> None:
     """Raise ValueError for an id outside the vocabulary (on the CPU, where looking costs no wait)."""
     if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
         low, high = ids.min().item(), ids.max().item()
@@ -19,13 +19,13 @@ def check_ids(table: nn.Embedding, ids: torch.LongTensor, name: str) -> None:
             )
 
 
-def embed(table: nn.Embedding, ids: torch.LongTensor, name: str) -> torch.Tensor:
+def embed(table: nn.Embedding, ids: torch.Tensor, name: str) -> torch.Tensor:
     """Look up ids, with a clear error for one outside the vocabulary."""
     check_ids(table, ids, name)
     return table(ids)
 
 
-def shift_tokens_right(labels: torch.LongTensor, pad_token_id: int, decoder_start_token_id: int) -> torch.LongTensor:
+def shift_tokens_right(labels: torch.Tensor, pad_token_id: int, decoder_start_token_id: int) -> torch.Tensor:
     """Make decoder inputs from labels: the start token precedes each row's first word, -100 becomes padding."""
     shifted = labels.roll(1, dims=1)
     shifted[:, 0] = decoder_start_token_id

@@ -115,7 +115,7 @@ class WordByWordAttention(nn.Module):
         memory: torch.Tensor,
         memory_mask: torch.Tensor,
         states: torch.Tensor,
-        lengths: torch.LongTensor,
+        lengths: torch.Tensor,
         last: torch.Tensor,
     ) -> torch.Tensor:
         """Read Y word by word; each step takes only the rows that still have a word.
@@ -191,13 +191,13 @@ class PairLstmForSequenceClassification(SentencePairPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        pair_input_ids: torch.LongTensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        pair_input_ids: torch.Tensor | None = None,
         pair_attention_mask: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        group_ids: torch.LongTensor | None = None,
+        group_ids: torch.Tensor | None = None,
     ) -> SequenceClassifierOutput:
         """Classify or score pairs; the inputs are those of `split_pair`.
 

@@ -37,8 +37,8 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and every layer's output.
     """
 
-    final_hidden: torch.FloatTensor | None = None
-    final_cell: torch.FloatTensor | None = None
+    final_hidden: torch.Tensor | None = None
+    final_cell: torch.Tensor | None = None
 
 
 class ResidualLstmPreTrainedModel(PortableModel, PreTrainedModel):
@@ -89,9 +89,9 @@ class ResidualLstmEncoder(ResidualLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> ResidualLstmEncoderOutput:
@@ -171,7 +171,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        inputs_embeds: torch.FloatTensor,
+        inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         encoder_outputs: ResidualLstmEncoderOutput | None = None,
         encoder_attention_mask: torch.Tensor | None = None,
@@ -241,14 +241,14 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.LongTensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
         decoder_attention_mask: torch.Tensor | None = None,
         encoder_outputs: ResidualLstmEncoderOutput | None = None,
         cache: RecurrentCache | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
-        decoder_inputs_embeds: torch.FloatTensor | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        decoder_inputs_embeds: torch.Tensor | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:

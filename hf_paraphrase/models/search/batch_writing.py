@@ -61,10 +61,10 @@ class Sequences(NamedTuple):
         log_probs: Of `Output`, `(texts, outputs)`, nan where unknown.
     """
 
-    ids: torch.LongTensor
-    attended: torch.LongTensor
-    scores: torch.FloatTensor
-    log_probs: torch.FloatTensor
+    ids: torch.Tensor
+    attended: torch.Tensor
+    scores: torch.Tensor
+    log_probs: torch.Tensor
 
 
 def encode(

@@ -31,9 +31,9 @@ class BeamLayer(DynamicLayer):
         super().__init__()
         self.device, self.is_initialized = layer.device, True
         self.keys, self.values = (by_row(by_time(part).contiguous()) for part in (layer.keys, layer.values))
-        self.rows: torch.LongTensor | None = None
+        self.rows: torch.Tensor | None = None
 
-    def reorder_cache(self, beam_idx: torch.LongTensor) -> None:
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Keep the rows `beam_idx`, from the next token on."""
         self.rows = beam_idx if self.rows is None else self.rows.index_select(0, beam_idx)
 

@@ -52,18 +52,18 @@ class FoundSentences(GenerateBeamEncoderDecoderOutput):
             penalties of the search, `(texts * num_return_sequences,)`; None where a processor changes scores.
     """
 
-    mean_log_probs: torch.FloatTensor | None = None
+    mean_log_probs: torch.Tensor | None = None
 
 
 @torch.no_grad()
 def beam_search(
     model: PreTrainedModel,
-    input_ids: torch.LongTensor,
+    input_ids: torch.Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.LongTensor:
+) -> GenerateBeamOutput | torch.Tensor:
     """Do what beam search of transformers does, faster: `generate(custom_generate=beam_search)`.
 
     Words, scores and their order are the same, but for sums that differ in the last digits where a batch has fewer
@@ -126,10 +126,10 @@ class Finished(NamedTuple):
         valid: Which are complete, `(texts, num_beams)`.
     """
 
-    scores: torch.FloatTensor
-    words: torch.DoubleTensor
-    steps: torch.LongTensor
-    valid: torch.BoolTensor
+    scores: torch.Tensor
+    words: torch.Tensor
+    steps: torch.Tensor
+    valid: torch.Tensor
 
 
 class BeamSearch:
@@ -138,7 +138,7 @@ class BeamSearch:
     def __init__(
         self,
         model: PreTrainedModel,
-        input_ids: torch.LongTensor,
+        input_ids: torch.Tensor,
         processors: LogitsProcessorList,
         criteria: StoppingCriteriaList,
         config: GenerationConfig,
@@ -210,7 +210,7 @@ class BeamSearch:
         self._move_on(parents, words)
         return True
 
-    def choose(self, scores: torch.FloatTensor, words: torch.LongTensor) -> tuple[torch.FloatTensor, torch.LongTensor]:
+    def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Choose the best continuations of each text.
 
         Args:
@@ -225,7 +225,7 @@ class BeamSearch:
     def _steps_done(self) -> int:
         return self.length - self.prompt.shape[1]
 
-    def _score_words(self) -> tuple[torch.FloatTensor, torch.LongTensor]:
+    def _score_words(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and words to continue each beam with, `(texts, num_beams, words)`."""
         is_first, beams = self._steps_done() == 0, self.num_beams
         kwargs, tokens = self.kwargs, self.tokens
@@ -251,11 +251,11 @@ class BeamSearch:
         found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
         return tuple(part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
 
-    def _tokens_so_far(self) -> torch.LongTensor:
+    def _tokens_so_far(self) -> torch.Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
         return self.tokens if self.tokens_needed else self.tokens[:, -1:].expand(-1, self.length)
 
-    def _find_stops(self, parents: torch.LongTensor, words: torch.LongTensor) -> torch.BoolTensor:
+    def _find_stops(self, parents: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
         """Which continuations end a sentence, `(texts, kept)`."""
         ids = words.reshape(-1, 1)
         if self.looks_back:
@@ -267,10 +267,10 @@ class BeamSearch:
 
     def _finish(
         self,
-        log_probs: torch.FloatTensor,
-        pointers: torch.DoubleTensor,
-        steps: torch.LongTensor,
-        stops: torch.BoolTensor,
+        log_probs: torch.Tensor,
+        pointers: torch.Tensor,
+        steps: torch.Tensor,
+        stops: torch.Tensor,
     ) -> None:
         """Keep the best of the previously and newly finished hypotheses; transformers does so with whole sequences."""
         words, scores, steps, valid = self.model._update_finished_beams(
@@ -306,7 +306,7 @@ class BeamSearch:
             length_penalty=self.config.length_penalty,
         )
 
-    def _move_on(self, parents: torch.LongTensor, words: torch.LongTensor) -> None:
+    def _move_on(self, parents: torch.Tensor, words: torch.Tensor) -> None:
         """Reorder rows, caches and tokens to the surviving beams."""
         going_on = self._find_going_on()
         if going_on is not None:
@@ -323,14 +323,14 @@ class BeamSearch:
         words = words.reshape(-1, 1)
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
 
-    def keep_texts(self, going_on: torch.LongTensor) -> None:
+    def keep_texts(self, going_on: torch.Tensor) -> None:
         """Continue with a subset of the texts."""
         self.texts, self.scores, self.log_probs, self.improvable = (
             part[going_on] for part in (self.texts, self.scores, self.log_probs, self.improvable)
         )
         self.finished = Finished(*(part[going_on] for part in self.finished))
 
-    def _find_going_on(self) -> torch.LongTensor | None:
+    def _find_going_on(self) -> torch.Tensor | None:
         """The places of texts that may still improve; None while too few others have come together to leave.
 
         A text is finished once it is full, with `early_stopping=True`, or cannot improve.
@@ -345,11 +345,11 @@ class BeamSearch:
             return None
         return (~settled).nonzero().squeeze(1)
 
-    def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
+    def find_leaving(self, is_settled: torch.Tensor) -> torch.Tensor:
         """Which texts may leave, `(texts,)`, of those for which all is settled."""
         return is_settled
 
-    def _reorder_cache(self, rows: torch.LongTensor, within_texts: bool) -> None:
+    def _reorder_cache(self, rows: torch.Tensor, within_texts: bool) -> None:
         """Select these rows of the cache; its source part is the same for all beams of a text."""
         cache = self.kwargs.get("cache")
         if cache is None:
@@ -362,7 +362,7 @@ class BeamSearch:
             cache.reorder_cache(rows)
 
 
-def select_rows(model_kwargs: dict[str, Any], rows: torch.LongTensor) -> dict[str, Any]:
+def select_rows(model_kwargs: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:
     """The arguments of a model for some rows: tensors are of rows, in encoder outputs too, as `generate()` has it."""
     selected = dict(model_kwargs)
     for name, value in model_kwargs.items():
@@ -383,19 +383,19 @@ class Hypotheses:
 
     def __init__(self, finished: Finished) -> None:
         self.finished = Finished(*(part.clone() for part in finished))
-        self.steps: list[tuple[torch.LongTensor, torch.LongTensor]] = []
+        self.steps: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def append(self, texts: torch.LongTensor, parents: torch.LongTensor, words: torch.LongTensor) -> None:
+    def append(self, texts: torch.Tensor, parents: torch.Tensor, words: torch.Tensor) -> None:
         """Add a step of some texts, `(texts, num_beams)`."""
         everywhere = parents.new_zeros(self.finished.scores.shape)
         self.steps.append(tuple(everywhere.index_copy(0, texts, part) for part in (parents, words)))
 
-    def keep(self, texts: torch.LongTensor, finished: Finished) -> None:
+    def keep(self, texts: torch.Tensor, finished: Finished) -> None:
         """Keep what some texts have found."""
         for all_of_it, part in zip(self.finished, finished, strict=True):
             all_of_it[texts] = part
 
-    def read(self, prompt: torch.LongTensor, config: GenerationConfig) -> FoundSentences:
+    def read(self, prompt: torch.Tensor, config: GenerationConfig) -> FoundSentences:
         """Follow the pointers of the best sentences back, and write them behind their prompts as `generate()` does.
 
         Args:

@@ -19,16 +19,16 @@ __all__ = ["dips"]
 
 def dips(
     model: PreTrainedModel,
-    input_ids: torch.LongTensor,
+    input_ids: torch.Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
-    inputs_tensor: torch.LongTensor,
+    inputs_tensor: torch.Tensor,
     fidelity: float = 0.5,
     candidates_per_beam: int = 3,
     exclude_source: bool = True,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.LongTensor:
+) -> GenerateBeamOutput | torch.Tensor:
     """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
 
     Of k beams the 3k likeliest continuations are the candidates V, and the next beams are the k of them that are worth
@@ -108,12 +108,12 @@ class SubmodularSearch:
         self.source, self.fidelity, self.frame, self.exclude_source = source, fidelity, frame, exclude_source
         # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
         self.candidates_per_beam = max(candidates_per_beam, 1 + len(frame.ends))
-        self.beam_scores: torch.FloatTensor | None = None
+        self.beam_scores: torch.Tensor | None = None
 
     def find_continuations(
         self,
-        accumulated_log_probs: torch.FloatTensor,
-        running_sequences: torch.LongTensor,
+        accumulated_log_probs: torch.Tensor,
+        running_sequences: torch.Tensor,
         cur_len: int,
         decoder_prompt_len: int,
         num_beams: int,
@@ -152,7 +152,7 @@ class SubmodularSearch:
             **kwargs,
         )
 
-    def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
+    def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
         """Which texts may still improve; keeps the scores of their hypotheses."""
         self.beam_scores = kwargs["beam_scores"]
         return self.usual_check(**kwargs)

@@ -20,16 +20,16 @@ DIVERSITY_PENALTY = 0.5
 
 def diverse_beam_search(
     model: PreTrainedModel,
-    input_ids: torch.LongTensor,
+    input_ids: torch.Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
-    inputs_tensor: torch.LongTensor,
+    inputs_tensor: torch.Tensor,
     num_beam_groups: int | None = None,
     diversity_penalty: float | None = None,
     exclude_source: bool = False,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.LongTensor:
+) -> GenerateBeamOutput | torch.Tensor:
     """Search with groups of beams that avoid each other's words: `generate(custom_generate=diverse_beam_search)`.
 
     At every step the groups choose in turn. To group g of a text, a word y costs as much as groups before
@@ -112,7 +112,7 @@ class GroupedSearch:
         groups: int,
         penalty: float,
         frame: Frame,
-        source: torch.LongTensor | None,
+        source: torch.Tensor | None,
         max_length: int,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
@@ -122,13 +122,13 @@ class GroupedSearch:
         self.usual_search, self.usual_check = model._get_top_k_continuations, model._check_early_stop_heuristic
         self.groups, self.penalty = groups, penalty
         self.frame, self.source, self.max_length = frame, source, max_length
-        self.searching: torch.BoolTensor | None = None
-        self.beam_scores: torch.FloatTensor | None = None
+        self.searching: torch.Tensor | None = None
+        self.beam_scores: torch.Tensor | None = None
 
     def find_continuations(
         self,
-        accumulated_log_probs: torch.FloatTensor,
-        running_sequences: torch.LongTensor,
+        accumulated_log_probs: torch.Tensor,
+        running_sequences: torch.Tensor,
         cur_len: int,
         decoder_prompt_len: int,
         num_beams: int,
@@ -157,11 +157,11 @@ class GroupedSearch:
 
     def charge(
         self,
-        log_probs: torch.FloatTensor,
-        written: torch.LongTensor,
+        log_probs: torch.Tensor,
+        written: torch.Tensor,
         is_last: bool = False,
-        listed: torch.LongTensor | None = None,
-    ) -> torch.FloatTensor:
+        listed: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         """Subtract the penalties, and mask sentences of other groups and the source.
 
         Args:
@@ -195,17 +195,17 @@ class GroupedSearch:
             penalties.scatter_add_(1, words, costs.expand(words.shape))
         return torch.stack(scores, dim=1)
 
-    def _without_ends(self, scores: torch.FloatTensor, listed: torch.LongTensor | None) -> torch.FloatTensor:
+    def _without_ends(self, scores: torch.Tensor, listed: torch.Tensor | None) -> torch.Tensor:
         if listed is not None:
             return scores.masked_fill(torch.isin(listed, self.frame.ends), -torch.inf)
         return scores.index_fill(2, self.frame.ends, -torch.inf)
 
     def _completed(
         self,
-        scores: torch.FloatTensor,
-        searching: torch.BoolTensor,
+        scores: torch.Tensor,
+        searching: torch.Tensor,
         is_last: bool,
-        listed: torch.LongTensor | None,
+        listed: torch.Tensor | None,
     ) -> Completed:
         """The hypotheses that a group completes, from scores `(texts, num_beams, words)`: its best ones that end."""
         _, num_beams, width = scores.shape
@@ -216,12 +216,12 @@ class GroupedSearch:
 
     def _forbid_completed(
         self,
-        scores: torch.FloatTensor,
-        written: torch.LongTensor,
-        written_before: torch.LongTensor,
+        scores: torch.Tensor,
+        written: torch.Tensor,
+        written_before: torch.Tensor,
         completed: Completed,
-        listed: torch.LongTensor | None,
-    ) -> torch.FloatTensor:
+        listed: torch.Tensor | None,
+    ) -> torch.Tensor:
         """Keep a group's beams from completing an earlier group's sentence."""
         sentences = written_before.take_along_dim(completed.beams.unsqueeze(2), dim=1)
         is_same = (written.unsqueeze(2) == sentences.unsqueeze(1)).all(dim=3) & completed.valid.unsqueeze(1)
@@ -231,7 +231,7 @@ class GroupedSearch:
         words = torch.where(torch.isin(words, self.frame.ends), self.frame.ends.expand(len(words), -1), words)
         return forbid(scores, text, beam, words, listed)
 
-    def check_early_stop(self, **kwargs: Any) -> torch.BoolTensor:
+    def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
         """Which groups, `(texts * groups, 1)`, may still improve; kept with the scores of their hypotheses."""
         improvable = self.usual_check(**kwargs)
         is_full = kwargs["is_sent_finished"].all(dim=1, keepdim=True)
@@ -255,18 +255,18 @@ class LeanGroupedSearch(BeamSearch):
         self.search, self.tokens_needed = search, True
         self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
-    def choose(self, scores: torch.FloatTensor, words: torch.LongTensor) -> tuple[torch.FloatTensor, torch.LongTensor]:
+    def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Choose the best continuations of each group, after the earlier groups' choices."""
         written = self.tokens.view(*scores.shape[:2], -1)[:, :, self.prompt.shape[1] :]
         scores, written, listed = (part.unflatten(0, (-1, self.search.groups)) for part in (scores, written, words))
         is_last = self.length + 1 >= self.config.max_length
         return super().choose(self.search.charge(scores, written, is_last, listed).flatten(0, 1), words)
 
-    def find_leaving(self, is_settled: torch.BoolTensor) -> torch.BoolTensor:
+    def find_leaving(self, is_settled: torch.Tensor) -> torch.Tensor:
         """A text leaves with all its groups."""
         return is_settled.view(-1, self.search.groups).all(dim=1).repeat_interleave(self.search.groups)
 
-    def keep_texts(self, going_on: torch.LongTensor) -> None:
+    def keep_texts(self, going_on: torch.Tensor) -> None:
         """Continue with a subset of the groups."""
         super().keep_texts(going_on)
         search = self.search
@@ -275,7 +275,7 @@ class LeanGroupedSearch(BeamSearch):
             search.source = search.source[going_on[:: search.groups] // search.groups]
 
 
-def words_at(places: torch.LongTensor, width: int, listed: torch.LongTensor | None) -> torch.LongTensor:
+def words_at(places: torch.Tensor, width: int, listed: torch.Tensor | None) -> torch.Tensor:
     """The words at places among the `width` of every beam."""
     return places % width if listed is None else listed.flatten(1).gather(1, places)
 
@@ -283,6 +283,6 @@ def words_at(places: torch.LongTensor, width: int, listed: torch.LongTensor | No
 class Completed(NamedTuple):
     """Sentences that a group completes at a step: beam and last word of each, and which are any, `(texts, beams)`."""
 
-    beams: torch.LongTensor
-    words: torch.LongTensor
-    valid: torch.BoolTensor
+    beams: torch.Tensor
+    words: torch.Tensor
+    valid: torch.Tensor

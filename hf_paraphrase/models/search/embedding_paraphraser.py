@@ -244,7 +244,7 @@ class Sampler(LogitsProcessor):
     def __init__(self, draws: Sequence[Draws]):
         self.draws = draws
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         noise = torch.cat([draw.gumbel(scores.shape[1]) for draw in self.draws])
         temperatures = torch.cat([draw.temperatures for draw in self.draws]).to(scores.device)
         # Not divided by the temperature, which may be 0.

@@ -29,7 +29,7 @@ class Frame:
         self.ends = torch.tensor(ends, device=device, dtype=torch.long)
         self.ids = torch.tensor(ids, device=device, dtype=torch.long)
 
-    def words(self, ids: torch.LongTensor, mask: torch.BoolTensor | None = None) -> torch.LongTensor:
+    def words(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """Move the words of texts `(*, length)` to their front, -1 behind them."""
         is_word = ~torch.isin(ids, self.ids) & (ids >= 0)
         if mask is not None:
@@ -37,12 +37,12 @@ class Frame:
         order = is_word.logical_not().to(torch.uint8).argsort(dim=-1, stable=True)
         return ids.masked_fill(~is_word, -1).gather(-1, order)
 
-    def until_end(self, ids: torch.LongTensor) -> torch.LongTensor:
+    def until_end(self, ids: torch.Tensor) -> torch.Tensor:
         """Generated sentences `(*, length)` with -1 from their first end on."""
         return ids.masked_fill(torch.isin(ids, self.ends).long().cumsum(dim=-1) > 0, -1)
 
 
-def same(first: torch.LongTensor, second: torch.LongTensor) -> torch.BoolTensor:
+def same(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Which texts have the same words: `(texts, m, length)` and `(texts, n, length)` -> `(texts, m, n)`."""
     width = max(first.shape[-1], second.shape[-1])
     first, second = (nn.functional.pad(words, (0, width - words.shape[-1]), value=-1) for words in (first, second))
@@ -50,12 +50,12 @@ def same(first: torch.LongTensor, second: torch.LongTensor) -> torch.BoolTensor:
 
 
 def forbid(
-    scores: torch.FloatTensor,
-    text: torch.LongTensor,
-    beam: torch.LongTensor,
-    words: torch.LongTensor,
-    listed: torch.LongTensor | None = None,
-) -> torch.FloatTensor:
+    scores: torch.Tensor,
+    text: torch.Tensor,
+    beam: torch.Tensor,
+    words: torch.Tensor,
+    listed: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Mask next words, unless a beam could not continue at all.
 
     Args:
@@ -79,12 +79,12 @@ def forbid(
 
 
 def forbid_source(
-    scores: torch.FloatTensor,
-    written: torch.LongTensor,
-    source: torch.LongTensor,
+    scores: torch.Tensor,
+    written: torch.Tensor,
+    source: torch.Tensor,
     frame: Frame,
-    listed: torch.LongTensor | None = None,
-) -> torch.FloatTensor:
+    listed: torch.Tensor | None = None,
+) -> torch.Tensor:
     """Let no beam end in a copy of the source.
 
     Args:
@@ -100,11 +100,11 @@ def forbid_source(
 
 def keep_best(
     found: GenerateBeamOutput,
-    scores: torch.FloatTensor,
+    scores: torch.Tensor,
     config: GenerationConfig,
     prompt_length: int,
     frame: Frame,
-    source: torch.LongTensor | None,
+    source: torch.Tensor | None,
 ) -> None:
     """Keep the best sentences of each text, and cut what none of them fills.
 
@@ -142,7 +142,7 @@ def check_beams(config: GenerationConfig, name: str) -> None:
         raise ValueError(f"{name} draws nothing at random: pass `do_sample=False`")
 
 
-def read_words(ids: torch.LongTensor, mask: torch.Tensor | None, frame: Frame, name: str) -> torch.LongTensor:
+def read_words(ids: torch.Tensor, mask: torch.Tensor | None, frame: Frame, name: str) -> torch.Tensor:
     """The words of the source.
 
     Args:

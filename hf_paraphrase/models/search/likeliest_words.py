@@ -14,7 +14,7 @@ BLOCK, BLOCKS_A_WORD = 16, 8
 LOWEST, HIGHEST = -60.0, 80.0
 
 
-def log_normalizer(logits: torch.FloatTensor) -> torch.FloatTensor:
+def log_normalizer(logits: torch.Tensor) -> torch.Tensor:
     """What `log_softmax` subtracts of each row: the logarithm of the sum of its exponentials.
 
     Args:
@@ -33,7 +33,7 @@ def log_normalizer(logits: torch.FloatTensor) -> torch.FloatTensor:
     return normalizer if is_exact else logits.logsumexp(-1, keepdim=True)
 
 
-def likeliest_words(scores: torch.FloatTensor, count: int) -> tuple[torch.FloatTensor, torch.LongTensor]:
+def likeliest_words(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Do what `scores.topk(count)` does, but look only into the blocks of words with the greatest maxima.
 
     Args:

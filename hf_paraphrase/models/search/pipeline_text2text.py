@@ -439,7 +439,7 @@ class EndsWith(StoppingCriteria):
         if not len(self.ids):
             raise ValueError(f"`stop_sequence` must have at least one token, but {text!r} has none")
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: Any) -> torch.BoolTensor:
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:
         length = len(self.ids)
         if input_ids.shape[1] < length:
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)

@@ -65,8 +65,8 @@ class ScoringRules:
         self.need_all_rows = not kinds <= set(OF_LENGTH + OF_ROW)
 
     def find_likeliest(
-        self, logits: torch.FloatTensor, tokens: torch.LongTensor, count: int
-    ) -> tuple[torch.FloatTensor, torch.LongTensor]:
+        self, logits: torch.Tensor, tokens: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Find the words with the greatest processed log-probabilities.
 
         Args:
@@ -92,8 +92,6 @@ class ScoringRules:
         return self._normalized(logits, normalizer, count)
 
     @staticmethod
-    def _normalized(
-        logits: torch.FloatTensor, normalizer: torch.FloatTensor, count: int
-    ) -> tuple[torch.FloatTensor, torch.LongTensor]:
+    def _normalized(logits: torch.Tensor, normalizer: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
         found, words = likeliest_words(logits, count)
         return found - normalizer, words

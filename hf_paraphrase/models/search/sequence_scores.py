@@ -17,9 +17,9 @@ __all__ = ["generate_with_scores"]
 class ScoredOutputs(NamedTuple):
     """Sequences, `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None."""
 
-    sequences: torch.LongTensor
-    scores: torch.FloatTensor | None = None
-    mean_log_probs: torch.FloatTensor | None = None
+    sequences: torch.Tensor
+    scores: torch.Tensor | None = None
+    mean_log_probs: torch.Tensor | None = None
 
 
 def generate_with_scores(
@@ -59,7 +59,7 @@ def generate_with_scores(
     return ScoredOutputs(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
 
 
-def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.FloatTensor:
+def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.Tensor:
     """What beam search would give every sequence that was written without a search, `(sequences,)`.
 
     Args:

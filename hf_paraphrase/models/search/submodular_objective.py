@@ -26,9 +26,9 @@ class WordsOfSource(NamedTuple):
         closeness: Of every word of the vocabulary to the nearest word of each source, `(texts, vocab_size)`.
     """
 
-    ids: torch.LongTensor
-    mask: torch.BoolTensor
-    closeness: torch.FloatTensor
+    ids: torch.Tensor
+    mask: torch.Tensor
+    closeness: torch.Tensor
 
 
 class SubmodularObjective:
@@ -55,8 +55,8 @@ class SubmodularObjective:
 
     def __init__(
         self,
-        candidates: torch.LongTensor,
-        available: torch.BoolTensor,
+        candidates: torch.Tensor,
+        available: torch.Tensor,
         source: WordsOfSource,
         fidelity: float = 0.5,
     ):
@@ -72,37 +72,37 @@ class SubmodularObjective:
         self.alike = (alike * in_v.unsqueeze(1)).sum(dim=2) * in_v
         self.scale = [term.clamp(min=1e-12) for term in self._terms(*self._sums(available))]
 
-    def value(self, chosen: torch.BoolTensor) -> torch.DoubleTensor:
+    def value(self, chosen: torch.Tensor) -> torch.Tensor:
         """F of the candidates marked in `(texts, candidates)`, `(texts,)`."""
         return self._weigh(*self._sums(chosen)).squeeze(1)
 
-    def value_with_each(self, chosen: torch.BoolTensor) -> torch.DoubleTensor:
+    def value_with_each(self, chosen: torch.Tensor) -> torch.Tensor:
         """F of the candidates marked in `(texts, candidates)` and one more, `(texts, candidates)`."""
         overlap, closeness, covered, alike = self._sums(chosen)
         new = (self.grams @ (self.gram_weights * (1 - self._covered(chosen))).unsqueeze(2)).squeeze(2)
         return self._weigh(overlap + self.overlap, closeness + self.closeness, covered + new, alike + self.alike)
 
-    def _sums(self, chosen: torch.BoolTensor) -> list[torch.DoubleTensor]:
+    def _sums(self, chosen: torch.Tensor) -> list[torch.Tensor]:
         overlap, closeness, alike = (
             (chosen * part).sum(dim=1, keepdim=True) for part in (self.overlap, self.closeness, self.alike)
         )
         coverage = (self._covered(chosen) * self.gram_weights).sum(dim=1, keepdim=True)
         return [overlap, closeness, coverage, alike]
 
-    def _covered(self, chosen: torch.BoolTensor) -> torch.DoubleTensor:
+    def _covered(self, chosen: torch.Tensor) -> torch.Tensor:
         return (chosen.double().unsqueeze(1) @ self.grams).squeeze(1).clamp(max=1)
 
-    def _terms(self, overlap, closeness, coverage, alike) -> list[torch.DoubleTensor]:
+    def _terms(self, overlap, closeness, coverage, alike) -> list[torch.Tensor]:
         return [overlap.sqrt(), closeness.sqrt(), coverage, alike]
 
-    def _weigh(self, *sums: torch.DoubleTensor) -> torch.DoubleTensor:
+    def _weigh(self, *sums: torch.Tensor) -> torch.Tensor:
         overlap, closeness, coverage, alike = (
             term / scale for term, scale in zip(self._terms(*sums), self.scale, strict=True)
         )
         return self.fidelity * (overlap + closeness) + (1 - self.fidelity) * (coverage + alike)
 
 
-def choose_set(objective: SubmodularObjective, size: int) -> torch.BoolTensor:
+def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
     """Choose a set of candidates for each text, greedily by the objective; of equals the first.
 
     Where the likeliest candidates, which stand first, make as good a set, they are it: no set is worth less than they.
@@ -126,9 +126,7 @@ def choose_set(objective: SubmodularObjective, size: int) -> torch.BoolTensor:
     return torch.where(is_better.unsqueeze(1), chosen, likeliest)
 
 
-def find_ngrams(
-    candidates: torch.LongTensor, source: WordsOfSource
-) -> tuple[torch.DoubleTensor, torch.DoubleTensor, torch.DoubleTensor]:
+def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Say which n-grams each candidate has.
 
     Returns:
@@ -148,9 +146,7 @@ def find_ngrams(
     return tuple(torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
 
 
-def number_ngrams(
-    candidates: torch.LongTensor, n: int, source: WordsOfSource
-) -> tuple[torch.LongTensor, torch.LongTensor]:
+def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor]:
     """Number the n-grams of each text's candidates and source from 1; 0 is padding.
 
     Returns:
@@ -168,7 +164,7 @@ def number_ngrams(
     return numbers[:, theirs.shape[1] :].view_as(ours), numbers[:, : theirs.shape[1]]
 
 
-def join_tokens(ids: torch.LongTensor, n: int) -> torch.LongTensor:
+def join_tokens(ids: torch.Tensor, n: int) -> torch.Tensor:
     """One number for each n-gram of the last dimension, for up to 2 million tokens."""
     windows = ids.unfold(-1, n, 1)
     joined = windows[..., 0]
@@ -177,7 +173,7 @@ def join_tokens(ids: torch.LongTensor, n: int) -> torch.LongTensor:
     return joined
 
 
-def common_subsequences(sequences: torch.LongTensor) -> torch.DoubleTensor:
+def common_subsequences(sequences: torch.Tensor) -> torch.Tensor:
     """Lengths of the longest common subsequences of each two candidates: `(texts, n, length)` -> `(texts, n, n)`."""
     texts, count, length = sequences.shape
     # Of the words of the one sequence so far, with each beginning of the other.
@@ -189,7 +185,7 @@ def common_subsequences(sequences: torch.LongTensor) -> torch.DoubleTensor:
     return lengths[..., -1].double()
 
 
-def word_closeness(embeddings: torch.FloatTensor, ids: torch.LongTensor, mask: torch.BoolTensor) -> torch.FloatTensor:
+def word_closeness(embeddings: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`.
 
     Words of a source that are outside the vocabulary have no embedding, and are near none.

@@ -105,7 +105,7 @@ def number_words(
     return found or [{} for _ in texts]
 
 
-def has_words(input_ids: torch.LongTensor, tokenizer: PreTrainedTokenizerBase) -> bool:
+def has_words(input_ids: torch.Tensor, tokenizer: PreTrainedTokenizerBase) -> bool:
     """Whether there is any token besides special ones and padding; unknown words count."""
     names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
     frame = {getattr(tokenizer, name) for name in names}

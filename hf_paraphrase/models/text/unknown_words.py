@@ -53,9 +53,9 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
 def find_attended(
     model: PreTrainedModel,
     inputs: Mapping[str, torch.Tensor],
-    sequences: torch.LongTensor,
+    sequences: torch.Tensor,
     tokenizer: PreTrainedTokenizerBase,
-) -> torch.LongTensor:
+) -> torch.Tensor:
     """Find the word of the source that a model attended to most when it wrote an unknown one.
 
     The weights are the mean over the heads of the last layer that attends to the source. They are recomputed from the
