@@ -130,7 +130,7 @@ def distill(
         InputError: Something that the user can mend, such as another distillation in the same folder.
     """
     prompt = None if prompt is None else os.fspath(prompt)
-    given = {"backend": backend, "prompt": prompt, "dtype": dtype, "options": options or {}}
+    given: dict[str, Any] = {"backend": backend, "prompt": prompt, "dtype": dtype, "options": options or {}}
     wanted = Augmentation(input=os.fspath(texts), model=os.fspath(teacher), column=column, n=n, tasks=tasks, **given)
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     return run_distillation(Distillation(texts=wanted, recipe=recipe, **(asked or {})), output_dir, **run_options)
@@ -179,8 +179,8 @@ def run_distillation(
             runs["undistilled"] = asked.recipe
         for name, recipe in runs.items():
             if not (folder / name / "training_summary.json").is_file():
-                options = {"data_dir": data_dir if name == "undistilled" else None, "resume": True}
-                train(recipe, folder / name, trust_remote_code=trust_remote_code, **options)
+                own_data = data_dir if name == "undistilled" else None
+                train(recipe, folder / name, data_dir=own_data, resume=True, trust_remote_code=trust_remote_code)
         return _make_table(asked, folder, list(runs), trust_remote_code)
 
 
@@ -268,7 +268,7 @@ def _read_licence(model: str) -> str:
 
 def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
     """The recipe with its corpus replaced."""
-    empty = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
+    empty: dict[str, Any] = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
     training = replace(
         recipe.training, dataset=str(corpus), dataset_name=None, dataset_kwargs={}, data_dir=None, **empty
     )
@@ -280,7 +280,8 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
-    models = {"teacher": (texts.model, {"backend": texts.backend, "prompt": texts.prompt, "dtype": texts.dtype})}
+    models: dict[str, tuple[str, dict[str, Any]]] = {}
+    models["teacher"] = (texts.model, {"backend": texts.backend, "prompt": texts.prompt, "dtype": texts.dtype})
     models |= {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

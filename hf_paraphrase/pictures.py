@@ -7,13 +7,14 @@ import os
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -52,10 +53,12 @@ def in_style(draw: Draw) -> Draw:
         with matplotlib.rc_context(fname=STYLE):
             return draw(*args, **kwargs)
 
-    return draw_in_style
+    return cast(Draw, draw_in_style)
 
 
-def new_figure(width: float = 7, height: float = 4.5, layout: str | None = "constrained") -> Figure:
+def new_figure(
+    width: float = 7, height: float = 4.5, layout: Literal["constrained", "tight"] | None = "constrained"
+) -> Figure:
     """A figure, in inches, that needs no screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -68,7 +71,7 @@ def new_figure(width: float = 7, height: float = 4.5, layout: str | None = "cons
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
     """Write a figure as PNG, whole or not at all."""
     temporary = Path(path).with_name(f".{Path(path).name}.part")
-    figure.canvas.print_png(temporary)
+    cast("FigureCanvasAgg", figure.canvas).print_png(temporary)
     os.replace(temporary, path)
 
 
@@ -84,9 +87,9 @@ def add_legend(axes: Axes, lines: Sequence[Any] | None = None) -> None:
         axes: Of a figure with constrained layout.
         lines: What is named; None for all labelled artists.
     """
-    figure = axes.figure
+    figure = cast("Figure", axes.figure)
     lines = axes.get_legend_handles_labels()[0] if lines is None else lines
-    labels = [wrap(line.get_label(), 78) for line in lines]
+    labels = [wrap(str(line.get_label()), 78) for line in lines]
     columns = 2 if max(map(len, labels)) < 36 else 1
     rows = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
     width, height = figure.get_size_inches()
@@ -152,7 +155,7 @@ def label_points(
             box = np.array((x + dx, y + dy, x + dx + size[0], y + dy + size[1]))
             if (box[:2] < window[:2]).any() or (box[2:] > window[2:]).any() or _overlaps(box, taken):
                 continue
-            where = {"ha": "left", "va": "bottom", "textcoords": "offset pixels"}
+            where: dict[str, Any] = {"ha": "left", "va": "bottom", "textcoords": "offset pixels"}
             axes.annotate(label, point, (dx, dy), parse_math=False, zorder=3, **where, **style)
             nearest = np.clip((x, y), box[:2], box[2:])
             if np.linalg.norm(nearest - (x, y)) > TIED:
@@ -167,7 +170,7 @@ def label_points(
 def _measure(axes: Axes, label: str, style: dict[str, Any]) -> tuple[float, float]:
     """Width and height of a label, in pixels."""
     text = axes.text(0, 0, label, parse_math=False, **style)
-    extent = text.get_window_extent(axes.figure.canvas.get_renderer())
+    extent = text.get_window_extent(cast("FigureCanvasAgg", axes.figure.canvas).get_renderer())
     text.remove()
     return extent.width, extent.height
 

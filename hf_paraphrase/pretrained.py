@@ -53,7 +53,11 @@ PLACE = ("revision", "token", "cache_dir", "local_files_only", "subfolder")
 
 
 def load_model(
-    auto_class: type, path: str | os.PathLike, trust_remote_code: bool = False, new_head: bool = False, **kwargs: Any
+    auto_class: type[Any],
+    path: str | os.PathLike,
+    trust_remote_code: bool = False,
+    new_head: bool = False,
+    **kwargs: Any,
 ) -> PreTrainedModel:
     """Load a model, all of whose weights are in its files, and finite.
 
@@ -73,7 +77,7 @@ def load_model(
     source = os.fspath(path)
     place = {name: kwargs[name] for name in PLACE if name in kwargs}
     with _trusting(path, trust_remote_code, place), _naming_damage(path):
-        shapes = {} if trust_remote_code else _plan(auto_class, path, kwargs)
+        shapes: Mapping[str, tuple[int, ...]] = {} if trust_remote_code else _plan(auto_class, path, kwargs)
         with muted_report():
             try:
                 model, info = auto_class.from_pretrained(
@@ -103,7 +107,7 @@ def _check_start(model: PreTrainedModel, source: str) -> None:
         raise InputError(f"{source}: `decoder_start_token_id` is {start}, but the vocabulary has {size:,} tokens")
 
 
-def _plan(auto_class: type, path: str | os.PathLike, kwargs: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def _plan(auto_class: type[Any], path: str | os.PathLike, kwargs: Mapping[str, Any]) -> Mapping[str, tuple[int, ...]]:
     """The shapes of the model's tensors, before any is made; refused where they are too large."""
     config = kwargs.get("config")
     if config is None:
@@ -114,7 +118,7 @@ def _plan(auto_class: type, path: str | os.PathLike, kwargs: Mapping[str, Any]) 
     return shapes
 
 
-def _shapes_of(auto_class: type, config: PreTrainedConfig) -> dict[str, tuple[int, ...]]:
+def _shapes_of(auto_class: type[Any], config: PreTrainedConfig) -> Mapping[str, tuple[int, ...]]:
     with torch.device("meta"):
         return read_shapes(auto_class.from_config(config, trust_remote_code=False))
 
@@ -182,16 +186,17 @@ def read_config(path: str | os.PathLike, **place: Any) -> dict[str, Any]:
 
 
 def load_pipeline(
-    task: str, auto_class: type, path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any
+    task: str, auto_class: type[Any], path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any
 ) -> transformers.Pipeline:
     """Load a model with its tokenizer as a pipeline; arguments and errors as those of `load_model`."""
     model, tokenizer = load_model(auto_class, path, trust_remote_code), load_tokenizer(path, trust_remote_code)
-    return transformers.pipeline(task, model=model, tokenizer=tokenizer, trust_remote_code=trust_remote_code, **kwargs)
+    make_pipeline: Any = transformers.pipeline  # whose overloads know its own tasks alone
+    return make_pipeline(task, model=model, tokenizer=tokenizer, trust_remote_code=trust_remote_code, **kwargs)
 
 
-def make_model(auto_class: type, config: PreTrainedConfig, trust_remote_code: bool = False) -> PreTrainedModel:
+def make_model(auto_class: type[Any], config: PreTrainedConfig, trust_remote_code: bool = False) -> PreTrainedModel:
     """Make a model with new weights; of its configuration too, the code that it names runs only where trusted."""
-    with _trusting(config.name_or_path, trust_remote_code):
+    with _trusting(config.name_or_path or "", trust_remote_code):
         if not trust_remote_code:
             check_nested_code(config.to_dict(), config.name_or_path or "the configuration")
             check_plan(_shapes_of(auto_class, config), f"`{config.model_type}`")

@@ -20,7 +20,7 @@ from .released import find_checkpoint
 from .trust import close_question
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from .models.layers.portable import PortableConfig, PortableModel
 
 __all__ = ["ARCHITECTURES", "Architecture", "register", "register_with_transformers"]
 
@@ -53,18 +53,18 @@ class Architecture:
         return {name: f"models.{self.model_type}.{kind}_{self.model_type}" for name, kind in kinds.items()}
 
     @property
-    def config_class(self) -> type[PreTrainedConfig]:
+    def config_class(self) -> type[PortableConfig]:
         """The configuration class itself."""
         return self.load(self.config)
 
     @property
-    def model_classes(self) -> dict[type, type[PreTrainedModel]]:
+    def model_classes(self) -> dict[Any, type[PortableModel]]:
         """The model class itself that each Auto class loads."""
         import transformers
 
         return {getattr(transformers, auto): self.load(model) for auto, model in self.models.items()}
 
-    def load(self, name: str) -> type:
+    def load(self, name: str) -> Any:
         """Import one of its classes."""
         return getattr(importlib.import_module(f".{self.modules[name]}", __package__), name)
 
@@ -202,13 +202,14 @@ class TransformersFinder(MetaPathFinder):
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
         spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is not None:
-            load = spec.loader.exec_module
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            load = loader.exec_module
 
             def load_and_register(module: ModuleType) -> None:
                 load(module)
                 sys.meta_path.remove(self)
                 register()
 
-            spec.loader.exec_module = load_and_register
+            loader.exec_module = load_and_register
         return spec

@@ -56,7 +56,7 @@ def measure_growth(rule: Mapping[str, Any]) -> float:
         return _measure_charsmap(base64.b64decode(rule["precompiled_charsmap"] or ""))
     if kind == "TemplateProcessing":
         return max(len(rule["single"]), len(rule["pair"]))
-    return COMPOSERS.get(kind, 1)
+    return COMPOSERS.get(str(kind), 1)
 
 
 def _measure_charsmap(content: bytes) -> int:

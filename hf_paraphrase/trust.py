@@ -53,7 +53,7 @@ def close_question() -> None:
     """
     from transformers import dynamic_module_utils
 
-    dynamic_module_utils.input = refuse_to_ask
+    vars(dynamic_module_utils)["input"] = refuse_to_ask
 
 
 def check_checkpoint(path: str | os.PathLike, **kwargs: Any) -> None:

@@ -112,7 +112,7 @@ def check_plan(shapes: Shapes, source: str, folder: Path | None = None) -> None:
 
 def describe_mismatches(shapes: Shapes, folder: Path) -> str:
     """The tensors whose shapes in the files are not those of the model, for an error; empty where none is found."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, "pt") as file:
             found |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118

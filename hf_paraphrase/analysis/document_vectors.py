@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -36,7 +37,7 @@ def load_autoencoder(
         raise InputError(
             f"{path} is a {model.config.model_type}; only a hierarchical_autoencoder has vectors of documents"
         )
-    return model, tokenizer
+    return cast(HierarchicalAutoencoderForConditionalGeneration, model), tokenizer
 
 
 @torch.inference_mode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -73,7 +74,7 @@ def explain_edit(
         name: tokenizer(text, return_tensors="pt", verbose=False)["input_ids"].to(model.device)
         for name, text in texts.items()
     }
-    generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
+    generated = cast(Any, model).generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
     # The whole output at once: beams would have to be traced back otherwise.
     outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_attentions=True)
     if outputs.cross_attentions is None:
@@ -81,13 +82,13 @@ def explain_edit(
     retrieved = outputs.get("retrieved_attentions")
 
     def tokens(ids: torch.Tensor) -> list[str]:
-        return tokenizer.convert_ids_to_tokens(ids[0].tolist())
+        return cast(list[str], tokenizer.convert_ids_to_tokens(ids[0].tolist()))
 
     return EditExplanation(
         source=source,
         retrieved_source=pair[0],
         retrieved_target=pair[1],
-        paraphrase=tokenizer.decode(generated[0], skip_special_tokens=True),
+        paraphrase=cast(str, tokenizer.decode(generated[0], skip_special_tokens=True)),
         source_tokens=tokens(inputs["input_ids"]),
         retrieved_tokens=tokens(inputs["retrieved_source_ids"]),
         output_tokens=tokens(generated[:, 1:]),

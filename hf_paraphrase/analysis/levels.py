@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -55,11 +56,11 @@ def explain_levels(
     inputs = inputs.to(model.device)
     if generate_kwargs.get("source_levels") is not None:
         inputs["source_levels"] = read_levels(generate_kwargs.pop("source_levels"), inputs["input_ids"])
-    generated = model.generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
+    generated = cast(Any, model).generate(**inputs, **{**generate_kwargs, "num_return_sequences": 1})
     outputs = model(**inputs, decoder_input_ids=generated[:, :-1], output_levels=True)
 
     def words(ids: torch.Tensor, levels: torch.Tensor) -> list[tuple[str, str]]:
-        tokens = [outside.get(word) or tokenizer.convert_ids_to_tokens(word) for word in ids[0].tolist()]
+        tokens = [outside.get(word) or cast(str, tokenizer.convert_ids_to_tokens(word)) for word in ids[0].tolist()]
         return [(token, LEVELS[level]) for token, level in zip(tokens, levels[0].tolist(), strict=True)]
 
     return LevelExplanation(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,15 +78,16 @@ def make_map(points: np.ndarray, labels: Sequence[str], title: str = "", center:
     figure = new_figure(12, 9, layout=None)
     axes = figure.add_axes((0.01, 0.04, 0.98, 0.89), xticks=[], yticks=[], frame_on=False)
     axes.margins(0.03)
-    axes.scatter(*points.T, s=max(0.5, min(12, 20_000 / len(points))), linewidths=0, alpha=0.3)
+    axes.scatter(points[:, 0], points[:, 1], s=max(0.5, min(12, 20_000 / len(points))), linewidths=0, alpha=0.3)
     axes.autoscale_view()
     axes.set_autoscale_on(False)
     chosen = [place for place in spread(points, NAMED) if place != center]
-    shown, styles = points[chosen], [{} for _ in chosen]
+    shown = points[chosen]
+    styles: list[dict[str, Any]] = [{} for _ in chosen]
     if center is not None:
-        axes.scatter(*points[center], marker="*", s=90, color="C3")
+        axes.scatter(points[center, 0], points[center, 1], marker="*", s=90, color="C3")
         chosen, styles = [center, *chosen], [{"fontsize": 9, "color": "C3"}, *styles]
-    axes.scatter(*shown.T, s=12, color="C0", linewidths=0)
+    axes.scatter(shown[:, 0], shown[:, 1], s=12, color="C0", linewidths=0)
     names = [shorten(labels[place]) for place in chosen]
     named = label_points(axes, points[chosen], names, obstacles=points[chosen], styles=styles)
     axes.set_title(wrap(title, 120), parse_math=False)

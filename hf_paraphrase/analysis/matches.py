@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from transformers import PreTrainedTokenizerBase
@@ -88,10 +88,11 @@ def read_grids(
         [ids[:length] for ids, length in zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)]
         for side in split_pair(**encoded)
     ]
-    return [
-        PairGrid(*map(tokenizer.convert_ids_to_tokens, (x, y)), h[: len(x), : len(y)])
-        for x, y, h in zip(*sides, grids, strict=True)
-    ]
+
+    def words(ids: list[int]) -> list[str]:
+        return cast(list[str], tokenizer.convert_ids_to_tokens(ids))
+
+    return [PairGrid(words(x), words(y), h[: len(x), : len(y)]) for x, y, h in zip(*sides, grids, strict=True)]
 
 
 def most_exciting_pairs(
@@ -142,7 +143,7 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
         for value, number in zip(unit_values, unit_chosen, strict=True):
             pair = distinct[number]
             if pair not in found or found[pair].activation < value:
-                found[pair] = ExcitingPair(value, *pair, *texts)
+                found[pair] = ExcitingPair(value, pair[0], pair[1], texts[0], texts[1])
 
 
 def _ranked(found: dict[tuple[str, str], ExcitingPair]) -> dict[tuple[str, str], ExcitingPair]:
@@ -187,7 +188,8 @@ def plot_unit(grid: PairGrid, path: str | os.PathLike, unit: int | None = None) 
         raise InputError(f"there is no unit {unit}; the model has units 0 to {grid.h.shape[-1] - 1}")
     margins = (0.1 * max(map(len, words)) for words in (grid.x, grid.y))
     cells = 0.42 * len(grid.y), 0.34 * len(grid.x)
-    figure = new_figure(*(1.5 + margin + size for margin, size in zip(margins, cells, strict=True)))
+    width, height = (1.5 + margin + size for margin, size in zip(margins, cells, strict=True))
+    figure = new_figure(width, height)
     axes = figure.subplots()
     largest = grid.h[..., unit].abs().max().item() or 1.0
     image = axes.imshow(grid.h[..., unit].tolist(), vmin=-largest, vmax=largest)

@@ -48,7 +48,8 @@ def format_changes(source: str, candidate: str, others: Sequence[str] = ()) -> t
 
 def _find_alternatives(text: str, others: Sequence[str]) -> dict[tuple[int, int], list[str]]:
     """Alternatives for short, non-overlapping word spans, by character range."""
-    own, found = list(TOKEN.finditer(text)), {}
+    found: dict[tuple[int, int], dict[str, None]] = {}
+    own = list(TOKEN.finditer(text))
     for other in others:
         theirs = list(TOKEN.finditer(other))
         for kind, start, end, first, last in _compare(own, theirs):
@@ -63,8 +64,8 @@ def _find_alternatives(text: str, others: Sequence[str]) -> dict[tuple[int, int]
 
 
 def _compare(first: list[re.Match], second: list[re.Match]) -> list[tuple[str, int, int, int, int]]:
-    words = ([found[0].casefold() for found in side] for side in (first, second))
-    return SequenceMatcher(None, *words, autojunk=False).get_opcodes()
+    ours, theirs = ([found[0].casefold() for found in side] for side in (first, second))
+    return SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
 
 
 def _range(tokens: list[re.Match], start: int, end: int) -> tuple[int, int]:

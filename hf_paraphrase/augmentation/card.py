@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import DatasetCardData
 
@@ -45,7 +45,7 @@ def make_augmentation_card(
         ],
     )
     # Where things are on this machine is nobody else's.
-    settings = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
+    settings: dict[str, Any] = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
     settings |= {"model": Path(asked.model).name if Path(asked.model).exists() else asked.model}
     settings |= {"column": asked.column, "n": asked.n, "tasks": asked.tasks, **asked.options}
     others = {name: getattr(asked, name) for name in ("keep_columns", "split", "backend")}

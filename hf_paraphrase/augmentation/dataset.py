@@ -68,8 +68,9 @@ def augment(
     if isinstance(model, Paraphraser):
         paraphraser = model
     else:
-        given = {"backend": backend, "prompt": prompt, "dtype": dtype}
-        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **given)
+        paraphraser = Paraphraser.from_pretrained(
+            model, trust_remote_code=trust_remote_code, backend=backend, prompt=prompt, dtype=dtype
+        )
     ask = RowParaphraser(paraphraser, n, batch_size, **options)
 
     def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:

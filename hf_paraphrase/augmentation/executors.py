@@ -63,9 +63,9 @@ class ProcessExecutor(LocalPipelineExecutor):
                     progress.update()
             else:
                 failures = self._run_in_processes(ranks, progress)
-        for error in failures:
-            if isinstance(error, InputError):
-                raise error
+        for failure in failures:
+            if isinstance(failure, InputError):
+                raise failure
         if failures:
             raise AugmentationError(
                 f"{len(failures)} of {self.world_size} tasks could not be finished ({_describe(failures[0])}); the "
@@ -84,7 +84,8 @@ class ProcessExecutor(LocalPipelineExecutor):
         with ProcessPoolExecutor(self.workers, context, _begin, (places, threads)) as pool:
             try:
                 for future in as_completed([pool.submit(self._run_for_rank, rank, QUIET) for rank in ranks]):
-                    failures += [] if future.exception() is None else [future.exception()]
+                    if (failure := future.exception()) is not None:
+                        failures.append(failure)
                     progress.update()
             except KeyboardInterrupt:
                 for process in multiprocessing.active_children():
@@ -100,7 +101,8 @@ def _begin(places: Any, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
     os._exit(1)
 
 
@@ -150,8 +152,8 @@ def check_executor(name: str, options: Mapping[str, Any]) -> None:
     """Refuse what `make_executor` cannot make."""
     if name not in EXECUTORS:
         raise InputError(f"`executor` must be one of {', '.join(EXECUTORS)}, not {name}")
-    known = inspect.signature(EXECUTORS[name].__init__).parameters
-    known = {key: value for key, value in known.items() if key not in OURS}
+    every = inspect.signature(EXECUTORS[name].__init__).parameters
+    known = {key: value for key, value in every.items() if key not in OURS}
     if unknown := sorted(options.keys() - known.keys()):
         raise InputError(f"the executor {name} has no option `{unknown[0]}`; it has: {', '.join(known)}")
     missing = [key for key, value in known.items() if value.default is value.empty and key not in options]

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import torch
 
 from ..errors import InputError
+from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 
 __all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
@@ -93,16 +94,18 @@ class RowParaphraser:
         worded = sorted((place for place, text in enumerate(texts) if text and text.strip()), key=_length_of(texts))
         for start in range(0, len(worded), self.batch_size):
             places = worded[start : start + self.batch_size]
-            for place, outcome in zip(places, self._try([texts[place] for place in places]), strict=True):
+            found = self._try([str(texts[place]) for place in places])
+            for place, outcome in zip(places, found, strict=True):
                 # What failed may fail in the tokenizer, which the cutter asks too.
-                is_cut = outcome.error is None and self.cutter(texts[place]) != texts[place]
+                is_cut = outcome.error is None and self.cutter(str(texts[place])) != texts[place]
                 outcomes[place] = outcome._replace(is_cut=is_cut)
         return outcomes
 
     def _try(self, texts: list[str]) -> list[Outcome]:
         try:
             before = self.paraphraser.writer.tokens.copy()
-            outcomes = [_sort_out(group) for group in self.paraphraser(texts, **self.options)]
+            groups = cast(ParaphrasedTexts, self.paraphraser(texts, **self.options))
+            outcomes = [_sort_out(group) for group in groups]
             outcomes[0] = outcomes[0]._replace(tokens=self.paraphraser.writer.tokens - before)
             return outcomes
         except (OSError, KeyboardInterrupt, SystemExit):
@@ -173,7 +176,7 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
 
 
 def _length_of(texts: Sequence[str | None]) -> Any:
-    return lambda place: (len(texts[place]), place)
+    return lambda place: (len(texts[place] or ""), place)
 
 
 def _sort_out(group: list[Paraphrase]) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -71,7 +72,7 @@ class Augmentation:
 
     def describe(self) -> dict[str, Any]:
         """All fields, with digests of the input and the model if they are local."""
-        digests = {"input_digest": digest(self.input), "model_digest": digest(find_checkpoint(self.model))}
+        digests = {"input_digest": digest(self.input), "model_digest": digest(os.fspath(find_checkpoint(self.model)))}
         told = {"prompt": None if self.prompt is None else asdict(load_prompt(self.prompt))}
         return json.loads(json.dumps({**asdict(self), **told, **digests}))
 
@@ -178,8 +179,14 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
         return
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
-    options = {"device": "cpu", "backend": asked.backend, "prompt": asked.prompt, "dtype": asked.dtype}
-    paraphraser = Paraphraser.from_pretrained(asked.model, trust_remote_code=trust_remote_code, **options)
+    paraphraser = Paraphraser.from_pretrained(
+        asked.model,
+        trust_remote_code=trust_remote_code,
+        device="cpu",
+        backend=asked.backend,
+        prompt=asked.prompt,
+        dtype=asked.dtype,
+    )
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:

@@ -95,9 +95,9 @@ class ParaphraseStep(PipelineStep):
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in order."""
-        is_loaded = isinstance(self.model, Paraphraser)
         named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt, self.dtype
-        ask = RowParaphraser(self.model if is_loaded else load_once(*named), **self.options)
+        model = self.model if isinstance(self.model, Paraphraser) else load_once(*named)
+        ask = RowParaphraser(model, **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
                 outcomes = ask([document.text for document in documents])
@@ -141,9 +141,9 @@ class MineStep(PipelineStep):
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in order; a blank one has no neighbours."""
-        is_loaded = isinstance(self.retriever, ParaphraseRetriever)
-        named = str(self.retriever), self.trust_remote_code
-        retriever = self.retriever if is_loaded else load_retriever_once(*named)
+        retriever = self.retriever
+        if not isinstance(retriever, ParaphraseRetriever):
+            retriever = load_retriever_once(str(retriever), self.trust_remote_code)
         for documents in _groups(data, ROWS_AT_ONCE):
             worded = [document.text for document in documents if document.text.strip()]
             with self.track_time("batch"):
@@ -211,8 +211,9 @@ def load_once(
     model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None, dtype: str | None
 ) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    options = {"device": device, "backend": backend, "prompt": prompt, "dtype": dtype}
-    return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **options)
+    return Paraphraser.from_pretrained(
+        model, device=device, trust_remote_code=trust_remote_code, backend=backend, prompt=prompt, dtype=dtype
+    )
 
 
 @cache

@@ -29,8 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["Augment", "AugmentationOptions"]
 
 # Fields that are arguments of a `Paraphraser`'s call.
-OF_A_PARAPHRASER = ("min_adequacy", "min_fluency", "min_novelty", "diversity", "keep", "decoding", "num_candidates")
-OF_A_PARAPHRASER += ("max_new_tokens", "seed", "batch_size", "max_source_length", "strength")
+OF_A_PARAPHRASER = (
+    "min_adequacy",
+    "min_fluency",
+    "min_novelty",
+    "diversity",
+    "keep",
+    "decoding",
+    "num_candidates",
+    "max_new_tokens",
+    "seed",
+    "batch_size",
+    "max_source_length",
+    "strength",
+)
 
 
 @dataclass(kw_only=True)

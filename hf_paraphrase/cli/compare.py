@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..evaluation.comparison import System
     from ..evaluation.results import Results
     from ..training.recipe import Recipe
+    from ..training.tasks.language_model import LanguageModelConfig
 
 __all__ = ["Compare"]
 
@@ -111,7 +113,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
             find_kind(one.path, find_training_config(one.path), self.trust_remote_code): one.name for one in systems
         }
         kind, *others = kinds
-        compare = {
+        compare: dict[str, Callable[..., Results | list[Results]]] = {
             "paraphraser": self._compare_paraphrasers if self.encoder is None else self._compare_choices,
             "autoencoder": self._compare_autoencoders,
         }
@@ -237,7 +239,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
             folder,
             None,
             corpus.load(self.split),
-            objective=recipe.training.objective,
+            objective=cast("LanguageModelConfig", recipe.training).objective,
             max_samples=self.max_samples,
             output_dir=folder / "evaluation",
             split=self.split,

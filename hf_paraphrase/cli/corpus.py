@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -51,7 +51,7 @@ class Corpus:
         """All splits, whose rows are made while they are read."""
         from ..datasets import load_dataset
 
-        return load_dataset(self.path, name=self.name, data_dir=self.data_dir, **self.kwargs)
+        return load_dataset(cast(str, self.path), name=self.name, data_dir=self.data_dir, **self.kwargs)
 
     def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
         """Read all splits, or one.
@@ -66,7 +66,7 @@ class Corpus:
                 "--dataset-kwargs streaming=true is for `datasets preview` and `train`; here all rows are needed: "
                 "streaming=false"
             )
-        return load_dataset(self.path, name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
+        return load_dataset(cast(str, self.path), name=self.name, data_dir=self.data_dir, split=split, **self.kwargs)
 
 
 def _read_kwargs(label: str, pairs: list[str]) -> dict[str, Any]:
@@ -89,7 +89,9 @@ def _read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]
         by_split.setdefault(split if split in SPLITS else None, []).append(path if split in SPLITS else file)
     if None in by_split and len(by_split) > 1:
         raise InputError(f"{label}: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
-    return by_split.get(None, by_split)
+    if None in by_split:
+        return by_split[None]
+    return {split: paths for split, paths in by_split.items() if split is not None}
 
 
 @dataclass(kw_only=True)
@@ -119,7 +121,7 @@ class CorpusOptions(Verb):
     def find_corpus(self, trained_on: TrainingConfig | None = None) -> Corpus:
         """The named corpus, or that of a recipe with the other options applied."""
         kwargs = self.dataset_kwargs | ({"data_files": self.data_files} if self.data_files else {})
-        if self.dataset is not None:
+        if self.dataset is not None or trained_on is None:
             return Corpus(self.dataset, self.dataset_name, self.data_dir, kwargs)
         return Corpus(
             trained_on.dataset,
@@ -137,7 +139,7 @@ class CorpusOptions(Verb):
         trained_on = None if self.dataset else find_training_config(model)
         if self.dataset is None and trained_on is None:
             raise InputError(f"--dataset is missing, and {model} is not an output folder of `train`, which records it")
-        if self.dataset is None and trained_on.dataset is None:
+        if self.dataset is None and trained_on is not None and trained_on.dataset is None:
             parts = ", ".join(corpus.title for corpus in trained_on.corpora)
             raise InputError(
                 f"--dataset is missing: {model} was trained on a mixture ({parts}); name the one to evaluate on"

@@ -38,7 +38,9 @@ class ListCorpora(Verb):
 
         names = list_datasets()
         width = max(map(len, names))
-        summaries = (inspect.getdoc(find_builder(name)).partition("\n\n")[0].replace("\n", " ") for name in names)
+        summaries = (
+            (inspect.getdoc(find_builder(name)) or "").partition("\n\n")[0].replace("\n", " ") for name in names
+        )
         return "\n".join(f"{name:<{width}}  {summary}" for name, summary in zip(names, summaries, strict=True))
 
 

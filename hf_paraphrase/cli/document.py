@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from ..common.fields import option
 from .document_diff import echo_diff, make_diff_page
 from .options import DEFAULT_MODEL, ReadingOptions, WriterOptions, keep_file_option, read_keep, strength_option
 from .verbs import verb
+
+if TYPE_CHECKING:
+    from ..generation.documents import SentenceChange
 
 __all__ = ["ParaphraseDocument"]
 
@@ -48,6 +52,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
         from ..generation.paraphraser import DOCUMENT_OPTIONS
 
         kind = format_of(str(self.file), self.format)
+        text: str | bytes
         if kind == "docx":
             text = self.file.read_bytes()
         else:
@@ -56,7 +61,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
         keep = list(DOCUMENT_OPTIONS["keep"] if self.keep is None else self.keep)
         floors = {"min_adequacy": self.min_adequacy, "min_novelty": self.min_novelty}
         paraphraser = self.load_paraphraser()
-        document, records = paraphraser.document(
+        changed = paraphraser.document(
             text,
             kind,
             return_changes=True,
@@ -67,6 +72,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions):
             seed=self.seed,
             batch_size=self.batch_size,
         )
+        document, records = cast("tuple[str | bytes, list[SentenceChange]]", changed)
         if isinstance(document, bytes):
             with whole_file(self.output) as temporary:
                 temporary.write_bytes(document)

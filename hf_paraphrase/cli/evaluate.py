@@ -27,6 +27,7 @@ from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from ..evaluation.results import Results
+    from ..metrics.score_table import ScoreRow
 
 __all__ = ["Evaluate", "ScoreFiles"]
 
@@ -194,7 +195,7 @@ class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
             options=options,
         )
 
-    def show(self, rows: list[dict[str, Any]]) -> None:
+    def show(self, rows: list[ScoreRow]) -> None:
         """Print the table."""
         from ..metrics.score_table import format_as_csv, format_as_json, format_rows
 

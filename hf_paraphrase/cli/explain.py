@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -17,6 +18,7 @@ from .verbs import verb
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from datasets import Dataset
 
 __all__ = ["DrawHeatMap", "DrawMaps", "ExplainDocuments", "ExplainEdit", "ListExcitingPairs"]
@@ -118,7 +120,10 @@ class ListExcitingPairs(SplitOptions, ModelOptions):
             raise InputError(f"{self.dataset} has no sentence pairs; its columns are {columns}")
         texts = ((row["sentence1"], row["sentence2"]) for row in self.take(content) if row["sentence2"])
         table = format_exciting_pairs(most_exciting_pairs(*matcher, texts, top=self.top))
-        return table if self.output is None else write_text(self.output, table)
+        if self.output is None:
+            return table
+        write_text(self.output, table)
+        return None
 
 
 @verb("explain documents")
@@ -148,7 +153,7 @@ class ExplainDocuments(ModelOptions):
             raise InputError(f"{self.texts} has only one document: at least two are needed")
         autoencoder = document_vectors.load_autoencoder(self.model, self.trust_remote_code)
         joined = [join_sentences(split_by_rules(line)) for line in lines]
-        between = document_vectors.interpolate_documents(*autoencoder, *joined[:2], steps=self.steps)
+        between = document_vectors.interpolate_documents(*autoencoder, joined[0], joined[1], steps=self.steps)
         for step, text in enumerate(between):
             echo(f"{step / (self.steps - 1):4.2f}  {' '.join(text.split())}")
         vectors = document_vectors.embed_documents(*autoencoder, joined)
@@ -205,13 +210,15 @@ class DrawMaps(MapOptions, CorpusOptions):
 
         from ..analysis.maps import nearest
         from ..generation.engine import load_paraphraser
+        from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 
         check_ability(self.model, "embeds_sentences", self.trust_remote_code)
-        embedder, tokenizer = load_paraphraser(self.model, trust_remote_code=self.trust_remote_code)
+        model, tokenizer = load_paraphraser(self.model, trust_remote_code=self.trust_remote_code)
+        embedder = cast(EmbeddingParaphraser, model)
         documents = self.find_corpus().load("train")
         words, sentences = _count(documents.select(range(min(self.max_documents or len(documents), len(documents)))))
         chosen = random.Random(self.seed).sample(sorted(sentences), min(self.num_sentences, len(sentences)))
-        kinds = {
+        kinds: dict[str, tuple[list[str], list[str], Callable[..., torch.Tensor]]] = {
             "words": (
                 [word for word, _ in words.most_common(self.num_words)],
                 self.near_word,

@@ -134,8 +134,13 @@ class WriterOptions(ModelOptions):
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        options = {"prompt": self.prompt, "backend": self.backend, "dtype": self.dtype}
-        return Paraphraser.from_pretrained(self.model, trust_remote_code=self.trust_remote_code, **options)
+        return Paraphraser.from_pretrained(
+            self.model,
+            trust_remote_code=self.trust_remote_code,
+            prompt=self.prompt,
+            backend=self.backend,
+            dtype=self.dtype,
+        )
 
 
 @dataclass(kw_only=True)

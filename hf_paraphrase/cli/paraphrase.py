@@ -46,7 +46,7 @@ COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string
 def read_draw(label: str, value: str) -> float | Literal["uniform"]:
     """Read a number, or that it is drawn."""
     try:
-        return value if value == "uniform" else float(value)
+        return "uniform" if value == "uniform" else float(value)
     except ValueError as error:
         raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
 
@@ -131,9 +131,9 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
         self.search_options(decoding, [] if self.num_beams is None else [self.num_beams])  # refuses those of others
         from ..generation.paraphraser import Paraphraser
 
-        is_table = not texts and self.input not in (None, "-")
-        sources = read_texts(self.input, self.column, self.errors) if is_table else iter(texts or lines)
-        loading = {"dtype": self.dtype, "prompt": self.prompt, "backend": self.backend}
+        table = None if texts or self.input == "-" else self.input
+        sources = iter(texts or lines) if table is None else read_texts(table, self.column, self.errors)
+        loading: dict[str, Any] = {"dtype": self.dtype, "prompt": self.prompt, "backend": self.backend}
         paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=self.trust_remote_code, **loading)
         read: deque[str] = deque()
 
@@ -164,7 +164,8 @@ def _write_table(
     safe_cells: bool | None,
 ) -> None:
     """Write a row for each paraphrase as it arrives, and report the count."""
-    columns, counts = COLUMNS | ({"reason": "string"} if return_rejected else {}), Counter()
+    counts: Counter[str] = Counter()
+    columns = COLUMNS | ({"reason": "string"} if return_rejected else {})
     with open_table(path, columns, safe_cells) as write:
         for number, source, group in numbered:
             write(_make_rows(number, source, group, columns))
@@ -198,6 +199,6 @@ def _print_group(number: int, source: str, group: Paraphrases, as_json: bool) ->
         if not group:
             echo(group.refusal or "no candidate passed; --return-rejected shows why")
         for one in group:
-            scores = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
-            echo(f"{scores}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))
+            numbers = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
+            echo(f"{numbers}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))
         echo("")

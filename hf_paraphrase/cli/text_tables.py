@@ -137,8 +137,8 @@ def open_table(
         is_safe = kind == ".csv" if safe_cells is None else safe_cells and kind in DELIMITERS
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
-            rows = map(quote_formulas, rows) if is_safe else rows
-            table.writerows(map(_join_lines, rows) if kind == ".tsv" else rows)
+            plain = list(map(quote_formulas, rows)) if is_safe else rows
+            table.writerows(list(map(_join_lines, plain)) if kind == ".tsv" else plain)
             file.flush()
 
         write([])

@@ -16,7 +16,7 @@ from .terminal import echo
 from .verbs import Verb, VerbCommand, verb
 
 if TYPE_CHECKING:
-    import typer
+    pass
 
 __all__ = ["DrawCurves", "Train", "parse_overrides"]
 
@@ -37,7 +37,7 @@ TASK_RECIPES = {
 class TrainCommand(VerbCommand):
     """Adds the fields of `training.yaml` to `--help`: those of the recipe's task, or those common to all tasks."""
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         given, _, _ = self.make_parser(ctx).parse_args(list(ctx.obj))
         if "recipe" in given:
@@ -136,7 +136,7 @@ class Train(CorpusOptions):
             from ..hub.push import check_access
 
             check_access(repo_id)
-        options = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
+        options: dict[str, Any] = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
         if self.grid:
             from ..training.search import parse_grid, search
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_a
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ..common.fields import Options, default_of, option
+from ..common.fields import Options, default_of
 from ..errors import InputError
 from .terminal import echo
 
@@ -26,7 +26,7 @@ class VerbCommand(TyperCommand):
 
     sections: ClassVar[Mapping[str, type[Options]]] = {}
 
-    def format_options(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         owners = {
             one.name: f"Only for {_article(title)} {title}"
             for title, part in self.sections.items()
@@ -42,7 +42,7 @@ class VerbCommand(TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl(records)
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.obj = list(args)
         return super().parse_args(ctx, args)
 
@@ -64,7 +64,7 @@ class Verb(Options):
     sections: ClassVar[Mapping[str, type[Options]]] = {}
     context_settings: ClassVar[Mapping[str, Any]] = {}
     # As it was typed; empty in Python.
-    command_line: ClassVar[str] = ""
+    command_line = ""
 
     def run(self) -> Any:
         """Do it, and return what came out."""
@@ -89,7 +89,7 @@ class Verb(Options):
         return function(**{name: value for name, value in own.items() if value is not None} | more)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+@dataclass_transform(kw_only_default=True)
 def verb(words: str) -> Callable[[type[Verb]], type[Verb]]:
     """Make a class a dataclass and the verb of a command, such as "datasets list"."""
 
@@ -105,7 +105,7 @@ class WholeLines(TyperGroup):
 
     sections: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
-    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections = {"Commands": tuple(self.commands)} if ctx.parent else self.sections
         width = max(map(len, self.commands))
         for title, names in sections.items():
@@ -142,7 +142,8 @@ def _bind(words: str, kind: type[Verb]) -> Callable:
     hints = get_type_hints(kind)
 
     def command(ctx: typer.Context, **values: Any) -> None:
-        given = {name: value for name, value in values.items() if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+        sources = {name: ctx.get_parameter_source(name) for name in values}
+        given = {name: values[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
         given |= {name: ctx.args for name, one in options.items() if "rest" in one.metadata}
         for name in given:
             if read := options[name].metadata.get("read"):

@@ -33,8 +33,14 @@ LAYERS = re.compile(r"(layers?|heads?|experts?|blocks?|depths?|stages?|groups?|h
 WIDTHS = re.compile(r"(vocab_size|hidden_size|intermediate_size|embedding_size|d_model|d_ff|d_kv|_dim|layers|heads)$")
 LABELS = re.compile(r"num_labels$")
 BEAMS = ("num_beams", "num_beam_groups", "num_return_sequences", "num_candidates", "num_neighbors")
-TOKENS = ("max_length", "max_new_tokens", "min_length", "min_new_tokens", "prompt_lookup_num_tokens")
-TOKENS += ("num_assistant_tokens",)
+TOKENS = (
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "min_new_tokens",
+    "prompt_lookup_num_tokens",
+    "num_assistant_tokens",
+)
 
 
 def read_bound(name: str) -> int:

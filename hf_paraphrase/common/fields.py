@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -52,6 +52,9 @@ class Options:
     Raises:
         InputError: A value is of the wrong type or outside its range; the message names the field.
     """
+
+    # Every subclass is a dataclass.
+    __dataclass_fields__: ClassVar[dict[str, Field]]
 
     def __post_init__(self):
         hints = get_type_hints(type(self))

@@ -76,7 +76,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @contextmanager
-def open_text(path: str | os.PathLike, **kwargs: str | None) -> Iterator[TextIO]:
+def open_text(path: str | os.PathLike, **kwargs: Any) -> Iterator[TextIO]:
     """Open a file of UTF-8 text, plain or gzipped, for reading.
 
     Args:

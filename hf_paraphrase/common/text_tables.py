@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -304,9 +305,9 @@ class TextTable:
         yield Row(first[0], {"columns": [name for name in names if name]})
         for number, cells in records:
             if len(cells) == len(names):
-                cells = unquote_formulas(names, cells) if self.kind == "csv" else cells
+                plain = unquote_formulas(names, cells) if self.kind == "csv" else cells
                 # Nobody can ask for a column without a name, such as the index that pandas writes.
-                yield Row(number, {name: cell for name, cell in zip(names, cells, strict=True) if name})
+                yield Row(number, {name: cell for name, cell in zip(names, plain, strict=True) if name})
             else:
                 reject(
                     self.path,
@@ -317,18 +318,18 @@ class TextTable:
     def _read_objects(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         for number, line in lines:
             if line.strip():
-                yield from self._parse_object(number, lambda line=line: DECODER.decode(line), reject)
+                yield from self._parse_object(number, partial(DECODER.decode, line), reject)
 
     def _read_array(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         numbered = list(lines)
         number, text = numbered[0][0], "".join(line for _, line in numbered)
-        place = seen = WHITESPACE.match(text).end() + 1
+        place = seen = _behind_space(text, 0) + 1
         while True:
-            place = WHITESPACE.match(text, place).end()
+            place = _behind_space(text, place)
             number, seen = number + text.count("\n", seen, place), place
             if text[place : place + 1] == "]":
                 return
-            end = []
+            end: list[int] = []
 
             def decode(place: int = place, end: list[int] = end) -> Any:
                 value, stop = DECODER.raw_decode(text, place)
@@ -338,7 +339,7 @@ class TextTable:
             yield from self._parse_object(number, decode, reject)
             if not end:  # what is not JSON has no end behind which the next item would begin
                 return
-            place = WHITESPACE.match(text, end[0]).end()
+            place = _behind_space(text, end[0])
             if text[place : place + 1] not in (",", "]"):
                 return reject(self.path, number, "the array is not closed, or a comma is missing")
             place += text[place] == ","
@@ -409,7 +410,8 @@ def split_records(
     Yields:
         The line that a record begins on, and its cells.
     """
-    lines, ahead = iter(lines), deque()
+    ahead: deque[tuple[int, str]] = deque()
+    lines = iter(lines)
     while following := ahead.popleft() if ahead else next(lines, None):
         number, line = following
         if not line.strip("\r\n "):
@@ -477,7 +479,16 @@ def refusing_damage(problem: str) -> Iterator[None]:
 
 def _first_double(names: Iterable[str]) -> str | None:
     seen: set[str] = set()
-    return next((name for name in names if name in seen or seen.add(name)), None)
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _behind_space(text: str, place: int) -> int:
+    space = WHITESPACE.match(text, place)
+    return space.end() if space else place
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         message = f"`data_dir` is missing: the folder with the files of {self.name}; {self.layout()}"
         if release is not None and release.on_request:
             raise InputError(f"{message}. They cannot be downloaded: {release.on_request}")
-        if not self.downloads:
+        if release is None or not self.downloads:
             raise InputError(message)
         try:
             return download_release(self.corpus_name, release, self.files, self._cache_downloaded_dir)
@@ -221,10 +221,10 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=self.features())
 
-    def _generate_tables(self, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
+    def _generate_tables(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
         # Whole tables go through datasets several times as fast as single rows.
         schema = self.info.features.arrow_schema
-        rows = self._whole_rows(self._generate_examples(**kwargs))
+        rows = self._whole_rows(self._generate_examples(*args, **kwargs))
         number = 0
         while batch := list(islice(rows, self.rows_at_once)):
             yield number, pa.Table.from_pylist(batch, schema=schema)
@@ -241,7 +241,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
                 else:
                     yield row
 
-    def _generate_examples(self, **kwargs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def _generate_examples(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yield the rows of a split, each after a key that says where it comes from."""
         raise NotImplementedError
 

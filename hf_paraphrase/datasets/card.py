@@ -46,7 +46,7 @@ def dataset_card(name: str, title: str | None = None) -> DatasetCard:
 
 def describe_corpus(builder: type[CorpusBuilder]) -> dict[str, list[str]]:
     """A builder's docstring as paragraphs by topic: `About`, then those of `SECTIONS` that it has."""
-    summary, *paragraphs = inspect.getdoc(builder).split("\n\n")
+    summary, *paragraphs = (inspect.getdoc(builder) or "").split("\n\n")
     section = "About"
     sections: dict[str, list[str]] = {section: [summary]}
     for paragraph in paragraphs:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -228,7 +228,7 @@ class GroupsBuilder(ParaphraseBuilder):
         else:
             yield {"source": source, "target": references[0], "group": group.number}
 
-    def _read(self, paths: Iterable[str], held_out: Collection[str] = frozenset()) -> Iterator[SentenceGroup]:
+    def _read(self, paths: Iterable[str], held_out: Set[str] = frozenset()) -> Iterator[SentenceGroup]:
         """Read groups of which a pair is kept, without those that have a sentence of a held-out split."""
         kept = self.config.pair_filter()
         refused: Counter[str] = Counter()

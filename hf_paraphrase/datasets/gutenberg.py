@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import datasets
 
 from ..errors import InputError
-from .addresses import Release, ReleasedFile
+from .addresses import RELEASES, Release, ReleasedFile
 from .builder import seeded_order
 from .gutenberg_book import read_book
 from .overlap import fingerprints, group_overlapping
@@ -99,7 +99,7 @@ class GutenbergBuilder(RunningTextBuilder):
     rows_at_once: ClassVar[int] = 16
 
     def release(self) -> Release:
-        release = super().release()
+        release = RELEASES[self.corpus_name]
         (file,) = release.files
         numbers = sorted(set(self.config.numbers or ()))
         return replace(release, files=tuple(ReleasedFile(file.url.format(number=number)) for number in numbers))
@@ -137,7 +137,8 @@ class GutenbergBuilder(RunningTextBuilder):
 
     def _read_books(self) -> tuple[list[tuple[Path, int]], list[set[int]]]:
         """The files of the books asked for, with the number of each part, and the fingerprints of each."""
-        books, marks, authors = [], [], set()
+        marks: list[set[int]] = []
+        books, authors = [], set()
         paths = self.paths(self.data_dir)
         with self.reader(unit="books") as reader:
             for path in paths:

@@ -58,7 +58,8 @@ def read_book(path: Path) -> Book:
     text = text.replace("\0", "")
     start = START.search(text)
     small_print = SMALL_PRINT.search(text, start.end() if start else 0, (start.end() if start else 0) + NEARBY)
-    header_end = (small_print or start).end() if small_print or start else 0
+    header = small_print or start
+    header_end = header.end() if header else 0
     end = END.search(text, header_end)
     footer = end.start() if end else len(text)
     last_line = LAST_LINE.search(text, max(header_end, footer - NEARBY), footer)

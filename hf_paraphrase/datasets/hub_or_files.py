@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import datasets
 import huggingface_hub
@@ -24,7 +24,7 @@ __all__ = ["is_hub_or_files", "load_hub_or_files", "read_splits"]
 
 logger = logging.getLogger(__name__)
 
-Splits = datasets.DatasetDict | datasets.IterableDatasetDict
+Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict
 
 # The readers of datasets, which take `data_files`, and the kinds of `text_tables`, which reads files in their place.
 READERS = {"csv": "csv", "json": "json", "parquet": "parquet", "text": "txt", "arrow": None}
@@ -317,8 +317,8 @@ def _make_splits(splits: datasets.DatasetDict) -> datasets.DatasetDict:
 def _divide(rows: datasets.Dataset, missing: list[str]) -> dict[str, datasets.Dataset]:
     """Draw rows for the missing splits; rows that share a text, directly or through others, stay together."""
     columns = [rows[name][:] for name in _texts_of(rows)]
-    wanted = [HELD_OUT if split in missing else 0 for split in ("validation", "test")]
-    sizes = held_out_sizes(len(rows), *wanted, most=MOST_HELD_OUT * len(missing))
+    validation, test = (HELD_OUT if split in missing else 0 for split in ("validation", "test"))
+    sizes = held_out_sizes(len(rows), validation, test, most=MOST_HELD_OUT * len(missing))
     places = divide_linked(list(zip(columns[0], columns[-1], strict=True)), *sizes, SEED)
     return {split: rows.select(places[split]) for split in ("train", *missing)}
 

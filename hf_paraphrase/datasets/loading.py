@@ -74,7 +74,7 @@ def load_dataset(
     path = os.fspath(path)
     use_writable_folders(datasets.config, "HF_DATASETS_CACHE", "DOWNLOADED_DATASETS_PATH")
     if path not in list_datasets() and is_hub_or_files(path):
-        places = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
+        places: dict[str, Any] = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
         splits = load_hub_or_files(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
         return splits if split is None else _take(splits, split, path)
     if columns is not None:
@@ -108,9 +108,9 @@ def find_builder(path: str) -> type[CorpusBuilder]:
     return _builders()[path]
 
 
-def is_published(path: str) -> bool:
+def is_published(path: str | None) -> bool:
     """Whether this names a published corpus (all are in English) and not a user's own data."""
-    return path in list_datasets() and not find_builder(path).private
+    return path is not None and path in list_datasets() and not find_builder(path).private
 
 
 def make_builder(

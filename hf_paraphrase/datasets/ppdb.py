@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from .addresses import Release, ReleasedFile
+from .addresses import RELEASES, Release, ReleasedFile
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
@@ -71,7 +71,7 @@ class PpdbBuilder(SampledPairsBuilder):
     licence_id = "cc-by-3.0"
 
     def release(self) -> Release:
-        release = super().release()
+        release = RELEASES[self.corpus_name]
         (file,) = release.files
         url = file.url.format(size=self.config.size or "l", part=self.config.part or "all")
         return replace(release, files=(ReleasedFile(url),))
@@ -95,7 +95,7 @@ class PpdbBuilder(SampledPairsBuilder):
     def _chosen(self) -> list[str]:
         """The names of the files: one size, and `all` instead of its parts."""
         for size in (self.config.size,) if self.config.size else reversed(SIZES):
-            there = {}
+            there: dict[str, str] = {}
             for part in (self.config.part,) if self.config.part else PARTS:
                 names = (f"ppdb-2.0-{size}-{part}", f"ppdb-2.0-{size}-{part}.gz")
                 found = [name for name in names if (self.data_dir / name).is_file()]

@@ -132,8 +132,8 @@ class QuoraBuilder(SentencePairsBuilder):
 
     def _beside_others(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Follow each pair with its first question paired with a similar non-duplicate, if any."""
-        groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2]))
-        groups = {question: number for number, group in enumerate(groups) for pair in group for question in pair[:2]}
+        linked = linked_groups(pairs, lambda pair: pair_key(*pair[:2]))
+        groups = {question: number for number, group in enumerate(linked) for pair in group for question in pair[:2]}
         questions = sorted(groups)
         index = index_texts(questions)
         for first, second, label in pairs:

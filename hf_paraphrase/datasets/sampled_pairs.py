@@ -150,8 +150,11 @@ class SampledPairsBuilder(ParaphraseBuilder):
             yield number, {"source": source, **row}
 
 
-def _where(mask: np.ndarray, keys: np.ndarray, *columns: pa.Array) -> tuple[np.ndarray, *tuple[pa.Array, ...]]:
-    return keys[mask], *(column.filter(pa.array(mask)) for column in columns)
+def _where(
+    mask: np.ndarray, keys: np.ndarray, sources: pa.Array, targets: pa.Array
+) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    kept = pa.array(mask)
+    return keys[mask], sources.filter(kept), targets.filter(kept)
 
 
 def _pair_keys(source_keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .builder import seeded_order
 
@@ -40,7 +40,7 @@ def held_out_sizes(total: int, validation: int, test: int, most: float) -> tuple
 
 
 def deal(
-    groups: Iterable[list[Item]], sizes: dict[str, int | None], key: Callable[[Item], object], seed: int
+    groups: Iterable[list[Item]], sizes: dict[str, int | None], key: Callable[[Item], Any], seed: int
 ) -> dict[str, list[Item]]:
     """Deal groups to splits at random, whole groups each, so that splits share no group.
 
@@ -60,7 +60,7 @@ def deal(
     dealt: dict[str, list[Item]] = {split: [] for split in sizes}
     waiting = list(sizes)
     for first in seeded_order(ordered, seed):
-        while waiting and sizes[waiting[0]] is not None and len(dealt[waiting[0]]) >= sizes[waiting[0]]:
+        while waiting and (size := sizes[waiting[0]]) is not None and len(dealt[waiting[0]]) >= size:
             waiting.pop(0)
         if not waiting:
             break

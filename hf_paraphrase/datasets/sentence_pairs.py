@@ -99,8 +99,10 @@ class SentencePairsBuilder(CorpusBuilder):
         pairs = self.distinct(filter(self.serves, pairs))
         groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
         config = self.config
-        sizes = held_out_sizes(len(pairs), config.validation_size, config.test_size or 0, config.max_held_out)
-        sizes = {"test": sizes[1], "validation": sizes[0], "train": config.train_size}
+        validation, test = held_out_sizes(
+            len(pairs), config.validation_size, config.test_size or 0, config.max_held_out
+        )
+        sizes = {"test": test, "validation": validation, "train": config.train_size}
         return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
 
     def divide_files(self, train: Iterable[Pair], test: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
@@ -168,7 +170,7 @@ class SentencePairsBuilder(CorpusBuilder):
         """Read the files of a split that others made, `source⇥target` a line, keeping every row."""
         names = ("source", "target")
         return {
-            split: [(*row, 1) for _, row in self.texts(reader, self.find(*files), names, names)]
+            split: [(first, second, 1) for _, (first, second) in self.texts(reader, self.find(*files), names, names)]
             for split, files in LI2018_FILES.items()
         }
 

@@ -111,7 +111,8 @@ def _split_paragraph(text: str) -> Iterator[str]:
 
 
 def _ends_sentence(text: str, start: int, found: re.Match[str], end: int, closed: bool) -> bool:
-    next_word = NEXT_WORD.match(text, end)["word"] or ""
+    following = NEXT_WORD.match(text, end)
+    next_word = (following and following["word"]) or ""
     if next_word[:1].islower() and (closed or ELLIPSIS.fullmatch(found["mark"])):
         return False
     # No abbreviation is longer than that.

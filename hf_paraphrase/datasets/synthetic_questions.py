@@ -133,7 +133,7 @@ def word_with_slots(meaning: Meaning, template: str, choose: Choose) -> tuple[st
 
 def _draw_meaning(choose: Choose) -> Meaning:
     frame = choose(NAMES)
-    words = {}
+    words: dict[str, str] = {}
     for kind, fields in _fields(frame).items():
         drawn: list[str] = []
         while len(drawn) < len(fields):

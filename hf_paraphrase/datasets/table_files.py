@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import datasets
 import pyarrow as pa
@@ -24,7 +24,7 @@ __all__ = ["SPLITS", "as_data_files", "as_strings", "check_splits", "read_table_
 
 logger = logging.getLogger(__name__)
 
-Splits = datasets.DatasetDict | datasets.IterableDatasetDict
+Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict
 
 SPLITS = ("train", "validation", "test")
 # The words of a file's or folder's name that tell its split, as datasets has them.

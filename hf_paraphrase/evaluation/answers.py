@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from typing import cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -26,7 +27,7 @@ def load_answerer(
         InputError: A prompt for an encoder-decoder.
     """
     if not model.config.is_encoder_decoder:
-        return load_writer(model, tokenizer, prompt=prompt)
+        return cast(LanguageModelWriter, load_writer(model, tokenizer, prompt=prompt))
     if prompt is not None:
         raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
     return None
@@ -56,6 +57,7 @@ def perplexity_of_answers(
     if not pairs:
         raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
     counts = [len(writer.encoder.encode_answer(target)) for _, target in pairs]
-    means = writer.mean_log_probs(*map(list, zip(*pairs, strict=True)), batch_size)
+    worded, answers = [source for source, _ in pairs], [target for _, target in pairs]
+    means = writer.mean_log_probs(worded, answers, batch_size)
     total = sum(mean * count for mean, count in zip(means, counts, strict=True))
     return {"perplexity": math.exp(-total / sum(counts)), "tokens": sum(counts)}

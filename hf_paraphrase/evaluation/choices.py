@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -16,6 +16,7 @@ from ..common.files import write_lines
 from ..errors import InputError
 from ..generation.engine import generate_several, load_paraphraser
 from ..generation.paraphrase_choice import Choice
+from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.protected_text import find_change, find_kept, split_into_words
 from ..generation.selection import score_by_embedding
@@ -133,7 +134,12 @@ def compare_choices(
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
     loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
     unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
-    environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials, "batch_size": batch_size}
+    environment: dict[str, Any] = {
+        "seed": seed,
+        "n_samples": n_samples,
+        "n_trials": n_trials,
+        "batch_size": batch_size,
+    }
     environment["encoder"] = getattr(judge, "name", None) or "a function"
     environment |= describe_environment(loaded[0].model.device)
 
@@ -148,9 +154,9 @@ def compare_choices(
     if not rows:
         raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
     scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
-    scored = _Rows(*([column[row] for row in rows] for column in (sources, references, unknown)))
+    scored = _Rows([sources[row] for row in rows], [references[row] for row in rows], [unknown[row] for row in rows])
     statistics = {
-        name: scored.collect([texts[row] for row in rows], owners[name].ignores_case, judge, scoring)
+        name: scored.collect([str(texts[row]) for row in rows], owners[name].ignores_case, judge, scoring)
         for name, texts in answers.items()
     }
     against = list(answers)[1]
@@ -224,21 +230,25 @@ def _ways(
     """The ways of coming by a paraphrase with a model, each a function of the texts."""
     paraphraser = Paraphraser(model.model, model.tokenizer, trust_remote_code=trust_remote_code)
 
-    def search(texts: list[str], **how: Any) -> list[str]:
-        shared = {"batch_size": batch_size, "num_beams": num_beams, "restore_surface": model.ignores_case}
-        pairs = paraphraser.retriever and [group[0] for group in find_pairs(paraphraser.retriever, texts, 1)]
+    def search(texts: list[str], **how: Any) -> list[str | None]:
+        shared: dict[str, Any] = {"batch_size": batch_size, "num_beams": num_beams}
+        shared["restore_surface"] = model.ignores_case
+        pairs = None
+        if paraphraser.retriever:
+            pairs = [group[0] for group in find_pairs(paraphraser.retriever, texts, 1)]
         written = generate_several(model.model, model.tokenizer, texts, 1, pairs=pairs, **shared, **how)
         return [group[0] for group in written]
 
     def choose(texts: list[str]) -> list[str | None]:
-        found = paraphraser(texts, 1, batch_size=batch_size, **options)
+        found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=batch_size, **options))
         return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
-        pool = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
+        pool: dict[str, Any] = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
         pool = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES} | pool
-        rules = {"adequacy": "embedding", "encoder": judge, "keep": ()}
-        found = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
+        rules: dict[str, Any] = {"adequacy": "embedding", "encoder": judge, "keep": ()}
+        asked = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
+        found = cast(ParaphrasedTexts, asked)
         return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
     yield "first beam", search
@@ -251,8 +261,9 @@ def _ways(
 def _choose_distant(text: str, candidates: list[Paraphrase]) -> str | None:
     from nltk import edit_distance
 
-    best = max((one.adequacy for one in candidates), default=0.0)
-    adequate = [one.text for one in candidates if one.adequacy >= min(PARROT_ADEQUACY, best)]
+    rated = [(one.text, one.adequacy) for one in candidates if one.adequacy is not None]
+    best = max((adequacy for _, adequacy in rated), default=0.0)
+    adequate = [text for text, adequacy in rated if adequacy >= min(PARROT_ADEQUACY, best)]
     return max(adequate, key=partial(edit_distance, text), default=None)
 
 
@@ -291,7 +302,7 @@ def _count_kept(wanted: Sequence[str], text: str, ignore_case: bool) -> int:
 
 
 def _count(sources: list[str], answers: list[str | None], ignore_case: bool) -> dict[str, int]:
-    given = [pair for pair in zip(sources, answers, strict=True) if pair[1]]
+    given = [(source, answer) for source, answer in zip(sources, answers, strict=True) if answer]
     intact = sum(find_change(*pair, ("names", "numbers"), ignore_case=ignore_case) is None for pair in given)
     return {"answered": len(given), "intact": intact}
 

@@ -200,7 +200,7 @@ def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[st
     return [
         entry.system,
         *(format_with_interval(scores[name], corrected.get((entry.system, name), 1.0)) for name in columns),
-        *(f"{scores[name].score:.{DIGITS[name]}f}" if scores[name] else "-" for name in DIVERSITY),
+        *("-" if (one := scores[name]) is None else f"{one.score:.{DIGITS[name]}f}" for name in DIVERSITY),
         _rule(entry),
         f"{entry.model.num_parameters:,}" if entry.model else "-",
         f"{entry.speed.per_second:.1f}" if entry.speed else "-",
@@ -211,14 +211,15 @@ def format_with_interval(score: Score | None, p_value: float) -> str:
     """A score with half of its interval, starred where its p-value is small; - if there is none."""
     if score is None:
         return "-"
-    if score.low is None:
+    if score.margin is None:
         return f"{score.score:.2f}"
-    return f"{score.score:.1f} ± {(score.high - score.low) / 2:.1f}{'*' * (p_value < SIGNIFICANT)}"
+    return f"{score.score:.1f} ± {score.margin:.1f}{'*' * (p_value < SIGNIFICANT)}"
 
 
 def _error(score: Score) -> list[list[float]]:
     """What `errorbar` takes: how far the interval reaches below and above."""
-    return [[max(0.0, score.score - score.low)], [max(0.0, score.high - score.score)]]
+    low, high = score.interval or (score.score, score.score)
+    return [[max(0.0, score.score - low)], [max(0.0, high - score.score)]]
 
 
 def _join(values: Iterable[object]) -> str:

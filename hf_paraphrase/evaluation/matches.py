@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from datasets import Dataset
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
@@ -95,12 +96,12 @@ def evaluate_matcher(
         outputs, labels = logits.softmax(-1).tolist(), dataset["label"]
         statistics, overlap = _accuracy_statistics(outputs, labels), {}
         if model.config.num_labels == 2:
-            threshold, counted = _best_thresholds(model, tokenizer, validation, batch_size)
-            statistics |= _f1_statistics([scores[1] for scores in outputs], labels, threshold)
-            overlap = _f1_statistics(_overlap(*texts), labels, counted)
+            own, of_overlap = _best_thresholds(model, tokenizer, validation, batch_size)
+            statistics |= _f1_statistics([scores[1] for scores in outputs], labels, own)
+            overlap = _f1_statistics(_overlap(*texts), labels, of_overlap)
 
     scoring = Scoring(n_samples=n_samples, seed=seed)
-    others = model.num_parameters() - model.get_input_embeddings().weight.numel()
+    others = model.num_parameters() - cast(nn.Embedding, model.get_input_embeddings()).weight.numel()
     entry = describe_model(
         model,
         scoring.measure(statistics),
@@ -182,7 +183,8 @@ def _best_thresholds(
         return 0.5, 0.5
     texts = _texts(validation, False)
     scores = match_pairs(model, tokenizer, *texts, batch_size=batch_size).softmax(-1)[:, 1].tolist()
-    return tuple(_best_threshold(values, validation["label"]) for values in (scores, _overlap(*texts)))
+    labels = validation["label"]
+    return _best_threshold(scores, labels), _best_threshold(_overlap(*texts), labels)
 
 
 def _best_threshold(scores: list[float], labels: list[int]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from ..datasets.pair_filter import NUMBER, NUMBER_WORDS, ComparedSentence
 
@@ -118,7 +119,7 @@ class MeaningEditor:
 
     def clause(self, text: str, draw: Draw) -> str | None:
         """Leave out what follows, or precedes, a comma or a conjunction."""
-        end = END.search(text)
+        end = cast(re.Match[str], END.search(text))  # the end of a text at the latest
         body = text[: end.start()]
         parts = [(body[: found.start()], body[found.end() :]) for found in JOINT.finditer(body)]
         parts = [pair for pair in parts if min(len(part.split()) for part in pair) >= 3]

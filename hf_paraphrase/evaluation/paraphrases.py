@@ -198,7 +198,7 @@ def evaluate_paraphraser(
         perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
     else:
         perplexity = perplexity_of_answers(writer, rows.sources, first, batch_size)
-    counts["reference_tokens"] = perplexity["tokens"]
+    counts["reference_tokens"] = int(perplexity["tokens"])
     known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)
     asked = Decoding(
         decoding,
@@ -287,10 +287,11 @@ class _Rows:
         if group_by is not None and group_by not in columns:
             raise InputError(f"`group_by`: the dataset has no column {group_by}, only {', '.join(columns)}")
         groups: dict[tuple[str, Any], list[int]] = {}
-        for row, value in enumerate(dataset[group_by] if group_by else ()):
-            groups.setdefault((group_by, value), []).append(row)
-        sources, references = check_texts(dataset["source"], dataset[references])
-        return cls(sources, references, {group: groups[group] for group in sorted(groups, key=str)})
+        if group_by:
+            for row, value in enumerate(dataset[group_by]):
+                groups.setdefault((group_by, value), []).append(row)
+        sources, expected = check_texts(dataset["source"], dataset[references])
+        return cls(sources, expected, {group: groups[group] for group in sorted(groups, key=str)})
 
     def take(self, rows: Sequence[int]) -> _Rows:
         """Some of the rows."""
@@ -339,7 +340,7 @@ def _decode(
 ) -> _Written:
     """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
     search = sample_seeded if decoding.method == "sample" else decoding.method
-    shared = {"batch_size": batch_size, "decoding": search, "num_beams": decoding.num_beams}
+    shared: dict[str, Any] = {"batch_size": batch_size, "decoding": search, "num_beams": decoding.num_beams}
     shared |= decoding.generate_kwargs
     started, columns = time.perf_counter(), list(zip(*pairs, strict=True)) if pairs else [None]
     if decoding.num_return_sequences > 1:

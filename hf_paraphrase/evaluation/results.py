@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from ..common.files import parse_json, write_json
 from ..errors import InputError
@@ -59,6 +59,16 @@ class Score:
     signature: str | None = None
     selection_variance: float | None = None
     p_value: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The lower and the upper bound."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def margin(self) -> float | None:
+        """Half of the interval."""
+        return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
 
 @dataclass(frozen=True)
@@ -329,7 +339,7 @@ def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data
 
 def describe_model(model: PreTrainedModel, scores: tuple[Score, ...] = (), **others: Any) -> Entry:
     """The entry of a model that was evaluated; `others` are more of its fields."""
-    known = Model(model.name_or_path, model.config.model_type, model.num_parameters())
+    known = Model(cast(str, model.name_or_path), model.config.model_type, model.num_parameters())
     return Entry(model.name_or_path or "this model", "model", scores, model=known, **others)
 
 
@@ -389,7 +399,7 @@ def format_scores(results: Results, digits: int) -> list[str]:
 def _format_score(score: Score | None, digits: int) -> str:
     if score is None:
         return "-"
-    interval = "" if score.low is None else f" ± {(score.high - score.low) / 2:.{digits}f}"
+    interval = "" if score.margin is None else f" ± {score.margin:.{digits}f}"
     return f"{score.score:.{digits}f}{interval}"
 
 
@@ -412,7 +422,7 @@ def _from_json(kind: Any, value: Any) -> Any:
     arguments = get_args(kind)
     if isinstance(kind, UnionType):  # with None, which is never written
         return _from_json(arguments[0], value)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         kinds = _kinds_of(kind)
         return kind(**{name: _from_json(kinds[name], part) for name, part in value.items()})
     if get_origin(kind) is tuple:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from datasets import Dataset
@@ -18,6 +18,7 @@ from ..common.environment import describe_environment
 from ..common.files import read_lines, write_lines
 from ..metrics.pinc.scoring import pinc_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..training.tasks.language_model import encode_documents
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import Scoring
@@ -76,8 +77,9 @@ def evaluate_rewriting(
     encoded = encode_documents(documents, tokenizer, "autoencode", max_samples)
     sources = tokenizer.batch_decode(encoded["input_ids"][:], skip_special_tokens=True)
     frequent = _find_frequent(chain.from_iterable(documents["sentences"]))
-    options = {"num_candidates": num_candidates, "temperature": temperature, "noise": noise, "seed": seed}
-    candidates = model.paraphrase(sources, tokenizer, **options)
+    options: dict[str, Any] = {"num_candidates": num_candidates, "temperature": temperature, "noise": noise}
+    written = cast(EmbeddingParaphraser, model).paraphrase(sources, tokenizer, seed=seed, **options)
+    candidates = cast(list[list[ParaphraseCandidate]], written)
     changed = [next((each.text for each in found if not each.is_copy), "") for found in candidates]
     copied = [bool(found) and found[0].is_copy for found in candidates]
     rows = [_count(*row, frequent) for row in zip(sources, changed, copied, strict=True)]

@@ -6,13 +6,14 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
 from ..models.layers.portable import can
+from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
@@ -98,7 +99,8 @@ def _names_sentence_model(name: str | os.PathLike, trust_remote_code: bool) -> b
 
 
 def _encoder_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> SentenceEncoder:
-    return CallableEncoder(lambda texts: model.sentence_embeddings(texts, tokenizer).cpu().numpy())
+    own = cast(EmbeddingParaphraser, model)
+    return CallableEncoder(lambda texts: own.sentence_embeddings(texts, tokenizer).cpu().numpy())
 
 
 class RoundTrip:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -42,24 +42,26 @@ def load_writer(
         InputError: Unknown backend, a model that it cannot run, or an argument for another kind of model.
     """
     if isinstance(model, str):
-        return ServerWriter(backend, model, load_prompt(prompt))
+        return ServerWriter(str(backend), model, load_prompt(prompt))
+    tokenizer = cast(PreTrainedTokenizerBase, tokenizer)
     if not model.config.is_encoder_decoder and model.can_generate():
         others = {"prefix": prefix, "retriever": retriever}
         if given := [name for name, value in others.items() if value is not None]:
             raise InputError(f"`{given[0]}` is for encoder-decoders; a {type(model).__name__} reads a `prompt`")
-        own = Path(model.name_or_path) / PROMPT_FILE
+        own = Path(model.name_or_path or "") / PROMPT_FILE
         if prompt is None and model.name_or_path and own.is_file():
             prompt = own
         generator = load_engine(CTranslate2Generator, backend, model, tokenizer, compute_type)
-        arguments = (model, tokenizer, load_prompt(prompt))
+        own_prompt = load_prompt(prompt)
         if generator is None:
-            return LanguageModelWriter(*arguments)
-        return CTranslate2LanguageModelWriter(generator, *arguments)
+            return LanguageModelWriter(model, tokenizer, own_prompt)
+        return CTranslate2LanguageModelWriter(generator, model, tokenizer, own_prompt)
     check_model(model)
     if prompt is not None:
         raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
     prefix = read_prefix(model.config) if prefix is None else prefix
     retriever = (retriever or load_retriever(model, trust_remote_code)) if can(model.config, "reads_pairs") else None
     engine = load_engine(CTranslate2Engine, backend, model, tokenizer, compute_type)
-    arguments = (model, tokenizer, retriever, prefix)
-    return ModelWriter(*arguments) if engine is None else CTranslate2Writer(engine, *arguments)
+    if engine is None:
+        return ModelWriter(model, tokenizer, retriever, prefix)
+    return CTranslate2Writer(engine, model, tokenizer, retriever, prefix)

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from huggingface_hub.constants import HF_HOME
@@ -152,7 +152,7 @@ class CTranslate2Engine(_ConvertedModel):
             InputError: An argument that CTranslate2 does not support.
         """
         options = self._translate(generate_kwargs)
-        before = [] if control is None else self.tokenizer.convert_ids_to_tokens([control])
+        before = [] if control is None else self._tokens_of([control])
         read = [before + tokens for tokens in self._tokenize(texts, max_source_length)]
         first = self.model.generation_config.forced_bos_token_id
         prefix = None if first is None else [self.tokenizer.convert_ids_to_tokens([first])] * len(texts)
@@ -182,11 +182,14 @@ class CTranslate2Engine(_ConvertedModel):
 
     def _tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[str]]:
         rows = self.tokenizer(list(texts), **self._cut(max_length))["input_ids"]
-        return [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
+        return [self._tokens_of(row) for row in rows]
+
+    def _tokens_of(self, ids: list[int]) -> list[str]:
+        return cast(list[str], self.tokenizer.convert_ids_to_tokens(ids))
 
     def _join(self, tokens: list[str]) -> str:
         ids = self.tokenizer.convert_tokens_to_ids(tokens)
-        return self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+        return cast(str, self.tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
 
 class CTranslate2Generator(_ConvertedModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 from .docx import REMOVABLE, STYLES, find_docx_passages, keep_spaces, rewrite_parts
@@ -15,7 +15,7 @@ from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_range
 from .sentence_ranges import check_language
 from .styled_text import StyledSentence, split_styled
 
-__all__ = ["SentenceChange", "format_of", "rewrite_document"]
+__all__ = ["SentenceChange", "format_of", "rewrite_document", "rewrite_with_changes"]
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
@@ -177,14 +177,23 @@ def rewrite_document(
         InputError: `text` is not a str, `format` or `language` is unknown, or `rewrite` returned something else than
             asked for.
     """
+    rewritten, changes = rewrite_with_changes(text, rewrite, format, language)
+    return (rewritten, changes) if return_changes else rewritten
+
+
+def rewrite_with_changes(
+    text: str | bytes, rewrite: Rewrite, format: str = "auto", language: str = "en"
+) -> tuple[str | bytes, list[SentenceChange]]:
+    """Rewrite a document, and say what happened to each sentence; arguments as in `rewrite_document`."""
     check_language(language)
     if isinstance(text, bytes) and format == "docx":
-        rewritten, changes = _rewrite_docx(text, rewrite, language)
-        return (rewritten, changes) if return_changes else rewritten
+        return _rewrite_docx(text, rewrite, language)
     if isinstance(text, str) and format == "html":
-        sentences = list(split_styled(text, find_html_passages(text), language))
-        rewritten, changes = _rewrite_styled(text, sentences, rewrite)
-        return (rewritten, changes) if return_changes else rewritten
+        return _rewrite_styled(text, list(split_styled(text, find_html_passages(text), language)), rewrite)
+    return _rewrite_prose(text, rewrite, format, language)
+
+
+def _rewrite_prose(text: Any, rewrite: Rewrite, format: str, language: str) -> tuple[str, list[SentenceChange]]:
     document = _read_document(text, format)
     found = [(passage, split_passage(passage, language)) for passage in document.passages]
     asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
@@ -203,8 +212,7 @@ def rewrite_document(
             changes.append(SentenceChange(line, start, end, sentence.text, outcome.text, outcome.reason))
             if not outcome.reason:
                 edits.append((start, end, outcome.source))
-    rewritten = replace_ranges(text, edits)
-    return (rewritten, changes) if return_changes else rewritten
+    return replace_ranges(text, edits), changes
 
 
 def _rewrite_docx(document: bytes, rewrite: Rewrite, language: str) -> tuple[bytes, list[SentenceChange]]:
@@ -228,7 +236,8 @@ def _rewrite_styled(
     text: str, sentences: Sequence[StyledSentence], rewrite: Rewrite
 ) -> tuple[str, list[SentenceChange]]:
     """Rewrite sentences that are handed over without their tags."""
-    answers = iter(_ask(rewrite, [one for one in sentences if one.obstacle is None]))
+    asked = [one for one in sentences if one.obstacle is None]
+    answers = iter(_ask(rewrite, asked))
     edits, changes = [], []
     for sentence in sentences:
         after, source, reason = None, None, sentence.obstacle or "no rewriting was given"
@@ -276,7 +285,7 @@ def _read_document(text: str, format: str) -> Document:
     return document if format == "markdown" or document.has_markup else PlainDocument(text)
 
 
-def _ask(rewrite: Rewrite, sentences: Sequence[Sentence]) -> list[list[str]]:
+def _ask(rewrite: Rewrite, sentences: Sequence[Sentence | StyledSentence]) -> list[list[str]]:
     """The candidates of each sentence."""
     if not sentences:
         return []
@@ -286,7 +295,7 @@ def _ask(rewrite: Rewrite, sentences: Sequence[Sentence]) -> list[list[str]]:
     return [_list_candidates(sentence, answer) for sentence, answer in zip(sentences, answers, strict=True)]
 
 
-def _list_candidates(sentence: Sentence, answer: Answer) -> list[str]:
+def _list_candidates(sentence: Sentence | StyledSentence, answer: Answer) -> list[str]:
     if answer is None or isinstance(answer, str):
         return [] if answer is None else [answer]
     if isinstance(answer, Sequence) and all(isinstance(candidate, str) for candidate in answer):

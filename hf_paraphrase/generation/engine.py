@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tqdm.auto import tqdm
@@ -156,11 +156,12 @@ def generate_outputs(
     sources = [drop_invisible(source) for source in sources]
     outputs = [[Output("")] * request.count_outputs(model) for _ in sources]
     limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
-    options = {"prefix": read_prefix(model.config) if prefix is None else prefix, "max_length": limit}
-    options["keep_unknown"] = keep_unknown
+    prefix = read_prefix(model.config) if prefix is None else prefix
+    options: dict[str, Any] = {"prefix": prefix, "max_length": limit, "keep_unknown": keep_unknown}
 
     def generate(rows: list[int]) -> list[list[Output]]:
-        return write_batch(model, tokenizer, *_pick(rows, sources, pairs), request, **options)
+        texts, pairs_of_texts = _pick(rows, sources, pairs)
+        return write_batch(model, tokenizer, texts, pairs_of_texts, request, **options)
 
     with inference(model):
         rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
@@ -248,7 +249,8 @@ def token_log_probs(
         inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
         labels = inputs["labels"]
         if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
-            inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=inputs.pop("labels"))
+            shift = cast(Any, model).prepare_decoder_input_ids_from_labels
+            inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
         logits = model(**inputs).logits.float()
         chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
         return [row[is_token].tolist() for row, is_token in zip(chosen, labels != -100, strict=True)]
@@ -341,7 +343,7 @@ def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None
     return [prefix + source for source in sources]
 
 
-def _pick(rows: list[int], *columns: Sequence | None) -> list[list | None]:
+def _pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
     return [None if column is None else [column[row] for row in rows] for column in columns]
 
 

@@ -41,8 +41,8 @@ class OwnFluency:
         if not self.writer.scores_texts:
             return scores
         left = [place for place, score in enumerate(scores) if score is None]
-        pairs = [judged[place].pair for place in left if judged[place].pair is not None] or None
-        sources, candidates = ([judged[place][side] for place in left] for side in (0, 1))
+        pairs = [pair for place in left if (pair := judged[place].pair) is not None] or None
+        sources, candidates = [judged[place].source for place in left], [judged[place].candidate for place in left]
         for place, mean in zip(left, self.writer.mean_log_probs(sources, candidates, batch_size, pairs), strict=True):
             scores[place] = math.exp(mean)
         return scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from transformers import (
@@ -33,8 +33,19 @@ __all__ = ["CTranslate2LanguageModelWriter", "LanguageModelWriter"]
 
 DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
-SAMPLING = {"temperature": 0.8, "top_p": 0.95, "top_k": 50, "min_p": None, "repetition_penalty": None}
-BEAM = {"num_beams": None, "length_penalty": None, "repetition_penalty": None, "no_repeat_ngram_size": None}
+SAMPLING: dict[str, float | None] = {
+    "temperature": 0.8,
+    "top_p": 0.95,
+    "top_k": 50,
+    "min_p": None,
+    "repetition_penalty": None,
+}
+BEAM: dict[str, float | None] = {
+    "num_beams": None,
+    "length_penalty": None,
+    "repetition_penalty": None,
+    "no_repeat_ngram_size": None,
+}
 LENGTHS = ("max_new_tokens", "min_new_tokens")
 # An answer is not much longer than its text.
 TOKENS_A_TOKEN, MORE_TOKENS = 2, 32
@@ -168,7 +179,7 @@ class LanguageModelWriter(ModelWriter):
         options |= {"max_new_tokens": max(longest), "stopping_criteria": StoppingCriteriaList([own])}
         if cache is not None:
             options["cache"] = cache
-        written = self.model.generate(input_ids=ids, attention_mask=mask, **options)[:, ids.shape[1] :]
+        written = cast(Any, self.model).generate(input_ids=ids, attention_mask=mask, **options)[:, ids.shape[1] :]
         means = log_probs.means(written, self.ends) if ask.decoding == "sample" else [None] * len(written)
         rows = iter(zip(written.tolist(), means, strict=True))
         return [
@@ -180,7 +191,7 @@ class LanguageModelWriter(ModelWriter):
         """The paraphrases in generated tokens, which end in padding."""
         ids = ids[:most]
         words = ids[: next((place for place, one in enumerate(ids) if one in self.ends), most)]
-        answer = self.tokenizer.decode(words, skip_special_tokens=True)
+        answer = cast(str, self.tokenizer.decode(words, skip_special_tokens=True))
         if len(words) == len(ids):
             yield Candidate(" ".join(answer.split()), reason=f"was cut off after {most} tokens")
             return
@@ -235,7 +246,7 @@ class LanguageModelWriter(ModelWriter):
 
     def _read_prefix(self, ids: tuple[int, ...]) -> DynamicCache | None:
         """The model's cache for a prefix; None where it keeps anything but keys and values of all tokens."""
-        if not self.model._supports_default_dynamic_cache():
+        if not cast(Any, self.model)._supports_default_dynamic_cache():
             return None
         cache = DynamicCache(config=self.model.config)
         if any(type(layer).__name__ != "DynamicLayer" for layer in cache.layers):
@@ -325,8 +336,8 @@ class LogProbs(LogitsProcessor):
     def means(self, written: torch.Tensor, ends: Sequence[int]) -> list[float]:
         """The mean log-probability of each row up to its first end mark, that included."""
         self._note(written[:, -1])
-        steps, ends = torch.stack(self.steps, 1), torch.tensor(ends, device=written.device)
-        is_end = torch.isin(written, ends).long()
+        steps = torch.stack(self.steps, 1)
+        is_end = torch.isin(written, torch.tensor(ends, device=written.device)).long()
         is_written = is_end.cumsum(1) - is_end == 0
         return (steps.masked_fill(~is_written, 0.0).sum(1) / is_written.sum(1)).tolist()
 

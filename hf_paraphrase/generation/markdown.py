@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 from .prose import HARD_BREAK, Markup, Passage, Range, find_lines, replace_ranges
 
@@ -77,10 +78,10 @@ class MarkdownDocument:
         after_definition = None
         for token, inner in pairwise(tokens):
             if token.type == "definition":
-                after_definition = token.map[1]
+                _, after_definition = _lines_of(token)
             # What follows a definition at once could become its title.
-            elif token.type == "paragraph_open" and token.map[0] != after_definition:
-                first, end = token.map
+            elif token.type == "paragraph_open" and _lines_of(token)[0] != after_definition:
+                first, end = _lines_of(token)
                 places = _place_lines(lines[first:end], sources[first:end], inner.content.split("\n"))
                 self.passages += [Passage(text, places, first + 1, self.read_markup)] if places else []
         kinds = {token.type for token in tokens} - {*PARAGRAPH, "code_block"}
@@ -179,12 +180,18 @@ def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
 
 
+def _lines_of(token: Token) -> tuple[int, int]:
+    """The first line of a block, and the one behind its last; inline tokens have none."""
+    first, end = cast(list[int], token.map)
+    return first, end
+
+
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"inline_definitions": True}).enable(["table", "strikethrough"])
     # Inline parsing is done here, where places are kept.
     parser.disable(["inline", "text_join", "fragments_join"])
-    ends = {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    parser.block.ruler.before("fence", "display_math", _parse_display_math, ends)
+    ends = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("fence", "display_math", _parse_display_math, {"alt": ends})
     parser.inline.ruler.before("text", "record_step", _record_step)
     return parser
 

@@ -141,7 +141,7 @@ class Choice:
             The distinct texts, in order, with the reasons for rejection. Those that a score is
             below keep what is known.
         """
-        forms = {normal_form(source): None}
+        forms: dict[str, str | None] = {normal_form(source): None}
         sifted = []
         for text in dict.fromkeys(texts):
             form = normal_form(text)

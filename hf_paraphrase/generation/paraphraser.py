@@ -27,7 +27,7 @@ from ..progress import is_watched
 from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .backends import load_writer
-from .documents import SentenceChange, rewrite_document
+from .documents import SentenceChange, rewrite_with_changes
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .input_limits import SourceCutter, WholeTexts, check_each_is_text
@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 # Batches of a list that are sorted by length together.
 BATCHES_AT_ONCE = 64
 # Stricter than for texts, since people do not check every sentence of a document.
-DOCUMENT_OPTIONS = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
+DOCUMENT_OPTIONS: dict[str, Any] = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
 
 
 class _Call(NamedTuple):
@@ -63,7 +63,7 @@ class _Call(NamedTuple):
 
     choice: Choice
     ask: Ask
-    cutter: SourceCutter
+    cutter: SourceCutter | WholeTexts
     judge: Adequacy
     reader: OwnFluency | CausalFluency
 
@@ -123,8 +123,16 @@ class Paraphraser:
             raise InputError("`model` and `tokenizer` go together: pass both, or neither for the released model")
         if model is None:
             model, tokenizer = load_paraphraser()
-        options = {"retriever": retriever, "prefix": prefix, "prompt": prompt, "trust_remote_code": trust_remote_code}
-        self.writer = load_writer(model, tokenizer, **options, backend=backend, compute_type=compute_type)
+        self.writer = load_writer(
+            model,
+            tokenizer,
+            retriever=retriever,
+            prefix=prefix,
+            prompt=prompt,
+            trust_remote_code=trust_remote_code,
+            backend=backend,
+            compute_type=compute_type,
+        )
         self.model, self.tokenizer, self.trust_remote_code = (
             self.writer.model,
             self.writer.tokenizer,
@@ -191,8 +199,13 @@ class Paraphraser:
         """
         check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)
         if is_address(backend):
-            options = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
-            return cls(os.fspath(path), backend=backend, **options)
+            return cls(
+                os.fspath(path),
+                backend=backend,
+                prompt=prompt,
+                strength=strength,
+                trust_remote_code=trust_remote_code,
+            )
         hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
         hub = {name: value for name, value in hub.items() if value is not None}
         model, tokenizer = load_paraphraser(
@@ -200,9 +213,17 @@ class Paraphraser:
         )
         if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
-        options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
-        options |= {"strength": strength, "prompt": prompt}
-        return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
+        return cls(
+            model,
+            tokenizer,
+            retriever=retriever,
+            prefix=prefix,
+            trust_remote_code=trust_remote_code,
+            strength=strength,
+            prompt=prompt,
+            backend=backend,
+            compute_type=compute_type,
+        )
 
     def __call__(
         self,
@@ -313,8 +334,9 @@ class Paraphraser:
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)
         check_adequacy(adequacy, encoder, matcher)
-        cutter = max_source_length
-        if not isinstance(cutter, SourceCutter | WholeTexts):
+        if isinstance(max_source_length, SourceCutter | WholeTexts):
+            cutter = max_source_length
+        else:
             cutter = self.writer.cutter(max_source_length)
         ask = Ask(
             decoding=decoding or self.writer.default_decoding(n),
@@ -332,7 +354,7 @@ class Paraphraser:
         if min_adequacy is None and isinstance(judge, OpenJudge):
             choice = replace(choice, min_adequacy=MIN_OPEN_ADEQUACY)
         call = _Call(choice, ask, cutter, judge, self._reader_of(fluency))
-        index = texts.index if hasattr(texts, "iloc") else None
+        index = getattr(texts, "index", None) if hasattr(texts, "iloc") else None
         try:
             texts = read_array(texts, column)
         except ValueError as error:
@@ -344,16 +366,16 @@ class Paraphraser:
             return found
         if not isinstance(texts, Iterable):
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
-        is_list = isinstance(texts, Sequence)
-        if is_list:
+        total = None
+        if isinstance(texts, Sequence):
             check_each_is_text(texts, 0)
-        total = len(texts) if is_list else None
+            total = len(texts)
         stream = self._stream(iter(texts), total, call)
         if index is not None:
             import pandas  # which the caller has
 
             return pandas.Series(list(stream), index=index, dtype=object)
-        return ParaphrasedTexts(stream) if is_list else stream
+        return stream if total is None else ParaphrasedTexts(stream)
 
     def document(
         self,
@@ -393,10 +415,9 @@ class Paraphraser:
             refusals.update((sentence, found[sentence].refusal) for sentence in whole)
             return [[one.text for one in found[sentence]] if sentence in found else None for sentence in sentences]
 
-        rewritten = rewrite_document(text, rewrite, format, return_changes, language)
+        document, changes = rewrite_with_changes(text, rewrite, format, language)
         if not return_changes:
-            return rewritten
-        document, changes = rewritten
+            return document
         return document, [one._replace(reason=refusals.get(one.before) or one.reason) for one in changes]
 
     def _stream(self, texts: Iterator[str], total: int | None, call: _Call) -> Iterator[Paraphrases]:
@@ -429,9 +450,9 @@ class Paraphraser:
             first = {one.text: one for one in reversed(written)}
             known = {text: one.fluency for text, one in first.items()} if call.believes_search else {}
             outputs = [one.text for one in written]
-            options = {"fluency": known, "ignore_case": self.writer.ignores_case}
-            options["reasons"] = {text: one.reason for text, one in first.items()}
-            groups.append(choice.sift(texts[place], outputs, **options))
+            reasons = {text: one.reason for text, one in first.items()}
+            ignores_case = self.writer.ignores_case
+            groups.append(choice.sift(texts[place], outputs, fluency=known, reasons=reasons, ignore_case=ignores_case))
             judged += [
                 Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
             ]
@@ -444,12 +465,7 @@ class Paraphraser:
             for text, refusal in zip(texts, refusals, strict=True)
         ]
         for place, group in zip(worded, groups, strict=True):
-            scored = [
-                one
-                if one.reason is not None
-                else one._replace(**dict(zip(("adequacy", "fluency"), next(scores), strict=True)))
-                for one in group
-            ]
+            scored = [one if one.reason is not None else _with_scores(one, *next(scores)) for one in group]
             found[place] += choice.choose(texts[place], scored)
         return found
 
@@ -482,6 +498,10 @@ class Paraphraser:
         return self._judges[name]
 
 
-def _warn_of_cut(cutter: SourceCutter) -> None:
-    if cutter.cut and not cutter.quiet:
+def _with_scores(one: Paraphrase, adequacy: float | None, fluency: float | None) -> Paraphrase:
+    return one._replace(adequacy=adequacy, fluency=fluency)
+
+
+def _warn_of_cut(cutter: SourceCutter | WholeTexts) -> None:
+    if isinstance(cutter, SourceCutter) and cutter.cut and not cutter.quiet:
         logger.warning(cutter.describe())

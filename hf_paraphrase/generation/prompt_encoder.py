@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
+from typing import cast
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -55,13 +57,13 @@ class PromptEncoder:
         return ids if self.end is None else [*ids, self.end]
 
     def _render(self, messages: list[dict[str, str]]) -> str:
-        options = {"tokenize": False, "add_generation_prompt": True}
+        render = partial(self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
         try:
-            return self.tokenizer.apply_chat_template(messages, **options)
+            return cast(str, render(messages))
         except TemplateError:
             if messages[0]["role"] != "system":
                 raise
             # Some templates know no system message: it goes before the first request.
             system, first, *others = messages
             first = {**first, "content": f"{system['content']}\n\n{first['content']}"}
-            return self.tokenizer.apply_chat_template([first, *others], **options)
+            return cast(str, render([first, *others]))

@@ -240,7 +240,7 @@ def check_keep(keep: Iterable[str | os.PathLike] | os.PathLike, language: str = 
 
 def _read_terms(path: str | os.PathLike) -> list[str]:
     with open_text(path) as opened:
-        terms = [Word(line.strip()) for line in opened if line.strip()]
+        terms: list[str] = [Word(line.strip()) for line in opened if line.strip()]
     if not terms:
         raise InputError(f"`keep`: {os.fspath(path)} has no line with text; it takes a word or term on each line")
     return terms

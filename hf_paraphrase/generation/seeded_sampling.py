@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 import xxhash
@@ -60,7 +60,7 @@ def sample_seeded(
     noise = GumbelNoise(seeds, count, input_ids.shape[1], frame.ends)
     first = [] if recorder is None else [recorder]
     processors = LogitsProcessorList([*first, *logits_processor, noise])
-    return model._sample(input_ids, processors, stopping_criteria, config, **model_kwargs)
+    return cast(Any, model)._sample(input_ids, processors, stopping_criteria, config, **model_kwargs)
 
 
 class GumbelNoise(LogitsProcessor):

@@ -4,10 +4,10 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from transformers import AutoModelForSequenceClassification, TextClassificationPipeline
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
 from ..models.text.candidate_selection import select_by_jaccard, select_by_mbr, select_by_score
@@ -97,8 +97,8 @@ def score_by_matcher(
         inputs = [{"text": pairs[place][0], "text_pair": pairs[place][1]} for place in asked]
         # Scores of one number stay as they are: a sigmoid would make the highest of them equal.
         function = "none" if matcher.model.config.num_labels == 1 else "softmax"
-        limit = source_limit(matcher.model, matcher.tokenizer)
-        results = matcher(inputs, top_k=None, function_to_apply=function, truncation=True, max_length=limit)
+        limit = source_limit(matcher.model, cast(PreTrainedTokenizerBase, matcher.tokenizer))
+        results: Any = matcher(inputs, top_k=None, function_to_apply=function, truncation=True, max_length=limit)
         for place, entries in zip(asked, results, strict=True):
             values[place] = next(entry["score"] for entry in entries if entry["label"] == label)
     ends = accumulate(map(len, candidates), initial=0)
@@ -132,7 +132,8 @@ def wanted_label(matcher: TextClassificationPipeline) -> str:
     Raises:
         InputError: None of more than two labels is named so.
     """
-    labels = [matcher.model.config.id2label[place] for place in range(matcher.model.config.num_labels)]
+    config = matcher.model.config
+    labels = [cast(dict[int, str], config.id2label)[place] for place in range(cast(int, config.num_labels))]
     named = [label for label in labels if label.lower() in WANTED_LABELS]
     if named:
         return named[0]

@@ -110,7 +110,8 @@ def _find_bounds(text: str, first: int, stop: int, language: str) -> list[int]:
 def _ends(begun: str, rest: str) -> bool:
     """Whether a sentence ends where sentencex ends it."""
     begun = begun.rstrip()
-    next_word = NEXT_WORD.match(rest)["word"]
+    following = NEXT_WORD.match(rest)
+    next_word = following and following["word"]
     word = LAST_WORD.search(begun[-40:])
     if begun.endswith(("」", "』")):
         return not HIRAGANA.match(rest)
@@ -128,6 +129,4 @@ def _ends(begun: str, rest: str) -> bool:
 
 
 def _is_closed(begun: str) -> bool:
-    return (
-        all(begun.count(opening) == begun.count(closing) for opening, closing in QUOTES) and begun.count('"') % 2 == 0
-    )
+    return all(begun.count(pair[0]) == begun.count(pair[1]) for pair in QUOTES) and begun.count('"') % 2 == 0

@@ -61,7 +61,9 @@ class ServerWriter(ModelWriter):
     def __init__(self, address: str, model: str, prompt: Prompt):
         if not urlsplit(address).hostname:
             raise InputError(f"`backend`: {address!r} has no host; an address is like http://localhost:8080/v1")
-        self.model = self.tokenizer = self.retriever = None
+        # Nothing that runs here.
+        nothing: Any = None
+        self.model = self.tokenizer = self.retriever = nothing
         self.prefix, self.ignores_case, self.scores_texts = "", False, False
         self.address, self.name, self.prompt = address, model, prompt
         self.reads_strength = bool(prompt.strength)
@@ -101,7 +103,7 @@ class ServerWriter(ModelWriter):
         jobs = [(text, number) for text in texts for number in range(ask.num_candidates)]
         pool = ThreadPoolExecutor(max_workers=ask.batch_size)
         try:
-            answers = iter(list(pool.map(lambda job: self._ask(*job, ask), jobs)))
+            answers = iter(list(pool.map(lambda job: self._ask(job[0], job[1], ask), jobs)))
         finally:
             pool.shutdown(cancel_futures=True)  # where one failed for good, the others are not sent
         return [[one for _ in range(ask.num_candidates) for one in next(answers)] for _ in texts]

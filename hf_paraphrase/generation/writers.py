@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,6 +16,7 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.search.argument_types import check_arguments
+from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
 from ..models.text.control_tokens import control_ids, find_control
@@ -22,7 +24,7 @@ from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine
 from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
-from .input_limits import SourceCutter
+from .input_limits import SourceCutter, WholeTexts
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:
@@ -109,7 +111,8 @@ def write(writer: ModelWriter, texts: Sequence[str], ask: Ask) -> list[list[Cand
         return writer.write(texts, None, ask)
     pairs = find_pairs(writer.retriever, texts, ask.num_neighbors or 5)
     items = [(text, pair) for text, group in zip(texts, pairs, strict=True) for pair in group]
-    written = iter(writer.write(*map(list, zip(*items, strict=True)), ask) if items else ())
+    sources, own_pairs = [text for text, _ in items], [pair for _, pair in items]
+    written = iter(writer.write(sources, own_pairs, ask) if items else ())
     return [[candidate for _ in group for candidate in next(written)] for group in pairs]
 
 
@@ -156,7 +159,7 @@ class ModelWriter:
             return "noise"
         return "beam" if n == 1 else "diverse_beam"
 
-    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
+    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter | WholeTexts:
         """Truncates texts to the tokens that the model reads; arguments as in `SourceCutter`."""
         return SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix, quiet)
 
@@ -188,24 +191,33 @@ class ModelWriter:
 
     def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, each by one pair, or none."""
-        options = {"batch_size": ask.batch_size, "pairs": pairs, "prefix": self.prefix, "description": None}
-        options["max_source_length"] = ask.max_source_length
-        groups = generate_outputs(self.model, self.tokenizer, texts, self._request(ask), **options)
+        groups = generate_outputs(
+            self.model,
+            self.tokenizer,
+            texts,
+            self._request(ask),
+            batch_size=ask.batch_size,
+            pairs=pairs,
+            prefix=self.prefix,
+            description=None,
+            max_source_length=ask.max_source_length,
+        )
         return [
             [
                 Candidate(self._finish(text, one.text), pair, None if one.log_prob is None else math.exp(one.log_prob))
                 for one in group
             ]
-            for text, pair, group in zip(texts, pairs or [None] * len(texts), groups, strict=True)
+            for text, pair, group in zip(texts, pairs or repeat(None, len(texts)), groups, strict=True)
         ]
 
     def write_from_noise(self, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
         """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
+        model = cast(EmbeddingParaphraser, self.model)
         options, found = {"batch_size": ask.batch_size, **ask.generate_kwargs}, []
         with inference(self.model):
             for text in texts:
                 options["seed"] = seed_of(ask.seed, text)
-                group = self.model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
+                group = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
                 found.append([Candidate(self._finish(text, one.text)) for one in group])
         return found
 

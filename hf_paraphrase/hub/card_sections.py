@@ -208,7 +208,7 @@ def describe_run(summary: dict[str, Any]) -> dict[str, str]:
 
 def show_call(checkpoint: Checkpoint, is_matcher: bool) -> str:
     """Input of the usage examples: the first evaluated row, if any."""
-    split, row = next(((split, rows[0]) for split, rows in checkpoint.predictions.items() if rows), (None, {}))
+    split, row = next(((split, rows[0]) for split, rows in checkpoint.predictions.items() if rows), ("", {}))
     if is_matcher:
         pair = {"text": row.get("sentence1", "A dog runs."), "text_pair": row.get("sentence2", "An animal moves.")}
         return json.dumps(pair, ensure_ascii=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -87,7 +88,7 @@ class Checkpoint:
         return any(path.startswith("retriever/") for path in self.sizes)
 
 
-def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoint:
+def read_checkpoint(where: str | os.PathLike, revision: str | None = None) -> Checkpoint:
     """Read everything except the weights; of these only the header.
 
     Args:
@@ -109,7 +110,7 @@ def read_checkpoint(where: str | Path, revision: str | None = None) -> Checkpoin
 
 
 # Sizes of all files, what gives a file's local path, and what counts the weights in a file by their type.
-Opened = tuple[dict[str, int], Callable[[str], Path], Callable[[str], dict[str, int]]]
+Opened = tuple[dict[str, int], Callable[[str], Path], Callable[[str], Mapping[Any, int]]]
 
 
 def _open_folder(folder: Path) -> Opened:

@@ -45,7 +45,7 @@ class EndpointHandler:
         model = auto_class.from_pretrained(path, **options).eval()
         tokenizer = AutoTokenizer.from_pretrained(path, **options)
         self.pipeline = self._find_pipeline(path)(model=model, tokenizer=tokenizer)
-        self.paraphraser = None
+        self.paraphraser: Any = None
 
     def _find_pipeline(self, path: str) -> type[Pipeline]:
         if self.matches:

@@ -21,5 +21,8 @@ def find_handler(files: Collection[str], writes: bool) -> dict[str, Path | bytes
         writes: Whether its model writes texts, and so needs the pipeline.
     """
     modules = bundle("search.pipeline_text2text") if writes and "search.py" not in files else {}
-    own = {"handler.py": Path(__file__).with_name("handler.py"), "requirements.txt": REQUIREMENTS.encode()}
+    own: dict[str, Path | bytes] = {
+        "handler.py": Path(__file__).with_name("handler.py"),
+        "requirements.txt": REQUIREMENTS.encode(),
+    }
     return {**{name: text.encode() for name, text in modules.items()}, **own}

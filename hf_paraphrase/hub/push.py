@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
@@ -170,13 +171,13 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
     metric = load_metric(name, keep_in_memory=True)
     check_module_name(repo_id)
     check_access(repo_id)
-    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
-    repo = _create(api, repo_id, private, space_sdk="gradio", **kind)
+    api = HfApi(library_name="hf_paraphrase")
+    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
     files = make_metric_space(metric, repo.repo_id)
 
     def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
         additions = [CommitOperationAdd(path, text.encode()) for path, text in files.items()]
-        api.create_commit(repo.repo_id, additions, commit_message=f"Upload {name}", **kind)
+        api.create_commit(repo.repo_id, additions, commit_message=f"Upload {name}", repo_type="space")
 
     retry(upload)
     return str(repo)
@@ -198,9 +199,11 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
         PushError: The Hub refused, or could not be reached.
     """
     repo_id = create_dataset(repo_id, private=private)
-    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "dataset"}
+    api = HfApi(library_name="hf_paraphrase")
     patterns = ["README.md", "data/*.parquet"]
-    commit = retry(lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, **kind))
+    commit = retry(
+        lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
+    )
     return commit.commit_url
 
 
@@ -226,9 +229,13 @@ def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> st
         PushError: The Hub refused, or could not be reached.
     """
     check_access(repo_id)
-    api, kind = HfApi(library_name="hf_paraphrase"), {"repo_type": "space"}
-    repo = _create(api, repo_id, private, space_sdk="gradio", **kind)
-    retry(lambda: api.upload_folder(repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", **kind))
+    api = HfApi(library_name="hf_paraphrase")
+    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
+    retry(
+        lambda: api.upload_folder(
+            repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", repo_type="space"
+        )
+    )
     return str(repo)
 
 
@@ -241,7 +248,7 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
             raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
 
 
-def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
+def _create(api: HfApi, repo_id: str, private: bool, **kind: Any) -> RepoUrl:
     """Create a repository if missing; private if requested or the user's default."""
 
     def create() -> RepoUrl:
@@ -254,7 +261,7 @@ def _create(api: HfApi, repo_id: str, private: bool, **kind: str) -> RepoUrl:
 def _commit(
     api: HfApi,
     repo_id: str,
-    files: dict[str, Path | bytes],
+    files: Mapping[str, Path | bytes],
     title: str,
     is_replaced: Callable[[str], bool],
     revision: str | None = None,

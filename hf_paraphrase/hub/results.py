@@ -106,5 +106,5 @@ def _own_scores(checkpoint: Checkpoint, dataset_id: str | None) -> Iterator[tupl
 
 
 def _describe_score(score: Score) -> dict[str, Any]:
-    interval = {} if score.low is None else {"interval_95": [round(score.low, 2), round(score.high, 2)]}
+    interval = {} if score.interval is None else {"interval_95": [round(bound, 2) for bound in score.interval]}
     return interval | ({"signature": score.signature} if score.signature else {})

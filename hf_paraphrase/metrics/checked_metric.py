@@ -45,12 +45,12 @@ class CheckedMetric(evaluate.Metric, ABC):
 
     @staticmethod
     @abstractmethod
-    def function(**inputs_and_options: Any) -> dict[str, Any]:
+    def function(*inputs: Any, **options: Any) -> dict[str, Any]:
         """The plain function."""
 
     @staticmethod
     @abstractmethod
-    def _check(**inputs: Any) -> tuple[list, ...]:
+    def _check(*inputs: Any, **named: Any) -> tuple[list, ...]:
         """The inputs in the format of the features; raises InputError naming the problem."""
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:

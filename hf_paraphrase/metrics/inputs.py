@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 from ..errors import InputError
 
@@ -16,6 +16,8 @@ __all__ = [
     "check_text_lists",
     "check_texts",
 ]
+
+Number = TypeVar("Number", bound=float)
 
 
 def check_texts(
@@ -74,7 +76,7 @@ def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int 
     return [list(texts) for texts in lists]
 
 
-def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
+def check_numbers(name: str, numbers: Iterable[Number]) -> list[Number]:
     """A non-empty list of finite numbers, or an InputError that names the index."""
     numbers = check_list(name, numbers)
     if not numbers:
@@ -89,14 +91,15 @@ def check_numbers(name: str, numbers: Iterable[float]) -> list[float]:
 
 def check_losses(losses: Iterable[float], name: str, counts: Iterable[int]) -> tuple[list[float], list[int]]:
     """Summed losses and the counts they were summed over, none negative, or an InputError that names the index."""
-    losses, counts = check_numbers("losses", losses), check_numbers(name, counts)
-    check_lengths(**{"losses": losses, name: counts})
-    for index, count in enumerate(counts):
+    nats, units = check_numbers("losses", losses), check_numbers(name, counts)
+    columns: dict[str, list] = {"losses": nats, name: units}
+    check_lengths(**columns)
+    for index, count in enumerate(units):
         if count < 0:
             raise InputError(f"{name}[{index}] is {count}; a count cannot be negative")
-    if not sum(counts):
+    if not sum(units):
         raise InputError(f"{name} are all 0: nothing to score")
-    return losses, counts
+    return nats, units
 
 
 def check_lengths(**columns: Sequence) -> None:

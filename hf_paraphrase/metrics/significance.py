@@ -187,10 +187,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     Source: Holm 1979.
     """
-    p_values = np.asarray(p_values, float)
-    order = np.argsort(p_values)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1)).clip(max=1)
+    values = np.asarray(p_values, float)
+    order = np.argsort(values)
+    corrected = np.empty(len(values))
+    corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
     return corrected.tolist()
 
 

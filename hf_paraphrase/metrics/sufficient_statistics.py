@@ -33,8 +33,8 @@ class SufficientStatistics:
     def from_ratio(
         cls,
         name: str,
-        numerators: Sequence[float],
-        denominators: Sequence[float],
+        numerators: Sequence[float] | np.ndarray,
+        denominators: Sequence[float] | np.ndarray,
         signature: str,
         *,
         scale: float = 1.0,

@@ -13,7 +13,7 @@ __all__ = ["PAPER", "find_compared_rows"]
 NAME = "Kazemnejad et al. 2020"
 # Tables 2 and 5: corpus -> (with z, with M) -> ROUGE-2, ROUGE-1, BLEU-4, BLEU-2, METEOR.
 SCORES = ("rouge2", "rouge1", "bleu_4", "bleu_2", "meteor")
-FSET = {
+FSET: dict[str, dict[tuple[bool, bool], tuple[str, tuple[float, ...]]]] = {
     "quora": {
         (True, True): ("FSET", (39.55, 66.17, 33.46, 51.03, 38.57)),
         (False, True): ("FSET without z", (38.31, 65.44, 30.40, 47.77)),
@@ -22,7 +22,7 @@ FSET = {
     "twitter_url": {(True, True): ("FSET", (32.04, 49.53, 34.62, 46.35, 31.67))},
 }
 # Table 2 again: the systems that FSET is compared with. None stands for a dash.
-COMPARED = {
+COMPARED: dict[str, dict[str, tuple[float | None, ...]]] = {
     "quora": {
         "Residual LSTM": (32.71, 59.69, 24.56, 38.52, 29.39),
         "Seq2Seq+Ret": (32.71, 60.83, 25.23, 42.71, 32.51),
@@ -49,7 +49,10 @@ COMPARED = {
 SHORT = {"lr_scheduler_type": "linear", "warmup_steps": 500}
 # What a system has of its own within a small budget. No pretrained encoder is needed to find pairs by the words they
 # share (Table 5 has the cost); and DNPG has the Transformer's width, and so about its size and its learning rate.
-SMALL = {"FSET": {"retriever_encoder": "jaccard"}, "DNPG": {"hidden_size": 192, "learning_rate": 1.14e-3}}
+SMALL: dict[str, dict[str, Any]] = {
+    "FSET": {"retriever_encoder": "jaccard"},
+    "DNPG": {"hidden_size": 192, "learning_rate": 1.14e-3},
+}
 # Where no pair hands over the answer of a test row, FSET ends by learning from such pairs, as in fset-quora-small.
 WITHOUT_ANSWERS = {"exclude_shared_sentences": True, "self_pair_annealing_epochs": 2}
 SMALL_CLEAN = {**SMALL, "FSET": {**SMALL["FSET"], **WITHOUT_ANSWERS}}
@@ -63,7 +66,7 @@ def find_compared_rows(dataset: str | None) -> list[PaperRow]:
     Args:
         dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
     """
-    if dataset not in COMPARED:
+    if dataset is None or dataset not in COMPARED:
         return []
     name, figures = FSET[dataset][True, True]
     rows = {**COMPARED[dataset], name: figures}
@@ -78,7 +81,7 @@ def find_compared_rows(dataset: str | None) -> list[PaperRow]:
 
 
 def _find_fset_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    found = FSET.get(dataset, {}).get((config.use_edit_vector, config.use_micro_edits))
+    found = FSET.get(dataset or "", {}).get((config.use_edit_vector, config.use_micro_edits))
     if found is None:
         return []
     name, scores = found
@@ -90,7 +93,7 @@ def _find_fset_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
 def _find_editor_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     # The editor of RaE is that of CopyEditor+Ret: they differ in the retriever alone.
     names = ("CopyEditor+Ret", "RaE") if config.copy else ("Seq2Seq+Ret",)
-    figures = COMPARED.get(dataset, {})
+    figures = COMPARED.get(dataset or "", {})
     return [
         PaperRow(f"{NAME}, {name}, another split", None, dict(zip(SCORES, figures[name], strict=True)))
         for name in names

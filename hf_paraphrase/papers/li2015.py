@@ -28,7 +28,7 @@ TABLE_3 = {
 
 
 def _find_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    scores = TABLE_3.get(dataset, {}).get((config.hierarchy, config.attention))
+    scores = TABLE_3.get(dataset or "", {}).get((config.hierarchy, config.attention))
     if scores is None:
         return []
     name = {"none": "standard", "sentence": "hierarchical"}[config.hierarchy] + ", attention" * config.attention

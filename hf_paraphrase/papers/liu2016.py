@@ -41,7 +41,7 @@ TWITTER_WIDTH = {"embeddings": "data/glove.twitter.27B.25d.txt", "embedding_size
 QUORA_WIDTH = {"embeddings": "data/glove.6B.50d.txt", "embedding_size": 50, "hidden_size": 50}
 
 # The rows of its table on SNLI, and how the small models differ from the first recipe of each kind.
-COUPLED = {
+COUPLED: dict[str, dict[str, Any]] = {
     "tight, 4 directions": {},
     "tight, 1 direction": {"num_directions": 1},
     "tight, 4 directions, 2 blocks": {"num_blocks": 2},

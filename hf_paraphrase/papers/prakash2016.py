@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .paper import Paper, PaperRow, describe_paraphraser
 from .table import Claim, Measurement, Settings, Table, Trained
@@ -14,7 +14,7 @@ NAME = "Prakash et al. 2016"
 # Table 3: corpus -> (kind, layers) -> beam width -> BLEU, METEOR, embedding greedy, TER.
 # All models have 512 units a layer.
 SCORES = ("bleu_4", "meteor", "embedding_greedy", "ter")
-TABLE_3 = {
+TABLE_3: dict[str, dict[tuple[str | None, int], dict[int, tuple[float, ...]]]] = {
     "ppdb": {
         ("sequence to sequence", 2): {5: (12.5, 21.3, 32.55, 82.9), 10: (12.9, 20.5, 32.65, 83.0)},
         ("attention", 2): {5: (13.0, 21.2, 32.95, 82.2), 10: (13.8, 20.6, 32.29, 81.9)},
@@ -43,7 +43,7 @@ TABLE_3 = {
 
 
 # Rows of the table -> the recipe of the paper, and how the small one differs from residual-lstm-mscoco-small.
-SYSTEMS = {
+SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "sequence to sequence, 2 layers": (
         "seq2seq-lstm-mscoco-2layer",
         {"num_layers": 2, "residual_interval": 0, "attention": None},
@@ -83,7 +83,7 @@ def _make_table() -> Table:
 
 def _find_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     kind, layers = _kind(config), config.num_layers
-    figures = TABLE_3.get(dataset, {}).get((kind, layers), {})
+    figures = TABLE_3.get(dataset or "", {}).get((kind, layers), {})
     return [
         PaperRow(f"{NAME}, {layers}-layer {kind}, 512 units", num_beams, dict(zip(SCORES, scores, strict=True)))
         for num_beams, scores in figures.items()

@@ -88,7 +88,9 @@ def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str
         columns = table.columns()
         experiment = next((name for name, fields in FIELDS.items() if fields == columns), None)
         if experiment is None:
-            raise InputError(f"{path}: the columns are {', '.join(columns)}, not the columns of a form's answers")
+            raise InputError(
+                f"{path}: the columns are {', '.join(columns or ())}, not the columns of a form's answers"
+            )
         for line, row in table.rows():
             place = table.place(line)
             if experiments.get(row["form"]) != experiment:

@@ -154,7 +154,7 @@ class SentenceTransformerEncoder:
 class CallableEncoder:
     """A function from a list of texts to an array of a vector for each."""
 
-    name = None
+    name: str | None = None
 
     def __init__(self, function: Callable[[list[str]], Any]):
         self.function = function

@@ -94,7 +94,7 @@ class JaccardIndex:
         if self._built < len(self):
             self._build()
         waiting = np.arange(len(texts) if k else 0)
-        queries = self._queries(texts) if k else None
+        queries = self._queries(texts if k else ())
         for share in SHARES:
             undecided = [waiting[:0]]
             for block, kept, left_out in self._blocks(queries, waiting, share):

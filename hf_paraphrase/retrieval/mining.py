@@ -115,7 +115,7 @@ def _find_by_vectors(
             score_function=similarities,
         )
     for score, first, second in found:
-        yield MinedPair(score, first, second)
+        yield MinedPair(score, int(first), int(second))
 
 
 def _find_by_tokens(

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import datasets
 import numpy as np
@@ -17,7 +17,7 @@ from ..errors import InputError
 
 __all__ = ["COMPARED", "PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
 
-Pairs = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
+Pairs: TypeAlias = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
 COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
@@ -87,11 +87,11 @@ class PairMemory:
             How many were added.
         """
         dataset = _as_dataset(pairs)
-        keys, identities = [self.keys], [self._identities]
+        key_parts, identity_parts = [self.keys], [self._identities]
         for sources, targets in _batches(dataset):
-            keys.append(np.stack([sentence_keys(sources), sentence_keys(targets)]))
-            identities.append(_hash(sources) * np.uint64(0x9E3779B97F4A7C15) + _hash(targets))
-        identities, keys = np.concatenate(identities), np.concatenate(keys, axis=1)
+            key_parts.append(np.stack([sentence_keys(sources), sentence_keys(targets)]))
+            identity_parts.append(_hash(sources) * np.uint64(0x9E3779B97F4A7C15) + _hash(targets))
+        identities, keys = np.concatenate(identity_parts), np.concatenate(key_parts, axis=1)
         first = np.sort(np.unique(identities, return_index=True)[1])
         new = first[first >= len(self)] - len(self)
         if len(new) < len(dataset):
@@ -116,7 +116,7 @@ class PairMemory:
 
 
 # What of the pairs a text may be compared with, in order from a row on.
-COMPARED = {"source": PairMemory.sources, "pair": PairMemory.pairs}
+COMPARED: dict[str, Callable[..., Iterator[Any]]] = {"source": PairMemory.sources, "pair": PairMemory.pairs}
 
 
 def _check_parquet(path: Path) -> None:

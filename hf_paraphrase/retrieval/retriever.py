@@ -133,7 +133,7 @@ class ParaphraseRetriever:
             raise InputError(f"`compare` must be {' or '.join(COMPARED)}, not {compare!r}")
         memory = PairMemory(pairs)
         if encoder == "jaccard":
-            searched = JaccardIndex()
+            searched: JaccardIndex | VectorIndex = JaccardIndex()
         else:
             encoder = load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs)
             searched = VectorIndex(encoder, index, search_parameters)

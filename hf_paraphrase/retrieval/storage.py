@@ -75,19 +75,19 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
 
     def write(folder: Path) -> None:
         pairs.write(folder / PAIRS_FILE)
-        has_vectors = isinstance(index, VectorIndex)
-        if has_vectors:
-            index.write(folder / INDEX_FILE)
+        vectors = index if isinstance(index, VectorIndex) else None
+        if vectors is not None:
+            vectors.write(folder / INDEX_FILE)
         checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
         config = RetrieverConfig(
-            encoder=_save_encoder(folder, index.encoder) if has_vectors else JACCARD,
+            encoder=JACCARD if vectors is None else _save_encoder(folder, vectors.encoder),
             count=len(pairs),
-            dimension=index.dimension if has_vectors else None,
-            index=index.description if has_vectors else None,
-            search_parameters=index.search_parameters if has_vectors else None,
-            vectors_checksum=index.checksum if has_vectors else None,
+            dimension=None if vectors is None else vectors.dimension,
+            index=None if vectors is None else vectors.description,
+            search_parameters=None if vectors is None else vectors.search_parameters,
+            vectors_checksum=None if vectors is None else vectors.checksum,
             checksums=checksums,
-            first_score=_score_first(pairs, index) if has_vectors else 1.0,
+            first_score=1.0 if vectors is None else _score_first(pairs, vectors),
             compare=compare,
         )
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
@@ -127,9 +127,9 @@ def load_pairs_and_index(
     if config.encoder == JACCARD:
         if encoder not in (None, JACCARD):
             raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {encoder!r}")
-        index = JaccardIndex()
-        index.add(COMPARED[config.compare](pairs), len(pairs))
-        return pairs, index, config.compare
+        tokens = JaccardIndex()
+        tokens.add(COMPARED[config.compare](pairs), len(pairs))
+        return pairs, tokens, config.compare
     encoder = _choose_encoder(folder, config, encoder, trust_remote_code)
     index = _load_vectors(folder, config, pairs, encoder, trust_remote_code, **encoder_kwargs)
     return pairs, index, config.compare

@@ -247,7 +247,7 @@ class VectorIndex:
         """Make the index, without vectors; returns the search parameters from which one has to be chosen."""
         efforts: list[str] = []
         if self.description == "auto":
-            self.description, efforts = choose_index(*vectors.shape, on_gpu=faiss.get_num_gpus() > 0)
+            self.description, efforts = choose_index(len(vectors), vectors.shape[1], on_gpu=faiss.get_num_gpus() > 0)
         elif self.description == "ivf_pq":
             self.description, efforts = describe_compressed(*vectors.shape)
         try:

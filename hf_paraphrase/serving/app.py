@@ -192,7 +192,7 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
     app.add_middleware(MeasuredApp, metrics=service.metrics)
     app.add_exception_handler(QueueFullError, refuse_for_now)
     app.add_exception_handler(RequestValidationError, refuse_request)
-    guarded = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
+    guarded: dict[str, Any] = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
     app.get("/health")(service.health)
     app.get("/metrics", response_class=Response, **guarded)(service.read_metrics)
     for path, task, answer, response_model in (

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gradio as gr
 
 from ..errors import InputError
 from ..generation.engine import load_pair_model
+from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..generation.protected_text import DEFAULT_KEEP, KEPT
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
@@ -105,7 +106,7 @@ def make_demo(
         if labels_pairs:
             _match_app(path, trust_remote_code)
         else:
-            options = {"prompt": prompt, "backend": backend, "dtype": dtype}
+            options: dict[str, Any] = {"prompt": prompt, "backend": backend, "dtype": dtype}
             _paraphrase_app(Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **options))
     return demo
 
@@ -121,7 +122,7 @@ def _paraphrase_app(paraphraser: Paraphraser) -> None:
         least = dict(zip(("min_adequacy", "min_fluency", "min_novelty"), thresholds, strict=True))
         options = {"strength": strength, "diversity": diversity, "keep": keep, **least}
         found = paraphraser(text, int(n), return_rejected=True, **options)
-        return format_paraphrases(text, found), format_edits(paraphraser, text)
+        return format_paraphrases(text, cast(Paraphrases, found)), format_edits(paraphraser, text)
 
     examples = _find_examples(paraphraser)
     if paraphraser.own_text.limits is not None:

@@ -40,7 +40,9 @@ def format_paraphrases(text: str, found: Paraphrases) -> str:
     if 'class="word"' in items:
         parts.append('<p class="note">Click an underlined word to see what other candidates say.</p>')
     if rejected:
-        reasons = "".join(f"<li>{html.escape(one.text)} <em>{html.escape(one.reason)}</em></li>" for one in rejected)
+        reasons = "".join(
+            f"<li>{html.escape(one.text)} <em>{html.escape(one.reason or '')}</em></li>" for one in rejected
+        )
         is_open = "" if chosen else " open"
         parts.append(f"<details{is_open}><summary>{len(rejected)} rejected</summary><ul>{reasons}</ul></details>")
     return "\n".join(parts)

@@ -31,7 +31,7 @@ def make_metric_page(name: str) -> gradio.Interface:
     paths, which strangers must not choose.
     """
     metric = load_metric(name, keep_in_memory=True)
-    example = read_example(inspect.getdoc(type(metric)))
+    example = read_example(inspect.getdoc(type(metric)) or "")
     options = {option: value for option, value in example.items() if option not in metric.features}
 
     def score(*columns: str) -> dict[str, Any]:
@@ -56,4 +56,4 @@ def read_example(docstring: str) -> dict[str, Any]:
     source = "".join(example.source for example in DocTestParser().get_examples(docstring))
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     call = next(call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "compute")
-    return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}

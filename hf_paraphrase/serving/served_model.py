@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
@@ -13,9 +13,13 @@ from ..analysis.document_vectors import embed_documents
 from ..errors import InputError
 from ..generation.engine import load_pair_model
 from ..generation.loading import names_language_model
-from ..generation.paraphrase_table import Paraphrases
+from ..generation.paraphrase_table import ParaphrasedTexts, Paraphrases
 from ..generation.paraphraser import Paraphraser
+from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
+    HierarchicalAutoencoderForConditionalGeneration,
+)
 from ..models.layers.portable import can
+from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 
@@ -107,7 +111,7 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
     """
 
     def paraphrase(texts: Sequence[str], options: Options) -> list[Paraphrases]:
-        return paraphraser(list(texts), batch_size=max_batch, **dict(options))
+        return cast(ParaphrasedTexts, paraphraser(list(texts), batch_size=max_batch, **dict(options)))
 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
 
@@ -136,9 +140,11 @@ def _find_embedder(paraphraser: Paraphraser, max_batch: int) -> Callable[[Sequen
     if model is None:  # behind an address
         return None
     if can(model.config, "embeds_sentences"):
-        return _make_embedder(lambda texts: model.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
+        embedder = cast(EmbeddingParaphraser, model)
+        return _make_embedder(lambda texts: embedder.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
     if can(model.config, "rewrites_documents"):
-        return _make_embedder(lambda texts: embed_documents(model, tokenizer, texts, max_batch), tokenizer)
+        autoencoder = cast(HierarchicalAutoencoderForConditionalGeneration, model)
+        return _make_embedder(lambda texts: embed_documents(autoencoder, tokenizer, texts, max_batch), tokenizer)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import HTTPException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -25,7 +26,7 @@ class ServerMetrics:
     def __init__(self, count_waiting: Callable[[], int]):
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        own = {"namespace": "paraphrase", "registry": self.registry}
+        own: dict[str, Any] = {"namespace": "paraphrase", "registry": self.registry}
         self.requests = Counter("requests", "Requests that were answered.", ["path", "status"], **own)
         self.seconds = Histogram("request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own)
         self.batches = Histogram("batch_size", "Texts computed together.", ["task"], buckets=SIZES, **own)

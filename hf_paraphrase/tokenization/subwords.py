@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal
 
@@ -14,7 +14,7 @@ __all__ = ["train_tokenizer"]
 
 BYTES = pre_tokenizers.ByteLevel.alphabet()
 # The parts of `tokenizers` that make each kind of sub-words.
-SUBWORDS = {
+SUBWORDS: dict[str, tuple[Callable[[], models.Model], Callable[..., trainers.Trainer]]] = {
     "bpe": (models.BPE, trainers.BpeTrainer),
     "unigram": (models.Unigram, partial(trainers.UnigramTrainer, unk_token=SPECIAL_TOKENS["unk_token"])),
 }

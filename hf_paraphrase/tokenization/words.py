@@ -16,7 +16,7 @@ SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>",
 BESIDE_SPACE = {"-": "⁃", "–": "‒", "—": "―"}  # hyphen bullet, figure dash, horizontal bar: hardly anyone types them
 # Curly apostrophes become straight, and straight quotation marks curly, since only curly ones show their side.
 # Decoding makes quotation marks straight again.
-CHARACTERS = (
+CHARACTERS: tuple[tuple[str | Regex, str], ...] = (
     ("’", "'"),
     (Regex(r"(?<![^\s(\[{])\""), "“"),
     ('"', "”"),

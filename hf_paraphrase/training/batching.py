@@ -75,14 +75,14 @@ def _cut(
     max_padding: float | None,
 ) -> list[int]:
     """The positions in the sorted lengths where batches start."""
-    max_rows, max_tokens = max_rows or len(sources), math.inf if max_tokens is None else max_tokens
+    most_rows, most_tokens = max_rows or len(sources), math.inf if max_tokens is None else max_tokens
     least_words = 0.0 if max_padding is None else 1 - max_padding
     starts, longest_target, words = [0], 0, 0
     for position, (source, target) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
         rows, longest_target, words = position - starts[-1], max(longest_target, target), words + source + target
         # The sources ascend, so this row's is the longest.
         tokens = (rows + 1) * (source + longest_target)
-        if rows and (rows == max_rows or tokens > max_tokens or words < least_words * tokens):
+        if rows and (rows == most_rows or tokens > most_tokens or words < least_words * tokens):
             starts.append(position)
             longest_target, words = target, source + target
     return starts

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -248,7 +248,7 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, directory: Path) -> None:
 
 def get_random_state() -> dict[str, Any]:
     """The state of this process's random generators, as tensors and plain values."""
-    numpy_state = np.random.get_state()
+    numpy_state = cast(tuple[Any, ...], np.random.get_state())
     return {
         "python": random.getstate(),
         "numpy": [numpy_state[0], torch.from_numpy(numpy_state[1].astype(np.int64)), *numpy_state[2:]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from tokenizers import AddedToken
@@ -31,7 +32,8 @@ class ControlLevels:
     """
 
     def __init__(self, edges: Sequence[float], tokenizer: PreTrainedTokenizerBase):
-        self.edges, self.ids = list(edges), tokenizer.convert_tokens_to_ids(self.names(edges))
+        self.edges = list(edges)
+        self.ids = cast(list[int], tokenizer.convert_tokens_to_ids(self.names(edges)))
 
     @staticmethod
     def names(edges: Sequence[float]) -> list[str]:

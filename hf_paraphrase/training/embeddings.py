@@ -3,8 +3,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from typing import cast
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
 from ..errors import InputError
@@ -36,7 +38,7 @@ def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], pa
     vectors = load_word_vectors(path, words)
     if not vectors.key_to_index:
         raise InputError(f"`embeddings`: {path} has none of the {len(words)} words of the vocabulary")
-    embeddings = model.get_input_embeddings()
+    embeddings = cast(nn.Embedding, model.get_input_embeddings())
     table = embeddings.weight
     if vectors.vectors.shape[1] != table.shape[1]:
         raise InputError(

@@ -99,7 +99,8 @@ class MixedCorpus:
         Raises:
             InputError: It has no training pairs.
         """
-        path, data_dir = self.dataset, self.data_dir
+        path = self.dataset
+        data_dir: str | Path | None = self.data_dir
         if folder is not None and path in list_datasets():
             data_dir = Path(folder).expanduser() / (data_dir or "")
         elif folder is not None and (Path(folder).expanduser() / path).exists():
@@ -190,13 +191,14 @@ def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
     """What draws the rows of every epoch from a train split; None where an epoch has all rows."""
     if not training.drawn_by:
         return None
-    columns = dict.fromkeys(("group", "corpus"))
-    columns |= {name: np.asarray(encoded.with_format("numpy")[name][:]) for name in training.drawn_by}
+    columns = {name: np.asarray(encoded.with_format("numpy")[name][:]) for name in training.drawn_by}
     shares = [corpus.share for corpus in training.corpora]
-    has_shares = shares and None not in shares
+    given = [share for share in shares if share is not None]
+    has_shares = shares and len(given) == len(shares)
     return EpochDraw(
-        *columns.values(),
-        shares=np.array(shares) / sum(shares) if has_shares else None,
+        columns["group"],
+        columns.get("corpus"),
+        shares=np.array(given) / sum(given) if has_shares else None,
         pairs_per_group=training.pairs_per_group,
         seed=training.seed,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 from transformers import TextClassificationPipeline
 
@@ -32,7 +33,7 @@ def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
         require("rouge_score", "metrics", "`reward: rouge`", package="rouge-score")
         return reward_by_rouge
     matcher = load_matching_pipeline(name, trust_remote_code)
-    if matcher.model.config.num_labels < 2:
+    if cast(int, matcher.model.config.num_labels) < 2:
         raise InputError(f"`reward`: {name} gives scores of no fixed range; name a model that labels pairs")
     # Which of its labels is wanted shows now, not after the first batch.
     score_by_matcher(["a"], [["a"]], matcher)

@@ -77,7 +77,7 @@ class TrainingRun:
         self.collator = task.make_collator(data.tokenizer)
         self.validation_counts = task.counts(self.encoded["validation"])
         if stream is None:
-            self.train_rows = StoredRows(task, self.encoded["train"])
+            self.train_rows: StoredRows | StreamedRows = StoredRows(task, self.encoded["train"])
         else:
             self.train_rows = StreamedRows(task, data.tokenizer, stream, resumed[0].stream if resumed else None)
         self.validation_batches = LengthBatches(
@@ -229,7 +229,7 @@ class TrainingRun:
         """Clip the gradient norm, and return the original one."""
         self.accelerator.unscale_gradients()
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+        norm = torch.nn.utils.get_total_norm([grad for one in parameters if (grad := one.grad) is not None])
         if self.training.max_grad_norm is not None and norm > self.training.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.training.max_grad_norm, norm)
         return float(norm)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, cast
 
 import torch
 from accelerate.utils import extract_model_from_parallel
@@ -77,7 +78,7 @@ class SelfCritical:
     def _write(self, model: PreTrainedModel, batch: dict[str, torch.Tensor], do_sample: bool) -> torch.Tensor:
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
         with _as_policy(model, self.max_new_tokens):
-            return model.generate(**inputs, do_sample=do_sample)
+            return cast(Any, model).generate(**inputs, do_sample=do_sample)
 
     def _rewards(self, batch: dict[str, torch.Tensor], outputs: torch.Tensor) -> torch.Tensor:
         targets = batch["labels"].masked_fill(batch["labels"] == -100, self.tokenizer.pad_token_id)
@@ -108,10 +109,10 @@ def log_probabilities(
     is_end = words == eos_token_id
     is_behind = is_end.cumsum(1) > is_end.long()
     # Not by `labels`, for which the model would compute a loss, and might leave out the logits.
-    outputs = model(
+    scored = model(
         **inputs, decoder_input_ids=outputs[:, :-1], decoder_attention_mask=(~is_behind).long(), use_cache=False
     )
-    logits = at_least_single(outputs.logits)
+    logits = at_least_single(scored.logits)
     if suppressed:
         logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
     labels = words.masked_fill(is_behind, -100)

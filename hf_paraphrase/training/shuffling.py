@@ -66,10 +66,10 @@ def interleave(documents: list[tuple[int, int]], at_once: int) -> Iterator[int]:
         at_once: Documents that are open at the same time.
     """
     waiting = (iter(range(*document)) for document in documents)
-    opened = list(islice(waiting, at_once))
+    opened: list[Iterator[int] | None] = list(islice(waiting, at_once))
     while opened:
         for place, rows in enumerate(opened):
-            row = next(rows, None)
+            row = None if rows is None else next(rows, None)
             while row is None and rows is not None:
                 rows = opened[place] = next(waiting, None)
                 row = next(rows, None) if rows is not None else None

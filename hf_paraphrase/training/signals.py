@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from types import FrameType
+from typing import Any
 
 __all__ = ["LAUNCHED", "StopSignals", "TrainingInterrupted", "follow_launcher"]
 
@@ -53,7 +54,7 @@ class StopSignals:
     def __init__(self):
         self.received: int | None = None
         self._interrupts = 0
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():

@@ -117,8 +117,8 @@ class StreamedRows:
 
     def __len__(self) -> int:
         """Rows of the first pass that the run has come to so far."""
-        is_first_pass = self._portion is not None and self._place.epoch == 0
-        return self._place.pairs + (len(self._portion.rows) if is_first_pass else 0)
+        portion = self._portion if self._place.epoch == 0 else None  # of the first pass
+        return self._place.pairs + (0 if portion is None else len(portion.rows))
 
     @property
     def place(self) -> dict[str, Any]:
@@ -131,13 +131,12 @@ class StreamedRows:
 
     def at(self, step: int) -> tuple[Portion, list[np.ndarray]]:
         """The portion of a step, and its batches; steps have to be asked for in their order."""
-        if self._portion is None:
-            self._read(self._place.number, self._place.first_step, self._place.pairs)
-        while step >= (following := self._place.first_step + len(self._portion.steps)):
-            self._read(self._place.number + 1, following, len(self))
-        return self._portion, self._portion.steps[step - self._place.first_step]
+        portion = self._portion or self._read(self._place.number, self._place.first_step, self._place.pairs)
+        while step >= (following := self._place.first_step + len(portion.steps)):
+            portion = self._read(self._place.number + 1, following, len(self))
+        return portion, portion.steps[step - self._place.first_step]
 
-    def _read(self, number: int, first_step: int, pairs: int) -> None:
+    def _read(self, number: int, first_step: int, pairs: int) -> Portion:
         """Read on to the next window with a row that can be used; the first one had some."""
         for epoch, position, window in self._windows:
             try:
@@ -146,9 +145,10 @@ class StreamedRows:
             except NoRowsLeft:
                 continue
             steps = self._task.make_batches(rows).epoch(number)
-            self._portion = Portion(rows, self._task.counts(rows), number, steps)
+            self._portion = portion = Portion(rows, self._task.counts(rows), number, steps)
             self._place = Place(epoch, position, number, first_step, pairs)
-            return
+            return portion
+        raise RuntimeError("the windows of a stream do not end")
 
 
 def read_windows(

@@ -48,8 +48,8 @@ def mean_loss(
     model.train(training)
     if stopped:
         return None
-    total, units = add_up(accelerator, [total, units])
-    return total / units
+    all_total, all_units = add_up(accelerator, [total, units])
+    return all_total / all_units
 
 
 def add_up(accelerator: Accelerator, values: list[float]) -> list[float]:

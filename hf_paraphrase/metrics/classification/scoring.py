@@ -64,9 +64,9 @@ def classification_statistics(
 
 def check_number_pairs(predictions: Iterable[float], references: Iterable[int]) -> tuple[list[float], list[int]]:
     """Check that both are numbers, equally many; whether they must be labels depends on the threshold."""
-    predictions, references = check_numbers("predictions", predictions), check_numbers("references", references)
-    check_lengths(predictions=predictions, references=references)
-    return predictions, references
+    given, expected = check_numbers("predictions", predictions), check_numbers("references", references)
+    check_lengths(predictions=given, references=expected)
+    return given, expected
 
 
 def check_labels(
@@ -74,9 +74,9 @@ def check_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Check labels, or scores and the labels 0 and 1."""
     predictions, references = check_number_pairs(predictions, references)
-    labels = (
-        {"references": references} if threshold is not None else {"predictions": predictions, "references": references}
-    )
+    labels: dict[str, list] = {"references": references}
+    if threshold is None:
+        labels = {"predictions": predictions, **labels}
     for name, values in labels.items():
         for index, value in enumerate(values):
             if value != int(value):

@@ -78,7 +78,7 @@ def coherence_statistics(
         unaligned.append(alignment.count(None))
         moves.append(
             [
-                position - (draw.integers(len(original)) if aligned is None else aligned)
+                position - (int(draw.integers(len(original))) if aligned is None else aligned)
                 for position, aligned in enumerate(alignment)
             ]
         )

@@ -57,7 +57,7 @@ def embedding_greedy(
     products, and averages before it normalises, as we do.
     """
     predictions, references = check_texts(predictions, references)
-    options = {"tokenize": tokenize, "lowercase": lowercase}
+    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     statistics = embedding_greedy_statistics(predictions, references, word_vectors=word_vectors, **options)
     greedy, average, extrema = (statistics[name] for name in _NAMES)
     return {
@@ -78,7 +78,7 @@ def embedding_greedy_statistics(
 ) -> dict[str, SufficientStatistics]:
     """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as above."""
     predictions, references = check_texts(predictions, references)
-    options = {"tokenize": tokenize, "lowercase": lowercase}
+    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     ours = split_words(predictions, **options)
     theirs = split_words((text for texts in references for text in texts), **options)
     vectors_name = "given"

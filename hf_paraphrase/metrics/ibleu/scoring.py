@@ -41,7 +41,7 @@ def ibleu(
 
     Source: Sun and Zhou 2012; here at corpus level.
     """
-    options = {"alpha": alpha, "tokenize": tokenize, "lowercase": lowercase}
+    options: dict[str, Any] = {"alpha": alpha, "tokenize": tokenize, "lowercase": lowercase}
     statistics = ibleu_statistics(predictions, references, sources, **options)
     return {
         "score": statistics["ibleu"].score,
@@ -65,7 +65,7 @@ def ibleu_statistics(
     predictions, references, sources = check_paraphrases(predictions, references, sources)
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha must lie between 0 and 1, got {alpha}")
-    options = {"tokenize": tokenize, "lowercase": lowercase}
+    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     against_references = bleu_statistics(predictions, references, **options)["bleu_4"]
     against_source = bleu_statistics(predictions, sources, **options)["bleu_4"]
     half = against_references.rows.shape[1]

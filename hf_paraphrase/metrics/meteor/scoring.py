@@ -49,7 +49,13 @@ def meteor(
 
     Source: Lavie and Agarwal 2007 (`nltk`); Denkowski and Lavie 2014 (`1.5`).
     """
-    options = {"variant": variant, "stages": stages, "tokenize": tokenize, "jar": jar, "normalize": normalize}
+    options: dict[str, Any] = {
+        "variant": variant,
+        "stages": stages,
+        "tokenize": tokenize,
+        "jar": jar,
+        "normalize": normalize,
+    }
     statistics = meteor_statistics(predictions, references, **options)["meteor"]
     return {"score": statistics.score, "variant": variant, "signature": statistics.signature}
 

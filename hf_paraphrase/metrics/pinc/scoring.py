@@ -37,7 +37,7 @@ def pinc(
 
     Source: Chen and Dolan 2011.
     """
-    options = {"max_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
+    options: dict[str, Any] = {"max_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
     statistics = pinc_statistics(predictions, sources, **options)["pinc"]
     return {"score": statistics.score, "signature": statistics.signature}
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def cohen_kappa(first: Iterable[Hashable], second: Iterable[Hashable]) -> float 
     return None if expected == 1 else (observed - expected) / (1 - expected)
 
 
-def mean_cohen_kappa(ratings: Mapping[Hashable, Mapping[Hashable, Hashable]]) -> float | None:
+def mean_cohen_kappa(ratings: Mapping[Any, Mapping[Any, Hashable]]) -> float | None:
     """The mean of Cohen's kappa over all pairs of raters, each pair over the items that both rated.
 
     Args:

@@ -64,9 +64,9 @@ def read_judgements(path: str | os.PathLike) -> dict[str, list[str]]:
         InputError: A missing column, an empty field or an unknown choice; the message names file and line.
         FileNotFoundError: There is no such file.
     """
-    columns = {"item": [], "rater": [], "choice": []}
+    columns: dict[str, list[str]] = {"item": [], "rater": [], "choice": []}
     table = TextTable(Path(path), "csv")
-    if missing := [name for name in columns if name not in table.columns()]:
+    if missing := [name for name in columns if name not in (table.columns() or ())]:
         raise InputError(f"{path}: no column {', '.join(missing)}; needed are item, rater and choice")
     for line, row in table.rows():
         for name, values in columns.items():
@@ -82,8 +82,8 @@ def check_judgements(
     items: Iterable[str], raters: Iterable[str], choices: Iterable[str]
 ) -> tuple[list[str], list[str], list[str]]:
     """Check columns of judgements: of one length, known choices, and no rater twice on an item."""
-    columns = {"items": items, "raters": raters, "choices": choices}
-    columns = {name: check_text_list(name, column) for name, column in columns.items()}
+    given = {"items": items, "raters": raters, "choices": choices}
+    columns = {name: check_text_list(name, column) for name, column in given.items()}
     check_lengths(**columns)
     seen: dict[tuple[str, str], int] = {}
     for index, (item, rater, choice) in enumerate(zip(*columns.values(), strict=True)):

@@ -57,14 +57,12 @@ def check_rankings(
     predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Check scores and labels of queries, and turn positions of the right candidate into labels."""
-    predictions, references = check_list("predictions", predictions), check_list("references", references)
-    if not predictions:
+    rows, references = check_list("predictions", predictions), check_list("references", references)
+    if not rows:
         raise InputError("predictions is empty: nothing to score")
-    check_lengths(predictions=predictions, references=references)
-    predictions = [check_numbers(f"predictions[{index}]", scores) for index, scores in enumerate(predictions)]
-    return predictions, [
-        _check_labels(index, entry, len(predictions[index])) for index, entry in enumerate(references)
-    ]
+    check_lengths(predictions=rows, references=references)
+    scores = [check_numbers(f"predictions[{index}]", row) for index, row in enumerate(rows)]
+    return scores, [_check_labels(index, entry, len(scores[index])) for index, entry in enumerate(references)]
 
 
 def _check_labels(index: int, entry: int | Sequence[int], count: int) -> list[int]:

@@ -59,7 +59,7 @@ def rouge(
 
     Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """
-    options = {"use_stemmer": use_stemmer, "weight": weight, "tokenize": tokenize}
+    options: dict[str, Any] = {"use_stemmer": use_stemmer, "weight": weight, "tokenize": tokenize}
     statistics = rouge_statistics(predictions, references, **options)
     scores = {name: entry.score for name, entry in statistics.items()}
     return {**scores, "signature": statistics["rouge1"].signature}
@@ -150,10 +150,10 @@ def _make_tokenizer(use_stemmer: bool, tokenize: str) -> Any:
 
     class Remembering(Tokenizer):
         def __init__(self):
-            self.tokenize = lru_cache(maxsize=None)(split)
+            self.remembered = lru_cache(maxsize=None)(split)
 
         def tokenize(self, text: str) -> list[str]:
-            raise NotImplementedError  # an instance has its own
+            return self.remembered(text)
 
     return Remembering()
 

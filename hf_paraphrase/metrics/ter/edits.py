@@ -117,7 +117,8 @@ def _best_shift(
     """
     positions, reference_errors, word_errors = trace_to_alignment(trace.translate(_SWAP_SIDES))
     wrong_words, wrong_references = ([0, *accumulate(errors)] for errors in (word_errors, reference_errors))
-    best, best_words = (0,), words
+    best: tuple[int, ...] = (0,)
+    best_words = words
     for start, target, length in _matching_runs(words, reference):
         stop = start + length
         if wrong_words[stop] == wrong_words[start] or wrong_references[target + length] == wrong_references[target]:

@@ -61,7 +61,7 @@ def ter(
 
 
 def ter_statistics(
-    predictions: Iterable[str], references: Iterable[str | Sequence[str]], **options: bool
+    predictions: Iterable[str], references: Iterable[str | Sequence[str]], **options: Any
 ) -> dict[str, SufficientStatistics]:
     """The statistics of `ter`, for `hf_paraphrase.metrics.significance`; options as there."""
     predictions, references = check_texts(predictions, references)

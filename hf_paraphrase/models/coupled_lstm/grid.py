@@ -45,7 +45,8 @@ class AntiDiagonal(NamedTuple):
 @lru_cache(maxsize=256)
 def diagonals_of(n: int, m: int, rows: int) -> tuple[AntiDiagonal, ...]:
     """List the n + m - 1 anti-diagonals of an n × m grid, with `rows` rows a cell."""
-    diagonals, start, starts = [], rows, ()
+    starts: tuple[int, ...] = ()
+    diagonals, start = [], rows
     for t in range(n + m - 1):
         last = min(n - 1, t)
         size = rows * (last + 1 - max(0, t - m + 1))
@@ -110,10 +111,10 @@ class WordLayout(PairLayout):
     copies = True
 
     def __init__(self, rows: torch.Tensor, slices: list[slice]):
-        self.rows, self.slices = rows, slices
+        self.order, self.slices = rows, slices
 
     def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
-        return grid.index_select(0, self.rows)
+        return grid.index_select(0, self.order)
 
     def read(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
         return laid_out[self.slices[t]]
@@ -122,13 +123,13 @@ class WordLayout(PairLayout):
         return laid_out[self.slices[t]].clone()
 
     def begin(self, grid: torch.Tensor) -> torch.Tensor:
-        return grid.new_zeros(len(self.rows), grid.shape[1])
+        return grid.new_zeros(len(self.order), grid.shape[1])
 
     def add(self, total: torch.Tensor, t: int, part: torch.Tensor) -> None:
         total[self.slices[t]].add_(part)
 
     def end(self, grid: torch.Tensor, total: torch.Tensor) -> None:
-        grid.index_add_(0, self.rows, total)
+        grid.index_add_(0, self.order, total)
 
 
 class GridPart(NamedTuple):

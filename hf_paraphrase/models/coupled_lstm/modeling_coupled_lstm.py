@@ -178,10 +178,13 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
             ValueError: The batch has more pairs of words than `config.max_grid_cells`.
         """
         x, y = split_pair(input_ids, attention_mask, token_type_ids, pair_input_ids, pair_attention_mask)
-        self._check_cells(*x.input_ids.shape, y.input_ids.shape[1])
-        words = [embed(self.embed_tokens, side.input_ids, "input_ids") for side in (x, y)]
-        lower = words[0].unsqueeze(2), words[1].unsqueeze(1)
-        features = match_features(x, y, *words, self.config.unk_token_id) if self.config.match_features else None
+        batch, n = x.input_ids.shape
+        self._check_cells(batch, n, y.input_ids.shape[1])
+        x_words, y_words = (embed(self.embed_tokens, side.input_ids, "input_ids") for side in (x, y))
+        lower = x_words.unsqueeze(2), y_words.unsqueeze(1)
+        features = None
+        if self.config.match_features:
+            features = match_features(x, y, x_words, y_words, self.config.unk_token_id)
         is_pair = (x.mask.unsqueeze(2) & y.mask.unsqueeze(1)).unsqueeze(-1)
         orders = self._make_orders(x, y)
         for block in self.blocks:

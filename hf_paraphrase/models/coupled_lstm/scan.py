@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -40,14 +41,13 @@ def scan_coupled_lstm(
         added = (nn.functional.linear(features, weight[:, -width:]) for weight in weights)
         inputs = [grid + part for grid, part in zip(inputs, added, strict=False)] + inputs[len(weights) :]
         weights = [weight[:, :-width] for weight in weights]
-    total = None
+    hidden = []
     for flips in order.directions:
         lengths = zip((order.x_lengths, order.y_lengths), (n, m), flips, strict=True)
         x, y = (_reading_order(*side) for side in lengths)
         grids = [_read(grid.expand(-1, n, m, -1), x, y) for grid in inputs]
-        hidden = _read(_scan_direction(grids, weights, COUPLINGS[coupling]), x, y)
-        total = hidden if total is None else total + hidden
-    return total
+        hidden.append(_read(_scan_direction(grids, weights, COUPLINGS[coupling]), x, y))
+    return reduce(torch.add, hidden)
 
 
 def _reading_order(lengths: torch.Tensor, size: int, from_end: bool) -> torch.Tensor:
@@ -76,7 +76,7 @@ def _scan_direction(
     count, size = len(weights), weights[0].shape[0] // (3 + len(neighbors[0]))
     i, t = torch.arange(n, device=grids[0].device).unsqueeze(1), torch.arange(n + m - 1, device=grids[0].device)
     j = (t - i)[None, :, :, None]
-    grids = [sum(grids)] if count == 1 else grids
+    grids = [reduce(torch.add, grids)] if count == 1 else grids
     skewed = [_take(grid, j.clamp(0, m - 1), dim=2).permute(2, 0, 1, 3) for grid in grids]
     is_cell = ((j >= 0) & (j < m)).permute(2, 0, 1, 3)
 

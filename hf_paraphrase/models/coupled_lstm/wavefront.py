@@ -68,7 +68,8 @@ class CoupledLstmFunction(torch.autograd.Function):
     def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], features: torch.Tensor | None, *tensors):
         weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
-        saved, hidden = [], []
+        saved: list[torch.Tensor | None] = []
+        hidden = []
         for part in order.parts:
             layouts = part.layouts(is_pairs)
             inputs = [(layout, layout.lay_out(grid)) for layout, grid in zip(layouts, grids, strict=True)]
@@ -121,7 +122,7 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
 
 
 def scan_diagonals(
-    part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor]
+    part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor | None]
 ) -> torch.Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
@@ -168,7 +169,7 @@ def scan_backward(
     """
     all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
     all_grad_h = grad.index_select(0, part.places)
-    all_grad_c = [None] * len(lanes)
+    all_grad_c: list[torch.Tensor | None] = [None] * len(lanes)
     for t, diagonal in reversed(list(enumerate(part.diagonals))):
         grad_outputs = all_grad_h[diagonal.rows].chunk(len(lanes), 1)
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):

@@ -63,7 +63,7 @@ class DnpgConfig(WritingConfig):
     eos_token_id: int | list[int] | None = 2
     unk_token_id: int | None = 3
     decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool | None = True
+    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = True
 
     def validate_architecture(self):

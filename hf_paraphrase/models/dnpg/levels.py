@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
-from transformers import DynamicCache
+from transformers import DynamicCache, EncoderDecoderCache
 
 from ..layers.precision import at_least_single
 from ..layers.recurrent import LstmState, StackedLstm
@@ -25,6 +25,7 @@ __all__ = [
     "attended_words",
     "count_template_positions",
     "draw_levels",
+    "own_cache",
     "read_levels",
 ]
 
@@ -85,7 +86,8 @@ def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
         ValueError: The number of levels differs from that of tokens, or a level is unknown.
     """
     rows = [levels] if isinstance(levels[0], (str, int)) else levels
-    values = {**{name: number for number, name in enumerate(LEVELS)}, PHRASE: PHRASE, SENTENCE: SENTENCE}
+    values: dict[str | int, int] = {name: number for number, name in enumerate(LEVELS)}
+    values |= {PHRASE: PHRASE, SENTENCE: SENTENCE}
     length = ids.shape[1]
     if len(rows) != len(ids) or any(length - len(row) not in (0, 1) for row in rows):
         raise ValueError(
@@ -221,8 +223,9 @@ class KeptTemplate(NamedTuple):
             template = nn.functional.one_hot(following.clamp(max=vocab_size - 1), vocab_size).bool()
             end = nn.functional.one_hot(self.words[:, -1], vocab_size).bool()
             words.append(torch.stack((~(end | template), template), dim=1))
-        levels, words = torch.stack(levels, 1), torch.stack(words, 1)
-        return Control(levels, words, (words & levels.unsqueeze(-1)).any(2)), Progress(written, in_phrase)
+        may_write, may_be = torch.stack(levels, 1), torch.stack(words, 1)
+        control = Control(may_write, may_be, (may_be & may_write.unsqueeze(-1)).any(2))
+        return control, Progress(written, in_phrase)
 
     def _next(self, written: torch.Tensor) -> torch.Tensor:
         return self.words.gather(1, written[:, None]).squeeze(1)
@@ -265,13 +268,13 @@ class KeptPhrases(NamedTuple):
         The phrase level writes only missing words; the sentence level anything, except the end before they are all
         written.
         """
-        missing, (words,) = [], progress
+        after_each, (words,) = [], progress
         for step in range(inputs.shape[1]):
             is_same = words & (self.ids == inputs[:, step : step + 1]) & is_word[:, step : step + 1]
             # A repeated word must be written as often.
             words = words & ~(is_same & (is_same.cumsum(1) == 1))
-            missing.append(words)
-        missing = torch.stack(missing, 1)
+            after_each.append(words)
+        missing = torch.stack(after_each, 1)
         may_write = missing.any(2)
         free = missing.new_ones(*may_write.shape, vocab_size)
         allowed = free.clone()
@@ -286,6 +289,11 @@ class KeptPhrases(NamedTuple):
         known = missing & (self.ids < vocab_size).unsqueeze(1)
         columns = self.ids.unsqueeze(1).where(known, vocab_size)
         return missing.new_zeros(*missing.shape[:2], vocab_size + 1).scatter(2, columns, True)[..., :-1]
+
+
+def own_cache(cache: EncoderDecoderCache | None) -> DnpgCache | None:
+    """The part of a DNPG's cache that holds more than keys and values."""
+    return None if cache is None else cast(DnpgCache, cache.self_attention_cache)
 
 
 class DnpgCache(DynamicCache):
@@ -318,6 +326,7 @@ class DnpgCache(DynamicCache):
 
     def _select(self, rows: torch.Tensor) -> None:
         if self.state is not None:
-            self.state = tuple(part.index_select(1, rows) for part in self.state)
+            h, c = self.state
+            self.state = (h.index_select(1, rows), c.index_select(1, rows))
         if self.progress is not None:
-            self.progress = self.progress._make(part.index_select(0, rows) for part in self.progress)
+            self.progress = type(self.progress)(*(part.index_select(0, rows) for part in self.progress))

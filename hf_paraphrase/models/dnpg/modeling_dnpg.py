@@ -44,6 +44,7 @@ from .levels import (
     attended_words,
     count_template_positions,
     draw_levels,
+    own_cache,
     read_levels,
 )
 from .outputs import DnpgDecoderOutput, DnpgEncoderOutput, DnpgModelOutput, DnpgSeq2SeqLMOutput
@@ -197,7 +198,8 @@ class DnpgDecoder(DnpgPreTrainedModel):
         self,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_outputs: DnpgEncoderOutput | None = None,
+        *,
+        encoder_outputs: DnpgEncoderOutput,
         encoder_attention_mask: torch.Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         output_hidden_states: bool | None = None,
@@ -214,7 +216,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
         for layer in self.phrase_layers:
             phrase_states = layer(phrase_states, torch.minimum(mask, window), [phrase], cache, output_attentions)
         states = torch.cat((phrase_states, sentence_states), dim=-1)
-        own = None if cache is None else cache.self_attention_cache
+        own = own_cache(cache)
         aggregated, state, _ = self.aggregator(
             states, None if attention_mask is None else attention_mask[:, past:], None if own is None else own.state
         )
@@ -224,7 +226,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
             last_hidden_state=states,
             cache=cache,
             level_logits=self.score_levels(aggregated),
-            copying=None if self.pointer is None else self._copy(phrase_states, encoder_outputs),
+            copying=None if self.pointer is None else self._copy(self.pointer, phrase_states, encoder_outputs),
         )
 
     def _window(self, attention_mask: torch.Tensor | None, states: torch.Tensor, past: int) -> torch.Tensor:
@@ -239,16 +241,17 @@ class DnpgDecoder(DnpgPreTrainedModel):
         """The words of each level; for a level without words, the whole source with zero states."""
         if attention_mask is None:
             attention_mask = torch.ones_like(encoder.source_ids)
-        memories = []
-        for level, states in ((SENTENCE, encoder.sentence_states), (PHRASE, encoder.last_hidden_state)):
-            attended = attended_words(encoder.levels[..., level] > 0, attention_mask)
-            memories.append(Memory(states, states, additive_mask(attended, states.dtype)))
-        return tuple(memories)
 
-    def _copy(self, states: torch.Tensor, encoder: DnpgEncoderOutput) -> Copying:
+        def memory_of(level: int, states: torch.Tensor) -> Memory:
+            attended = attended_words(encoder.levels[..., level] > 0, attention_mask)
+            return Memory(states, states, additive_mask(attended, states.dtype))
+
+        return memory_of(SENTENCE, encoder.sentence_states), memory_of(PHRASE, encoder.last_hidden_state)
+
+    def _copy(self, pointer: AdditiveAttention, states: torch.Tensor, encoder: DnpgEncoderOutput) -> Copying:
         """Point at phrase words: `σ(w·[s; c] + b)` is generated, the rest copied (See et al. 2017, section 2.2)."""
         memory, is_phrase = encoder.last_hidden_state, encoder.levels[..., PHRASE] > 0
-        contexts, weights = self.pointer(states, self.pointer.project_keys(memory), memory, is_phrase)
+        contexts, weights = pointer(states, pointer.project_keys(memory), memory, is_phrase)
         gate = at_least_single(self.gate(torch.cat((states, contexts), dim=-1)))
         # Without a phrase word there is nothing to copy.
         can_copy = is_phrase.any(1)[:, None, None]
@@ -283,6 +286,9 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     A model with `copy` takes words outside its vocabulary, in `input_ids` numbered from `vocab_size` on in each row
     anew; the pipeline does so by itself.
     """
+
+    encoder: DnpgEncoder
+    decoder: DnpgDecoder
 
     encoder_output_class, encoder_output_reason = DnpgEncoderOutput, "it carries the levels"
     output_class = DnpgModelOutput
@@ -377,11 +383,11 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         """The constraint; None lets both levels rewrite."""
         if levels not in LEVELS:
             return None
-        size, own = self.config.vocab_size, None if cache is None else cache.self_attention_cache
+        size, own = self.config.vocab_size, own_cache(cache)
         ids, ends = encoder.source_ids, self.config.eos_token_id
         ends = torch.tensor(ends if isinstance(ends, list) else [ends], device=ids.device)
         if levels == "phrase":
-            kept = KeptTemplate.of(ids, encoder.levels, ends[0])
+            kept: Any = KeptTemplate.of(ids, encoder.levels, int(ends[0]))
         else:
             kept = KeptPhrases(ids, encoder.levels[..., PHRASE] > 0, ends, self.config.copy)
         past = 0 if own is None else own.get_seq_length()
@@ -426,7 +432,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
     def generate(self, *args: Any, source_levels: Any = None, **kwargs: Any) -> Any:
         """Generate as the base class does, with levels by hand, as names or as numbers."""
         if source_levels is not None and not isinstance(source_levels, torch.Tensor):
-            ids = args[0] if args else kwargs.get("input_ids", kwargs.get("inputs"))
+            ids: Any = args[0] if args else kwargs.get("input_ids", kwargs.get("inputs"))
             source_levels = read_levels(source_levels, ids)
         kwargs |= {} if source_levels is None else {"source_levels": source_levels}
         return super().generate(*args, **kwargs)
@@ -454,10 +460,9 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
             weights=weights * log_levels[..., PHRASE : PHRASE + 1].exp(),
         )
         is_loss_enough = self.training and labels is not None
-        logits = None if is_loss_enough else _forbid(add_copied_words(mixed, joined), control).to(self.dtype)
         return {
             "loss": None if labels is None else copying_loss(mixed, joined, labels),
-            "logits": logits,
+            "logits": None if is_loss_enough else _forbid(add_copied_words(mixed, joined), control).to(self.dtype),
             "copy_weights": weights,
         }
 

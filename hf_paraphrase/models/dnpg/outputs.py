@@ -13,6 +13,7 @@ from transformers.modeling_outputs import (
 )
 
 from ..layers.copying import Copying
+from ..layers.encoder_decoder import SET_BY_MODEL
 from .levels import Control
 
 __all__ = ["DnpgDecoderOutput", "DnpgEncoderOutput", "DnpgModelOutput", "DnpgSeq2SeqLMOutput"]
@@ -33,18 +34,19 @@ class DnpgEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights there.
     """
 
-    sentence_states: torch.Tensor | None = None
-    levels: torch.Tensor | None = None
-    level_logits: torch.Tensor | None = None
-    source_ids: torch.Tensor | None = None
-    num_outside_words: int | None = None
+    last_hidden_state: torch.Tensor = SET_BY_MODEL
+    sentence_states: torch.Tensor = SET_BY_MODEL
+    levels: torch.Tensor = SET_BY_MODEL
+    level_logits: torch.Tensor = SET_BY_MODEL
+    source_ids: torch.Tensor = SET_BY_MODEL
+    num_outside_words: int = SET_BY_MODEL
 
 
 @dataclass
 class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
     """Decoder outputs, with the aggregator's scores and, if any, copy weights."""
 
-    level_logits: torch.Tensor | None = None
+    level_logits: torch.Tensor = SET_BY_MODEL
     copying: Copying | None = None
 
 
@@ -59,7 +61,8 @@ class DnpgModelOutput(Seq2SeqModelOutput):
         source_levels: As `DnpgSeq2SeqLMOutput` has it; so too the three below.
     """
 
-    aggregated_logits: torch.Tensor | None = None
+    last_hidden_state: torch.Tensor = SET_BY_MODEL
+    aggregated_logits: torch.Tensor = SET_BY_MODEL
     copying: Copying | None = None
     control: Control | None = None
     source_levels: torch.Tensor | None = None

@@ -16,6 +16,7 @@ from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
 from ..layers.copying import Copying, add_copied_words, copying_loss, count_outside_words
+from ..layers.encoder_decoder import SET_BY_MODEL
 from ..layers.language_model_head import scored
 from ..layers.recurrent import RecurrentCache
 from ..layers.token_ids import embed
@@ -52,13 +53,13 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
         hidden_states: On request, the embeddings of x and every layer's output.
     """
 
-    edit_vector: torch.Tensor | None = None
-    source_states: torch.Tensor | None = None
-    source_mask: torch.Tensor | None = None
-    target_states: torch.Tensor | None = None
-    target_mask: torch.Tensor | None = None
-    copy_ids: torch.Tensor | None = None
-    num_outside_words: int | None = None
+    edit_vector: torch.Tensor = SET_BY_MODEL
+    source_states: torch.Tensor = SET_BY_MODEL
+    source_mask: torch.Tensor = SET_BY_MODEL
+    target_states: torch.Tensor = SET_BY_MODEL
+    target_mask: torch.Tensor = SET_BY_MODEL
+    copy_ids: torch.Tensor = SET_BY_MODEL
+    num_outside_words: int = SET_BY_MODEL
 
 
 @dataclass
@@ -137,7 +138,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
             final_hidden=h,
             final_cell=c,
             hidden_states=None if layers is None else (x.embeddings, *layers),
-            **(self._remember(p, q, outputs) if self.config.copy else {"edit_vector": self.edit_vector(p, q)}),
+            **(self._remember(p, q, outputs) if self.edit_vector is None else {"edit_vector": self.edit_vector(p, q)}),
         )
 
     def _look_up(self, name: str, ids: torch.Tensor | None, mask: torch.Tensor | None) -> EmbeddedSentences:
@@ -176,7 +177,7 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
         self.copy = CopyMechanism(config) if config.copy else None
         self.post_init()
 
-    def init_cache(self, encoder_outputs: EditLstmEncoderOutput) -> RecurrentCache:
+    def init_cache(self, encoder_outputs: Any) -> RecurrentCache:
         """Start as the residual LSTM does, with the keys of p and q where words are copied from them."""
         cache = super().init_cache(encoder_outputs)
         if self.copy is not None:
@@ -188,7 +189,8 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
         self,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_outputs: EditLstmEncoderOutput | None = None,
+        *,
+        encoder_outputs: EditLstmEncoderOutput,
         encoder_attention_mask: torch.Tensor | None = None,
         cache: RecurrentCache | None = None,
         **kwargs: Unpack[TransformersKwargs],

@@ -68,18 +68,19 @@ class EditProvider(nn.Module):
         both, reverse = join(p, q), join(q, p)
         encoded = self._encode_targets(reverse)
         positions = encoded[rows:, :length]
-        if self.combine is None:
+        if self.combine is None or self.aggregate is None:
             inputs = self._start_edits(p, Tokens(encoded[:rows], reverse.mask[:rows]))
             return Edits(None, zero_padding(self._finish_edits(*inputs), p.mask), positions)
-        inputs = self._start_edits(self._prepend_aggregate(both), Tokens(encoded, reverse.mask))
+        inputs = self._start_edits(self._prepend_aggregate(self.aggregate, both), Tokens(encoded, reverse.mask))
         there = self._finish_edits(*(part[:rows] for part in inputs))
         # From q to p nothing is asked for but z, so that the last layer need not compute the rest.
         back = self._finish_edits(*(part[rows:] for part in inputs), num_outputs=1)
         vector = self.combine(torch.cat((there[:, 0], back[:, 0]), dim=-1))
         return Edits(vector, zero_padding(there[:, 1 : length + 1], p.mask), positions)
 
-    def _prepend_aggregate(self, source: Tokens) -> Tokens:
-        first = self.aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
+    @staticmethod
+    def _prepend_aggregate(aggregate: torch.Tensor, source: Tokens) -> Tokens:
+        first = aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
         return Tokens(torch.cat((first, source.states), dim=1), nn.functional.pad(source.mask, (1, 0), value=1))
 
     def _encode_targets(self, target: Tokens) -> torch.Tensor:
@@ -102,6 +103,7 @@ class EditProvider(nn.Module):
         mask: torch.Tensor,
         target_states: torch.Tensor,
         target_mask: torch.Tensor,
+        *,
         num_outputs: int | None = None,
     ) -> torch.Tensor:
         memory = Memory(target_states, target_states, target_mask)

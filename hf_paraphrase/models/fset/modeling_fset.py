@@ -18,7 +18,7 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from ..layers.dropout import Dropout
-from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.portable import PortableModel
 from ..layers.token_ids import embed
@@ -52,10 +52,11 @@ class FsetEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights `(batch, num_heads, source_length, source_length)`.
     """
 
+    last_hidden_state: torch.Tensor = SET_BY_MODEL
     edit_vector: torch.Tensor | None = None
-    micro_edit_vectors: torch.Tensor | None = None
-    retrieved_states: torch.Tensor | None = None
-    retrieved_mask: torch.Tensor | None = None
+    micro_edit_vectors: torch.Tensor = SET_BY_MODEL
+    retrieved_states: torch.Tensor = SET_BY_MODEL
+    retrieved_mask: torch.Tensor = SET_BY_MODEL
 
 
 @dataclass
@@ -202,7 +203,8 @@ class FsetDecoder(FsetPreTrainedModel):
         self,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_outputs: FsetEncoderOutput | None = None,
+        *,
+        encoder_outputs: FsetEncoderOutput,
         encoder_attention_mask: torch.Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool = True,
@@ -213,7 +215,7 @@ class FsetDecoder(FsetPreTrainedModel):
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         past = 0 if cache is None else cache.get_seq_length()
         states = inputs_embeds
-        if self.join is not None:
+        if self.join is not None and encoder_outputs.edit_vector is not None:
             vector = encoder_outputs.edit_vector.unsqueeze(1).expand(-1, states.shape[1], -1)
             states = self.join(torch.cat((states, vector), dim=-1))
         mask = causal_mask(attention_mask, states.shape[1], past, states)
@@ -242,6 +244,9 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     leaves a choice: one embedding table serves x, p, q and y, which have one language and one vocabulary; a linear map
     without bias brings the joined token and z back to the layers' width; positions are sines and cosines.
     """
+
+    encoder: FsetEncoder
+    decoder: FsetDecoder
 
     encoder_output_class, encoder_output_reason = FsetEncoderOutput, "it carries the edits"
     output_class = FsetModelOutput

@@ -63,7 +63,7 @@ class HierarchicalAutoencoderConfig(WritingConfig):
     eos_token_id: int | list[int] | None = 2
     end_of_sentence_token_id: int = 4
     decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool | None = True
+    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def __post_init__(self, **kwargs):

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
-import torch
-from transformers import PreTrainedModel
-from transformers.modeling_outputs import BaseModelOutput
+from typing import Any, Protocol
 
+import torch
+from transformers import PreTrainedConfig
+
+from ..layers.attention import AdditiveAttention
+from ..layers.recurrent import StackedLstm
 from .sentences import SentenceLayout, find_sentences, packed_order
 from .states import HierarchicalCache, replace, select
 
 __all__ = ["DecoderRun"]
+
+
+class Parts(Protocol):
+    """The parts of a decoder."""
+
+    config: PreTrainedConfig
+    words: StackedLstm
+    sentences: StackedLstm | None
+    attention: AdditiveAttention | None
 
 
 class DecoderRun:
@@ -19,7 +31,7 @@ class DecoderRun:
         encoder_outputs: The attention's keys and values: `sentence_states` and `sentence_mask`.
     """
 
-    def __init__(self, decoder: PreTrainedModel, cache: HierarchicalCache, encoder_outputs: BaseModelOutput):
+    def __init__(self, decoder: Parts, cache: HierarchicalCache, encoder_outputs: Any):
         self.decoder, self.keys, self.encoder_outputs = decoder, cache.attention_keys, encoder_outputs
         self.state, self.sentence_state, self.weights = cache.state, cache.sentence_state, cache.weights
         self.prepacked = cache.prepacked

@@ -16,6 +16,7 @@ from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
 from ..layers.attention import AdditiveAttention
+from ..layers.encoder_decoder import SET_BY_MODEL
 from ..layers.language_model_head import scored
 from ..layers.recurrent import LstmState, StackedLstm
 from ..layers.token_ids import embed
@@ -52,11 +53,12 @@ class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and the word LSTM's outputs.
     """
 
-    final_hidden: torch.Tensor | None = None
-    final_cell: torch.Tensor | None = None
-    sentence_states: torch.Tensor | None = None
-    sentence_mask: torch.Tensor | None = None
-    sentence_ends: torch.Tensor | None = None
+    last_hidden_state: torch.Tensor = SET_BY_MODEL
+    final_hidden: torch.Tensor = SET_BY_MODEL
+    final_cell: torch.Tensor = SET_BY_MODEL
+    sentence_states: torch.Tensor = SET_BY_MODEL
+    sentence_mask: torch.Tensor = SET_BY_MODEL
+    sentence_ends: torch.Tensor = SET_BY_MODEL
 
 
 class HierarchicalAutoencoderPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -88,11 +90,11 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         found = find_sentences(input_ids, real, marks, whole=self.sentences is None)
         inputs = embed(self.embed_tokens, input_ids, "input_ids")
         outputs, vectors, state = self._read_words(inputs, found)
-        hierarchy = {}
+        hierarchy: dict[str, Any] = {}
         if self.sentences is None:
             state = spread_rows(state, found.document, len(input_ids))
         else:
-            state, hierarchy = self._read_sentences(vectors, found, input_ids)
+            state, hierarchy = self._read_sentences(self.sentences, vectors, found, input_ids)
         return HierarchicalAutoencoderEncoderOutput(
             last_hidden_state=outputs,
             final_hidden=state[0].transpose(0, 1),
@@ -114,7 +116,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         return outputs, words[order.last][back], select(state, back)
 
     def _read_sentences(
-        self, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor
+        self, lstm: StackedLstm, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor
     ) -> tuple[LstmState, dict[str, torch.Tensor]]:
         """Encode the sentences of all documents at once: e_D, and the memory of the decoder's attention."""
         rows, document, count = found.document.unique(return_inverse=True, return_counts=True)
@@ -127,7 +129,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
             reverse(found.number, count[document], closed[document]) if self.config.reverse_source else found.number
         )
         order = packed_order(document, number, count)
-        outputs, state = self.sentences.run_packed(order.pack(vectors[order.words]))
+        outputs, state = lstm.run_packed(order.pack(vectors[order.words]))
 
         size = (len(input_ids), int(count.max()) if len(count) else 1)
         place = (found.document, found.number)
@@ -167,13 +169,12 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
 
     def init_cache(self, encoder_outputs: HierarchicalAutoencoderEncoderOutput) -> HierarchicalCache:
         """Start both LSTMs, all layers, at e_D."""
-        state = tuple(
-            part.transpose(0, 1).contiguous() for part in (encoder_outputs.final_hidden, encoder_outputs.final_cell)
-        )
+        final = (encoder_outputs.final_hidden, encoder_outputs.final_cell)
+        h, c = (part.transpose(0, 1).contiguous() for part in final)
         memory = encoder_outputs.sentence_states
         return HierarchicalCache(
-            state,
-            None if self.sentences is None else state,
+            (h, c),
+            None if self.sentences is None else (h, c),
             None if self.attention is None else self.attention.project_keys(memory),
             None if self.attention is None else memory.new_zeros(memory.shape[:2]),
         )
@@ -184,7 +185,8 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         decoder_input_ids: torch.Tensor,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
+        *,
+        encoder_outputs: HierarchicalAutoencoderEncoderOutput,
         cache: HierarchicalCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,

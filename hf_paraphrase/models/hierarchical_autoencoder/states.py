@@ -41,14 +41,17 @@ class HierarchicalCache(RecurrentCache):
 
 def select(state: LstmState, rows: torch.Tensor) -> LstmState:
     """The states of some rows."""
-    return tuple(part.index_select(1, rows) for part in state)
+    h, c = state
+    return h.index_select(1, rows), c.index_select(1, rows)
 
 
 def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
     """States with those of some rows replaced."""
-    return tuple(part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
+    h, c = (part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
+    return h, c
 
 
 def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
     """States of some rows as those of a batch, zero for its other rows."""
-    return replace(tuple(part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state), rows, state)
+    h, c = (part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state)
+    return replace((h, c), rows, state)

@@ -73,7 +73,7 @@ class HierarchicalLmConfig(WritingConfig):
     eos_token_id: int | None = 2
     stop_token_id: int = 4
     decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool | None = True
+    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def validate_architecture(self):

@@ -17,7 +17,7 @@ from transformers.modeling_outputs import (
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
@@ -45,7 +45,7 @@ class HierarchicalLmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the words' vectors and every layer's outputs, where the words end.
     """
 
-    sentence_states: torch.Tensor | None = None
+    sentence_states: torch.Tensor = SET_BY_MODEL
 
 
 @dataclass
@@ -113,8 +113,9 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         self.layers, self.attentions = nn.ModuleList(), nn.ModuleList()
         width = config.word_encoder_sizes[-1]
         for _ in range(config.num_layers):
-            self.layers.append(make_layer(width, config, means=0))
-            width = self.layers[-1].output_size
+            layer = make_layer(width, config, means=0)
+            self.layers.append(layer)
+            width = layer.output_size
             self.attentions.append(SentenceAttention(width, config))
         self.projections = None
         if config.sentence_projection:
@@ -190,8 +191,9 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         self.layers = nn.ModuleList()
         width = config.word_encoder_sizes[-1]
         for _ in range(config.num_layers):
-            self.layers.append(make_layer(width, config, means=1))
-            width = self.layers[-1].output_size
+            layer = make_layer(width, config, means=1)
+            self.layers.append(layer)
+            width = layer.output_size
         sizes = [config.value_size] if config.output_projection else []
         self.projection = FeedForward(config.value_size, sizes, config.dropout)
         self.word_decoder = WordDecoder(config)
@@ -219,9 +221,9 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         x = order.unpack(self.projection(x[:, : self.config.value_size]), len(words.starts))
         closed, ends = words.closes[words.ends()], words.ends()
         spans, own = self._spans(words, ends)
-        spans = Ragged.of(ends[closed], spans[closed])
-        hidden = self.word_decoder(x[closed], embeddings(words.ids[spans.items]), spans)
-        return hidden, spans, spans.step < own[closed][spans.run]
+        packed = Ragged.of(ends[closed], spans[closed])
+        hidden = self.word_decoder(x[closed], embeddings(words.ids[packed.items]), packed)
+        return hidden, packed, packed.step < own[closed][packed.run]
 
     def _spans(self, words: Words, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """How many characters each word's vector is decoded to, and how many of them are the next word's own."""
@@ -293,6 +295,9 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     `HierarchicalLmTokenizer` makes them; START precedes a target. The decoder's only input from the source is one
     vector per layer.
     """
+
+    encoder: HierarchicalLmEncoder
+    decoder: HierarchicalLmDecoder
 
     encoder_output_class, encoder_output_reason = HierarchicalLmEncoderOutput, "it has `sentence_states`"
     output_class = HierarchicalLmModelOutput

@@ -231,10 +231,11 @@ class TransformerLayer(nn.Module):
         return tuple(self.dropout(nn.functional.gelu(layer(x))) for layer in (self.query, self.key, self.value))
 
 
-LAYERS = {"gru": GruLayer, "sarah": SarahLayer, "transformer": TransformerLayer}
+SentenceLayer = GruLayer | SarahLayer | TransformerLayer
+LAYERS: dict[str, type[SentenceLayer]] = {"gru": GruLayer, "sarah": SarahLayer, "transformer": TransformerLayer}
 
 
-def make_layer(input_size: int, config: HierarchicalLmConfig, means: int) -> nn.Module:
+def make_layer(input_size: int, config: HierarchicalLmConfig, means: int) -> SentenceLayer:
     """Make a layer of the kind that `config.sentence_encoder` names, whose inputs are sums of a vector and `means`.
 
     Its `forward(x, sentences, causal)` maps packed words `(words, input_size)` to `(words, output_size)`; its

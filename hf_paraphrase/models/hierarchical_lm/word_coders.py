@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -29,13 +29,17 @@ class FeedForward(nn.Module):
         mean_square: Of the inputs before the dropout that all of them have been through, too.
     """
 
+    _gradient_checkpointing_func: Callable[..., torch.Tensor]
+
     def __init__(self, input_size: int, sizes: Sequence[int], dropout: float, mean_square: float = 1.0):
         super().__init__()
         self.gradient_checkpointing = False
         widths = [input_size, *sizes]
         squares = [mean_square / (1 - dropout)] + [1 / (1 - dropout)] * len(sizes)
         layers = zip(widths, widths[1:], squares, strict=False)
-        self.layers = nn.ModuleList(ScaledLinear(*pair, mean_square=square) for *pair, square in layers)
+        self.layers = nn.ModuleList(
+            ScaledLinear(before, after, mean_square=square) for before, after, square in layers
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqModelOutput,
 )
 
-__all__ = ["EncoderDecoder"]
+__all__ = ["SET_BY_MODEL", "EncoderDecoder"]
+
+# The default of fields that a model sets before it reads them: a `ModelOutput` may have one field without a default.
+SET_BY_MODEL: Any = None
+
+EncoderOutput = TypeVar("EncoderOutput", bound=BaseModelOutput)
 
 
-class EncoderDecoder:
-    """Mixin, before `PreTrainedModel`, for models of an `encoder`, which has the embeddings, and a `decoder`."""
+class EncoderDecoder(PreTrainedModel):
+    """Mixin, before a family's base class, for models of an `encoder`, which has the embeddings, and a `decoder`."""
+
+    encoder: PreTrainedModel
+    decoder: PreTrainedModel
 
     # What the encoder returns, why no other's outputs will do, and what forward returns.
     encoder_output_class: type[BaseModelOutput]
     encoder_output_reason: str
     output_class: type[Seq2SeqModelOutput] = Seq2SeqModelOutput
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embed_tokens
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.embed_tokens = value
 
-    def encode(self, encoder_outputs: BaseModelOutput | None, **inputs: Any) -> BaseModelOutput:
+    def encode(self, encoder_outputs: EncoderOutput | None, **inputs: Any) -> EncoderOutput:
         """Run the encoder, unless its outputs are given.
 
         Raises:
@@ -44,8 +53,8 @@ class EncoderDecoder:
 
     def join_outputs(
         self, encoder: BaseModelOutput, decoder: BaseModelOutputWithPastAndCrossAttentions, **others: Any
-    ) -> Seq2SeqModelOutput:
-        """Make the model's output of the encoder's and the decoder's, with other fields of a family's own."""
+    ) -> Any:
+        """Make an `output_class` of the encoder's and the decoder's outputs, with other fields of a family's own."""
         return self.output_class(
             last_hidden_state=decoder.last_hidden_state,
             cache=decoder.cache,

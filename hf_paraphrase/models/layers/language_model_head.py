@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import GenerationMixin
 from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
@@ -16,13 +17,14 @@ from .writing import WritingModel
 __all__ = ["LanguageModelHeadMixin", "language_model_loss", "scored"]
 
 
-class LanguageModelHeadMixin(WritingModel):
-    """What encoder-decoders with a softmax over the vocabulary share; before `PreTrainedModel`.
+class LanguageModelHeadMixin(WritingModel, GenerationMixin):
+    """What encoder-decoders with a softmax over the vocabulary share; before a family's base class.
 
     The class that it is mixed into has the encoder-decoder in `model`, the output layer in `lm_head`, and a `forward`
     that `scored` made of the encoder-decoder's.
     """
 
+    lm_head: nn.Linear
     output_class: type[Seq2SeqLMOutput] = Seq2SeqLMOutput
     # The loss is a mean over one batch, also where `Trainer` accumulates gradients over several.
     accepts_loss_kwargs = False
@@ -33,11 +35,11 @@ class LanguageModelHeadMixin(WritingModel):
     # Computes that loss from the states, the output layer and the labels, where the logits of labels are not wanted.
     flat_loss: Callable[[torch.Tensor, nn.Linear, torch.Tensor], torch.Tensor] | None = None
 
-    def score(self, outputs: Seq2SeqModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: Any, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
         """Compute the logits and, of labels, the loss; with further fields of the output, if a family has them.
 
         Args:
-            outputs: The encoder-decoder's.
+            outputs: The encoder-decoder's, of its `output_class`.
             labels: `(batch, target_length)`, -100 to ignore. With `flat_loss` they have no logits.
         """
         if labels is not None and self.flat_loss is not None:
@@ -45,7 +47,7 @@ class LanguageModelHeadMixin(WritingModel):
         logits = self.project(outputs)
         return {"loss": language_model_loss(logits, labels), "logits": logits}
 
-    def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
+    def project(self, outputs: Any) -> torch.Tensor:
         """Score the words of the vocabulary at every position: `(batch, target_length, vocab_size)`."""
         return self.lm_head(outputs.last_hidden_state)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 __all__ = ["at_hand", "input_device", "one_layer", "parameter_of"]
 
@@ -26,7 +27,7 @@ def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
     return value if hook is None or not value.is_meta else hook.weights_map[name].to(hook.execution_device)
 
 
-def at_hand(lstm: nn.Module) -> nn.Module:
+def at_hand(lstm: nn.LSTM) -> nn.LSTM:
     """Return the layers of an LSTM with their weights: themselves, or a copy if accelerate offloads them.
 
     Their own `forward` needs the copy, too: `nn.LSTM` does not notice how accelerate replaces parameters.
@@ -46,7 +47,7 @@ def at_hand(lstm: nn.Module) -> nn.Module:
     return copied
 
 
-def one_layer(lstm: nn.Module, layer: int) -> Callable:
+def one_layer(lstm: nn.LSTM, layer: int) -> Callable:
     """Return a layer of an LSTM as a separate LSTM with the same weights.
 
     Args:
@@ -62,7 +63,7 @@ def one_layer(lstm: nn.Module, layer: int) -> Callable:
         vars(single).update(num_layers=1, input_size=size, _modules={"_all_weight_values": packed})
         return single
     single = nn.LSTM(size, lstm.hidden_size, bidirectional=lstm.bidirectional, batch_first=True, device="meta")
-    weights = {
+    weights: dict[str, torch.Tensor] = {
         name.replace(f"_l{layer}", "_l0"): weight
         for name, weight in lstm.named_parameters()
         if name.removesuffix("_reverse").endswith(f"_l{layer}")
@@ -70,7 +71,7 @@ def one_layer(lstm: nn.Module, layer: int) -> Callable:
     return lambda *inputs: torch.func.functional_call(single, weights, inputs)
 
 
-def input_device(model: nn.Module) -> torch.device:
+def input_device(model: PreTrainedModel) -> torch.device:
     """Return the device from which a model reads: its own, or the one on which accelerate runs it."""
     if model.device.type != "meta":
         return model.device

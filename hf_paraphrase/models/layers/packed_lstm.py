@@ -48,8 +48,8 @@ def run_packed_lstm(
         from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
         x, cells = _Layer.apply(from_inputs, weight_hh, h, c, sizes.tolist(), cell_output == "tanh")
         finals.append((x[last], cells[last]))
-    state = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-    return inputs._replace(data=x), lstm.permute_hidden(state, inputs.unsorted_indices)
+    h, c = (torch.stack(parts) for parts in zip(*finals, strict=True))
+    return inputs._replace(data=x), lstm.permute_hidden((h, c), inputs.unsorted_indices)
 
 
 def _last_words(sizes: torch.Tensor) -> torch.Tensor:
@@ -66,7 +66,7 @@ class _Layer(torch.autograd.Function):
     def forward(ctx, from_inputs, weight, h, c, sizes: list[int], has_tanh: bool):
         # Products in the type of the inputs, which autocast may have lowered; everything else in that of the state.
         weight = weight.to(from_inputs.dtype)
-        gates, outputs, cells = [], [], []
+        gates, steps = [], []
         start = (h, c)
         for size, added in zip(sizes, from_inputs.split(sizes), strict=True):
             gates.append(torch.addmm(added, h[:size].to(added.dtype), weight.t()).to(h.dtype))
@@ -75,9 +75,8 @@ class _Layer(torch.autograd.Function):
                 gate.sigmoid_()
             c = torch.addcmul(f * c[:size], i, g.tanh_())
             h = o * (torch.tanh(c) if has_tanh else c)
-            outputs.append(h)
-            cells.append(c)
-        outputs, cells = torch.cat(outputs), torch.cat(cells)
+            steps.append((h, c))
+        outputs, cells = (torch.cat(parts) for parts in zip(*steps, strict=True))
         ctx.save_for_backward(weight, *start, outputs, cells, *gates)
         ctx.sizes, ctx.has_tanh = sizes, has_tanh
         return outputs, cells

@@ -70,8 +70,8 @@ class PortableConfig(PortableCode, PreTrainedConfig):
         super().save_pretrained(save_directory, *args, **kwargs)
 
 
-class PortableModel(PortableCode):
-    """Mixin, before `PreTrainedModel`: a saved model names every Auto class that loads it or its body.
+class PortableModel(PortableCode, PreTrainedModel):
+    """Base of the models of this package: a saved model names every Auto class that loads it or its body.
 
     Saving a model saves its configuration, which brings the code.
     """

@@ -67,10 +67,11 @@ class PrepackedWeights:
                 weight_ih, weight_hh, size, False, True, False, [1, *x.shape]
             )
         # Not reversed, no sizes of packed sequences; one layer, with biases, one direction, time first, no training.
-        rest = (False, [], LSTM_MODE, size, 1, True, False, False, False)
+        rest = False, list[int](), LSTM_MODE, size, 1, True, False, False, False
         # The kernel reads memory without a look at strides.
         x, h, c = (part.contiguous().unsqueeze(0) for part in (x, h, c))
-        _, h, c, _ = torch.mkldnn_rnn_layer(x, *self._packed[key], *biases, h, c, *rest)
+        packed_ih, packed_hh, bias_ih, bias_hh = *self._packed[key], *biases
+        _, h, c, _ = torch.mkldnn_rnn_layer(x, packed_ih, packed_hh, bias_ih, bias_hh, h, c, *rest)
         return h[0], c[0]
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
@@ -70,15 +70,15 @@ class RecurrentCache:
         """Keep the rows `indices` of the batch, in that order."""
         h, c = self.state
         self.state = (h.index_select(1, indices), c.index_select(1, indices))
-        if self.attention_keys is not None and not self._stays_at_its_sources(indices):
+        if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, indices):
             self.attention_keys = self.attention_keys.index_select(0, indices)
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
 
-    def _stays_at_its_sources(self, indices: torch.Tensor) -> bool:
+    def _stays_at_its_sources(self, keys: torch.Tensor, indices: torch.Tensor) -> bool:
         """Whether each row keeps its source; otherwise, how many rows share one."""
         if self.beams == 1:
             return False
-        sources = torch.arange(len(self.attention_keys), device=indices.device) // self.beams
+        sources = torch.arange(len(keys), device=indices.device) // self.beams
         kept = sources[indices]
         if torch.equal(kept, sources):
             return True
@@ -126,6 +126,8 @@ class StackedLstm(nn.Module):
         bidirectional: Run every layer in both directions; outputs are `2 * hidden_size` wide.
         cell_output: `"tanh"` for h = o·tanh(c), `"identity"` for h = o·c, which has no fused kernel.
     """
+
+    _gradient_checkpointing_func: Callable[..., Any]
 
     def __init__(
         self,
@@ -185,17 +187,14 @@ class StackedLstm(nn.Module):
             return self.scan(inputs, attention_mask, state, output_hidden_states)
         real = _RealPositions.of(attention_mask)
         if real is None:
-            if prepacked is not None and not output_hidden_states and self._is_prepacked_step(inputs, state):
+            if prepacked is not None and state is not None and not output_hidden_states and self._is_step(inputs):
                 return *self._step_prepacked(inputs[:, 0], state, prepacked), None
             return self._run(inputs, state, output_hidden_states)
         packed, final_state, layers = self._run(real.pack(inputs), state, output_hidden_states)
-        if state is None:
-            state = tuple(torch.zeros_like(part) for part in final_state)
-        final_state = tuple(
-            torch.where(real.empty_rows, old, new) for old, new in zip(state, final_state, strict=True)
-        )
+        start = (torch.zeros_like(part) for part in final_state) if state is None else state
+        h, c = (torch.where(real.empty_rows, old, new) for old, new in zip(start, final_state, strict=True))
         layers = None if layers is None else tuple(map(real.unpack, layers))
-        return real.unpack(packed), final_state, layers
+        return real.unpack(packed), (h, c), layers
 
     def scan(
         self,
@@ -208,7 +207,7 @@ class StackedLstm(nn.Module):
         real = attention_mask if attention_mask is not None else inputs.new_ones(inputs.shape[:2])
         x, real = inputs.transpose(0, 1), real.bool().t().unsqueeze(-1)
         layer_outputs, finals = [], []
-        for group, group_state in zip(map(at_hand, self.groups), self._split(state), strict=True):
+        for group, group_state in zip(map(at_hand, self._lstms), self._split(state), strict=True):
             residual = x
             directions = 2 if group.bidirectional else 1
             if group_state is None:
@@ -216,7 +215,7 @@ class StackedLstm(nn.Module):
             for layer in range(group.num_layers):
                 outputs = []
                 for number in range(layer * directions, (layer + 1) * directions):
-                    start = tuple(part[number] for part in group_state)
+                    start = (group_state[0][number], group_state[1][number])
                     is_backward = bool(number % directions)
                     has_tanh = not isinstance(group, IdentityOutputLstm)
                     output, final = scan_lstm_layer(x, real, group.all_weights[number], start, has_tanh, is_backward)
@@ -242,23 +241,29 @@ class StackedLstm(nn.Module):
         """
         if not len(inputs.batch_sizes):
             x = inputs.data
-            layers = sum(group.num_layers for group in self.groups) * (self.output_size // self.groups[0].hidden_size)
-            empty = x.new_zeros(layers, 0, self.groups[0].hidden_size)
+            hidden_size = self._lstms[0].hidden_size
+            layers = sum(group.num_layers for group in self._lstms) * (self.output_size // hidden_size)
+            empty = x.new_zeros(layers, 0, hidden_size)
             return x.new_zeros(0, self.output_size), (empty, empty)
         outputs, state, _ = self._run(inputs, state, False)
         return outputs.data, state
 
+    @property
+    def _lstms(self) -> list[nn.LSTM]:
+        """The groups; a quantized one has the attributes of an LSTM that are used here."""
+        return [cast(nn.LSTM, group) for group in self.groups]
+
     def _run(self, inputs, state: LstmState | None, output_hidden_states: bool):
         if not _lacks_kernel(inputs):
             return self._run_groups(inputs, state, output_hidden_states)
-        dtype = self.groups[0].weight_ih_l0.dtype
+        dtype = self._lstms[0].weight_ih_l0.dtype
         with torch.autocast("cpu", enabled=False):
-            state = None if state is None else tuple(part.to(dtype) for part in state)
+            state = None if state is None else (state[0].to(dtype), state[1].to(dtype))
             return self._run_groups(inputs.to(dtype), state, output_hidden_states)
 
     def _run_groups(self, inputs, state: LstmState | None, output_hidden_states: bool):
         group_states, layer_outputs, x = [], [], inputs
-        for group, group_state in zip(map(at_hand, self.groups), self._split(state), strict=True):
+        for group, group_state in zip(map(at_hand, self._lstms), self._split(state), strict=True):
             if output_hidden_states:
                 outputs, group_state, group_layers = self._run_layer_by_layer(group, x, group_state)
                 layer_outputs += group_layers
@@ -289,9 +294,9 @@ class StackedLstm(nn.Module):
         h, c = (torch.stack(parts) for parts in zip(*cells, strict=True))
         return x.unsqueeze(1), (h, c)
 
-    def _is_prepacked_step(self, inputs: torch.Tensor, state: LstmState | None) -> bool:
-        first = self.groups[0]
-        is_step = inputs.shape[1] == 1 and state is not None and not self.training
+    def _is_step(self, inputs: torch.Tensor) -> bool:
+        first = self._lstms[0]
+        is_step = inputs.shape[1] == 1 and not self.training
         return is_step and _is_plain(first) and can_prepack(inputs, first.weight_ih_l0)
 
     def _step_prepacked(
@@ -299,7 +304,7 @@ class StackedLstm(nn.Module):
     ) -> tuple[torch.Tensor, LstmState]:
         """Take one position `(batch, input_size)`, each layer in one kernel."""
         before, after = zip(*state, strict=True), []
-        for group in self.groups:
+        for group in self._lstms:
             inputs = x
             for layer in range(group.num_layers):
                 after.append(prepacked.lstm_cell(group, layer, x, *next(before)))
@@ -317,7 +322,7 @@ class StackedLstm(nn.Module):
         if state is None:
             yield from (None for _ in self.groups)
             return
-        sizes = [group.num_layers * (2 if group.bidirectional else 1) for group in self.groups]
+        sizes = [group.num_layers * (2 if group.bidirectional else 1) for group in self._lstms]
         yield from zip(*(part.split(sizes) for part in state), strict=True)
 
     def _run_layer_by_layer(self, group: nn.LSTM, x, state: LstmState | None):

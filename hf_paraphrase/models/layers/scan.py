@@ -38,7 +38,8 @@ def scan(
     # compiles: then an export would depend on the sizes of those before it.
     from torch._higher_order_ops.scan import scan_op
 
-    state, names, count = list(state), [], len(state) + len(inputs) + len(others)
+    names: tuple[str, ...] = ()
+    state, count = list(state), len(state) + len(inputs) + len(others)
     if module is not None:
         caller = Caller(module, step)
         names, parameters = zip(*caller.named_parameters(), strict=True)
@@ -93,11 +94,11 @@ def scan_lstm_layer(
         new_h = o.sigmoid() * (new_c.tanh() if has_tanh else new_c)
         return torch.where(real, new_h, h), torch.where(real, new_c, c), torch.where(real, new_h, 0.0)
 
-    inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh), real
+    from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
     if x.shape[0] == 1:
-        h, c, output = step(*state, *(part[0] for part in inputs), weight_hh)
+        h, c, output = step(*state, from_inputs[0], real[0], weight_hh)
         return output.unsqueeze(0), (h, c)
     if reverse:
-        inputs = [part.flip(0) for part in inputs]
-    state, (outputs,) = scan(step, [part.clone() for part in state], inputs, [weight_hh])
-    return outputs.flip(0) if reverse else outputs, tuple(state)
+        from_inputs, real = from_inputs.flip(0), real.flip(0)
+    (h, c), (outputs,) = scan(step, [part.clone() for part in state], [from_inputs, real], [weight_hh])
+    return outputs.flip(0) if reverse else outputs, (h, c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -25,6 +25,9 @@ __all__ = [
     "to_additive",
     "zero_padding",
 ]
+
+
+MaskOrNone = TypeVar("MaskOrNone", torch.Tensor, torch.Tensor | None)
 
 
 class Memory(NamedTuple):
@@ -204,10 +207,10 @@ def project_once(
     return cache.cross_attention_cache.update(*attention.project(memory.keys, memory.values), slot)
 
 
-def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+def additive_mask(attention_mask: MaskOrNone, dtype: torch.dtype) -> MaskOrNone:
     """Turn a mask `(batch, length)` of ones and zeros into one to add to scores, `(batch, 1, 1, length)`."""
     if attention_mask is None:
-        return None
+        return attention_mask
     return to_additive(attention_mask.bool()[:, None, None, :], dtype)
 
 

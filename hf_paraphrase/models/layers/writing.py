@@ -30,7 +30,7 @@ class WritingConfig(PortableConfig):
 
 
 class WritingModel(PortableModel):
-    """Mixin, before `PreTrainedModel`, for encoder-decoders: the checkpoint brings the text2text pipeline too."""
+    """Mixin, before a family's base class, for encoder-decoders: the checkpoint brings the text2text pipeline too."""
 
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
         """Save the model as `PortableModel` does, and name the pipeline in its `config.json`."""

@@ -56,7 +56,7 @@ class ResidualLstmConfig(WritingConfig):
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
     decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool | None = True
+    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def __post_init__(self, **kwargs):

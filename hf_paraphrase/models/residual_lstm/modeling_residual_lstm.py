@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationMixin, PreTrainedModel
+from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -15,7 +16,7 @@ from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
 from ..layers.attention import AdditiveAttention
-from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.portable import PortableModel
 from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
@@ -37,12 +38,13 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and every layer's output.
     """
 
-    final_hidden: torch.Tensor | None = None
-    final_cell: torch.Tensor | None = None
+    last_hidden_state: torch.Tensor = SET_BY_MODEL
+    final_hidden: torch.Tensor = SET_BY_MODEL
+    final_cell: torch.Tensor = SET_BY_MODEL
 
 
 class ResidualLstmPreTrainedModel(PortableModel, PreTrainedModel):
-    config_class = ResidualLstmConfig
+    config_class: type[PreTrainedConfig] = ResidualLstmConfig
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
     _skip_keys_device_placement = ["cache"]
@@ -97,7 +99,7 @@ class ResidualLstmEncoder(ResidualLstmPreTrainedModel):
     ) -> ResidualLstmEncoderOutput:
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
-        if inputs_embeds is None:
+        if input_ids is not None:
             inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
         outputs, (h, c), layers = self.lstm(
             inputs_embeds, attention_mask, output_hidden_states=bool(output_hidden_states)
@@ -152,18 +154,21 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             self.combine = nn.Linear(config.hidden_size + config.memory_size, config.hidden_size, bias=False)
         self.post_init()
 
-    def init_cache(self, encoder_outputs: ResidualLstmEncoderOutput) -> RecurrentCache:
-        """Start from the encoder's final (h, c), layer by layer, with the attention keys of its outputs."""
-        state = tuple(
-            part.transpose(0, 1).contiguous() for part in (encoder_outputs.final_hidden, encoder_outputs.final_cell)
-        )
+    def init_cache(self, encoder_outputs: Any) -> RecurrentCache:
+        """Start from the encoder's final (h, c), layer by layer, with the attention keys of its outputs.
+
+        Args:
+            encoder_outputs: Of the model's `encoder_output_class`.
+        """
+        final = (encoder_outputs.final_hidden, encoder_outputs.final_cell)
+        h, c = (part.transpose(0, 1).contiguous() for part in final)
         memory, keys, beams = encoder_outputs.last_hidden_state, None, 1
         if self.attention is not None:
             beams = count_source_beams(memory)
             keys = self.attention.project_keys(memory[::beams])
             keys = keys if beams == 1 else keys.repeat_interleave(beams, dim=0)
         return RecurrentCache(
-            state if self.bridge is None else self.bridge(state),
+            (h, c) if self.bridge is None else self.bridge((h, c)),
             keys,
             beams=beams,
         )
@@ -173,7 +178,8 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         self,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_outputs: ResidualLstmEncoderOutput | None = None,
+        *,
+        encoder_outputs: ResidualLstmEncoderOutput,
         encoder_attention_mask: torch.Tensor | None = None,
         cache: RecurrentCache | None = None,
         use_cache: bool = True,
@@ -190,7 +196,8 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         )
         weights = None
         if self.attention is not None:
-            outputs, weights = self._attend(outputs, encoder_outputs.last_hidden_state, encoder_attention_mask, cache)
+            sources = (encoder_outputs.last_hidden_state, encoder_attention_mask)
+            outputs, weights = self._attend(self.attention, outputs, *sources, cache)
         if use_cache:
             cache.update(state, length)
         return BaseModelOutputWithPastAndCrossAttentions(
@@ -200,14 +207,16 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             cross_attentions=(weights.unsqueeze(1),) if output_attentions and weights is not None else None,
         )
 
-    def _attend(self, outputs, memory, memory_mask, cache: RecurrentCache) -> tuple[torch.Tensor, torch.Tensor]:
+    def _attend(
+        self, attention: AdditiveAttention, outputs, memory, memory_mask, cache: RecurrentCache
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Attend from all positions at once."""
         rows, length, _ = outputs.shape
         # In a step, the beams of one source are queries to the same memory.
         beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
-        queries = cache.prepacked.linear(self.attention.query, outputs).reshape(rows // beams, length * beams, -1)
-        sources = (None if part is None else part[::beams] for part in (cache.attention_keys, memory, memory_mask))
-        context, weights = (part.reshape(rows, length, -1) for part in self.attention.attend(queries, *sources))
+        queries = cache.prepacked.linear(attention.query, outputs).reshape(rows // beams, length * beams, -1)
+        sources = [None if part is None else part[::beams] for part in (cache.attention_keys, memory, memory_mask)]
+        context, weights = (part.reshape(rows, length, -1) for part in attention.attend(queries, *sources))
         combined = cache.prepacked.linear(self.combine, torch.cat((outputs, context), dim=-1))
         return torch.tanh(combined), weights
 
@@ -225,8 +234,14 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     final states reach the decoder's layers by linear maps.
     """
 
-    encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
-    encoder_output_class, encoder_output_reason = ResidualLstmEncoderOutput, "it carries the final state"
+    encoder: ResidualLstmEncoder
+    decoder: ResidualLstmDecoder
+
+    # Of a subclass, its own.
+    encoder_class: type[Any] = ResidualLstmEncoder
+    decoder_class: type[Any] = ResidualLstmDecoder
+    encoder_output_class: type[BaseModelOutput] = ResidualLstmEncoderOutput
+    encoder_output_reason = "it carries the final state"
 
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
@@ -278,7 +293,7 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
         )
         if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
             raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
-        if decoder_inputs_embeds is None:
+        if decoder_input_ids is not None:
             decoder_inputs_embeds = embed(self.get_decoder_embeddings(), decoder_input_ids, "decoder_input_ids")
         outputs = self.decoder(
             decoder_inputs_embeds,

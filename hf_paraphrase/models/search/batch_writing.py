@@ -168,7 +168,7 @@ def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) 
     skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
     # A tokenizer that knows every word may call another mark its unknown one.
     skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    return tokenizer.decode([number for number in ids if number not in skipped]).strip()
+    return str(tokenizer.decode([number for number in ids if number not in skipped])).strip()
 
 
 def write_batch(
@@ -195,8 +195,16 @@ def write_batch(
         keep_unknown: Whether the outputs keep the mark of unknown words.
     """
     read = [prefix + text for text in texts]
-    options = {"truncation": True, "max_length": max_length, "replace_unknown": request.replace_unknown}
-    batch = encode(model, tokenizer, read, pairs, strength=request.strength, **options)
+    batch = encode(
+        model,
+        tokenizer,
+        read,
+        pairs,
+        truncation=True,
+        max_length=max_length,
+        replace_unknown=request.replace_unknown,
+        strength=request.strength,
+    )
     found = generate(model, tokenizer, batch.inputs.to(input_device(model)), request, log_probs=True)
     written = []
     columns = (part.tolist() for part in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from transformers import (
@@ -82,10 +82,11 @@ def beam_search(
         `sequences_scores` whether `output_scores` asks for them or not, and no scores of single steps.
     """
     if generation_config.num_beams == 1 or not is_covered(model, generation_config, model_kwargs):
-        config, search = copy.copy(generation_config), model._sample
+        config, usual = copy.copy(generation_config), cast(Any, model)
+        usual_search = usual._sample
         if config.num_beams > 1:
-            config.output_scores, search = config.return_dict_in_generate, model._beam_search
-        return search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
+            config.output_scores, usual_search = config.return_dict_in_generate, usual._beam_search
+        return usual_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
     search = BeamSearch(model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs)
     found = search.run()
     return found if generation_config.return_dict_in_generate else found.sequences
@@ -137,7 +138,7 @@ class BeamSearch:
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: Any,
         input_ids: torch.Tensor,
         processors: LogitsProcessorList,
         criteria: StoppingCriteriaList,
@@ -249,7 +250,8 @@ class BeamSearch:
             if self.rules.need_tokens:
                 logits = logits[rows]
         found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
-        return tuple(part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
+        log_probs, words = (part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
+        return log_probs, words
 
     def _tokens_so_far(self) -> torch.Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
@@ -388,7 +390,7 @@ class Hypotheses:
     def append(self, texts: torch.Tensor, parents: torch.Tensor, words: torch.Tensor) -> None:
         """Add a step of some texts, `(texts, num_beams)`."""
         everywhere = parents.new_zeros(self.finished.scores.shape)
-        self.steps.append(tuple(everywhere.index_copy(0, texts, part) for part in (parents, words)))
+        self.steps.append((everywhere.index_copy(0, texts, parents), everywhere.index_copy(0, texts, words)))
 
     def keep(self, texts: torch.Tensor, finished: Finished) -> None:
         """Keep what some texts have found."""

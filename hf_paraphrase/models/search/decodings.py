@@ -20,7 +20,7 @@ __all__ = ["DECODINGS", "asks_for_beams", "asks_for_groups", "find_decoding"]
 # What `generate()` does not hand on to a search of another's.
 FOR_ITS_OWN_SEARCH = ("assistant_model", "assistant_tokenizer", "streamer", "synced_gpus", "tokenizer")
 
-DECODINGS = {"beam": beam_search, "diverse_beam": diverse_beam_search, "dips": dips}
+DECODINGS: dict[str, Callable] = {"beam": beam_search, "diverse_beam": diverse_beam_search, "dips": dips}
 
 
 def find_decoding(decoding: str | Callable | None) -> Callable | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -101,10 +101,11 @@ class SubmodularSearch:
         exclude_source: bool,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
-        self.model = copy.copy(model)
+        self.model: Any = copy.copy(model)
         self.model._get_top_k_continuations = self.find_continuations
         self.model._check_early_stop_heuristic = self.check_early_stop
-        self.usual_search, self.usual_check = model._get_top_k_continuations, model._check_early_stop_heuristic
+        usual = cast(Any, model)
+        self.usual_search, self.usual_check = usual._get_top_k_continuations, usual._check_early_stop_heuristic
         self.source, self.fidelity, self.frame, self.exclude_source = source, fidelity, frame, exclude_source
         # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
         self.candidates_per_beam = max(candidates_per_beam, 1 + len(frame.ends))

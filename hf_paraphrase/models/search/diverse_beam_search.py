@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
@@ -116,10 +116,11 @@ class GroupedSearch:
         max_length: int,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
-        self.model = copy.copy(model)
+        self.model: Any = copy.copy(model)
         self.model._get_top_k_continuations = self.find_continuations
         self.model._check_early_stop_heuristic = self.check_early_stop
-        self.usual_search, self.usual_check = model._get_top_k_continuations, model._check_early_stop_heuristic
+        usual = cast(Any, model)
+        self.usual_search, self.usual_check = usual._get_top_k_continuations, usual._check_early_stop_heuristic
         self.groups, self.penalty = groups, penalty
         self.frame, self.source, self.max_length = frame, source, max_length
         self.searching: torch.Tensor | None = None
@@ -175,7 +176,8 @@ class GroupedSearch:
         searching = log_probs.new_ones(texts, self.groups, dtype=torch.bool)
         if self.searching is not None:
             searching = self.searching.view(texts, self.groups)
-        penalties, scores, completed = log_probs.new_zeros(texts, vocab_size), [], []
+        completed: list[tuple[int, Completed]] = []
+        penalties, scores = log_probs.new_zeros(texts, vocab_size), []
         for group in range(self.groups):
             known = None if listed is None else listed[:, group]
             costs = penalties if known is None else penalties.gather(1, known.flatten(1))

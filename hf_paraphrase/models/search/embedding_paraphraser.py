@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
-from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokenizerBase
+from transformers import (
+    GenerationMixin,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from ..layers.layer_weights import input_device
 from ..layers.precision import at_least_single
@@ -32,13 +38,17 @@ class ParaphraseCandidate(NamedTuple):
     noise: float
 
 
-class EmbeddingParaphraser:
-    """Mixin, before `PreTrainedModel`, for models that write from sentence vectors alone.
+class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
+    """Mixin, before a family's base class, for models that write from sentence vectors alone.
 
     Their encoder returns `sentence_states`, `(batch, num_layers, width)`, and their
     `embed_words(input_ids, attention_mask)` the vectors of words, a word a row. Switch dropout off before, as for
     `generate()`.
     """
+
+    def embed_words(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Encode words, one in each row of `(words, length)`; returns `(words, width)`."""
+        raise NotImplementedError
 
     @torch.inference_mode()
     def paraphrase(
@@ -76,7 +86,7 @@ class EmbeddingParaphraser:
         """
         if isinstance(texts, str):
             options = (num_candidates, temperature, noise, seed, batch_size, max_new_tokens)
-            return self.paraphrase([texts], tokenizer, *options)[0]
+            return cast(list[list[ParaphraseCandidate]], self.paraphrase([texts], tokenizer, *options))[0]
         check_candidates(num_candidates, batch_size, temperature, noise)
         seed = int(torch.randint(2**62, ())) if seed is None else seed
         results: list[list[ParaphraseCandidate]] = [[] for _ in texts]
@@ -295,9 +305,9 @@ def in_batches(texts: Sequence[str], batch_size: int, embed: Callable[[list[str]
 
 def check_candidates(num_candidates: int, batch_size: int, temperature: float | str, noise: float | str) -> None:
     """Raise ValueError for numbers that cannot be."""
-    for name, value in (("num_candidates", num_candidates), ("batch_size", batch_size)):
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, not {value}")
+    for name, count in (("num_candidates", num_candidates), ("batch_size", batch_size)):
+        if count < 1:
+            raise ValueError(f"`{name}` must be at least 1, not {count}")
     for name, value in (("temperature", temperature), ("noise", noise)):
         if value != "uniform" and (isinstance(value, str) or not value >= 0):
             raise ValueError(f'`{name}` must be "uniform" or a number of at least 0, not {value!r}')

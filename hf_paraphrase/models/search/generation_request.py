@@ -20,8 +20,15 @@ from .diverse_beam_search import diverse_beam_search
 __all__ = ["GenerationRequest", "check_arguments_of_a_text", "task_parameters"]
 
 # Arguments of `generate()` that number the texts of a batch, or hold a row for each.
-OF_A_TEXT = ("prefix_allowed_tokens_fn", "decoder_input_ids", "decoder_inputs_embeds", "decoder_attention_mask")
-OF_A_TEXT += ("encoder_outputs", "attention_mask", "inputs_embeds")
+OF_A_TEXT = (
+    "prefix_allowed_tokens_fn",
+    "decoder_input_ids",
+    "decoder_inputs_embeds",
+    "decoder_attention_mask",
+    "encoder_outputs",
+    "attention_mask",
+    "inputs_embeds",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

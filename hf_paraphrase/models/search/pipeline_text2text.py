@@ -95,6 +95,10 @@ class Text2TextGenerationPipeline(Pipeline):
         ValueError: The model is not an encoder-decoder, or has no tokenizer.
     """
 
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    prefix: str
+
     # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
     _load_tokenizer = None
     _load_processor = False
@@ -224,8 +228,8 @@ class Text2TextGenerationPipeline(Pipeline):
         if request.return_retrieved:
             named = [dict(zip(TextWithPair._fields[1:], item[1:], strict=True)) for item in items]
             records = [[record | pair for record in group] for pair, group in zip(named, records, strict=True)]
-        records = iter(records)
-        return [[record for written in islice(records, len(group)) for record in written] for group in pairs]
+        in_order = iter(records)
+        return [[record for written in islice(in_order, len(group)) for record in written] for group in pairs]
 
     def _pairs(self, texts: list[str], request: GenerationRequest) -> list[list[tuple[str, str]]] | None:
         if not can(self.model.config, "reads_pairs"):
@@ -272,7 +276,7 @@ class Text2TextGenerationPipeline(Pipeline):
         )
         chosen = [next((c.text for c in group if not c.is_copy), group[0].text if group else "") for group in groups]
         if is_restored:
-            chosen = map(restore, chosen, texts)
+            chosen = list(map(restore, chosen, texts))
         return [[{"generated_text": text}] for text in chosen]
 
     def _sanitize_parameters(
@@ -298,7 +302,8 @@ class Text2TextGenerationPipeline(Pipeline):
             raise ValueError(f"`truncation` must be True, False or one of {', '.join(strategies)}, not {truncation!r}")
         if return_text and return_tensors:
             raise ValueError("ask for either `return_text` or `return_tensors`, not both")
-        preprocess, postprocess = {}, {}
+        preprocess: dict[str, Any] = {}
+        postprocess: dict[str, Any] = {}
         if truncation is not None:
             preprocess["truncation"] = truncation
         if return_text or return_tensors is not None:
@@ -339,19 +344,26 @@ class Text2TextGenerationPipeline(Pipeline):
     ) -> dict[str, Any]:
         pairs = None
         if isinstance(text, TextWithPair):
-            text, *pair = text
-            pairs = [pair]
+            text, source, target = text
+            pairs = [(source, target)]
         check_text(text, "an input of the pipeline")
         text = drop_invisible(text)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limit = min(self.tokenizer.model_max_length, positions) if truncation and positions else None
-        options = {"replace_unknown": replace_unknown, "truncation": truncation, "max_length": limit}
-        options["strength"] = strength
-        batch = encode(self.model, self.tokenizer, [self.prefix + text], pairs, **options)
+        batch = encode(
+            self.model,
+            self.tokenizer,
+            [self.prefix + text],
+            pairs,
+            replace_unknown=replace_unknown,
+            truncation=truncation,
+            max_length=limit,
+            strength=strength,
+        )
         ids = batch.inputs["input_ids"]
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(ids.shape[1], self.model)
-        inputs, known = batch.inputs, (batch.source_words[0], batch.outside_words[0])
+        inputs, known = dict(batch.inputs), (batch.source_words[0], batch.outside_words[0])
         has_control = find_control(self.model.config, self.tokenizer, strength) is not None
         blank = not text.strip() or not has_words(ids[:, has_control:], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch
@@ -393,7 +405,7 @@ class Text2TextGenerationPipeline(Pipeline):
 
     def postprocess(
         self,
-        model_outputs: dict[str, torch.Tensor],
+        model_outputs: dict[str, Any],
         return_tensors: bool = False,
         return_scores: bool = False,
         restore_surface: bool = False,
@@ -403,8 +415,10 @@ class Text2TextGenerationPipeline(Pipeline):
         if return_tensors:
             records: list[dict[str, Any]] = [{"generated_token_ids": row} for row in ids]
         else:
-            options = {"clean_up_tokenization_spaces": clean_up_tokenization_spaces}
-            options["restore_from"] = model_outputs["text"] if restore_surface else None
+            options = {
+                "clean_up_tokenization_spaces": clean_up_tokenization_spaces,
+                "restore_from": model_outputs["text"] if restore_surface else None,
+            }
             rows = zip(ids.tolist(), attended.tolist(), strict=True)
             texts = [decode(self.tokenizer, *row, *model_outputs["known"], **options) for row in rows]
             records = [{"generated_text": text} for text in texts]

@@ -86,7 +86,8 @@ class ScoringRules:
         row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
         is_free = row == 1
         if not is_free.any():
-            return tuple(part.expand(len(logits), -1) for part in row.topk(count))
+            log_probs, words = row.topk(count)
+            return log_probs.expand(len(logits), -1), words.expand(len(logits), -1)
         normalizer = log_normalizer(logits)
         logits.index_fill_(1, (~is_free[0]).nonzero().squeeze(1), -torch.inf)
         return self._normalized(logits, normalizer, count)

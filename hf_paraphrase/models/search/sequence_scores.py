@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel
-from transformers.utils import ModelOutput
 
 from .decodings import DECODINGS
 
@@ -47,7 +46,7 @@ def generate_with_scores(
         # Our searches score what they return without the scores of every step, which nobody reads here.
         needs_steps = not is_ours
         generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
-    outputs = model.generate(**inputs, **generate_kwargs)
+    outputs = cast(Any, model).generate(**inputs, **generate_kwargs)
     if isinstance(outputs, torch.Tensor):
         return ScoredOutputs(outputs)
     means = outputs.get("mean_log_probs") if log_probs else None
@@ -59,7 +58,7 @@ def generate_with_scores(
     return ScoredOutputs(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
 
 
-def score_sequences(outputs: ModelOutput, length_penalty: float, config: GenerationConfig) -> torch.Tensor:
+def score_sequences(outputs: Any, length_penalty: float, config: GenerationConfig) -> torch.Tensor:
     """What beam search would give every sequence that was written without a search, `(sequences,)`.
 
     Args:

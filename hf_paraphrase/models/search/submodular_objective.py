@@ -143,7 +143,8 @@ def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.
         in_source.scatter_(1, theirs, 1.0)
         # Number 0 is not an n-gram.
         parts.append((grams[..., 1:], in_source[:, 1:], torch.full_like(in_source[:, 1:], n)))
-    return tuple(torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
+    has, in_source, lengths = (torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
+    return has, in_source, lengths
 
 
 def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor]:

@@ -119,8 +119,8 @@ def recur(state: torch.Tensor, forget: torch.Tensor, added: torch.Tensor) -> tor
             c = torch.addcmul(a, f, c)
             return c, c.clone()
 
-        _, (states,) = scan(step, [state], [forget.transpose(0, 1), added.transpose(0, 1)])
-        return states.transpose(0, 1)
+        _, (scanned,) = scan(step, [state], [forget.transpose(0, 1), added.transpose(0, 1)])
+        return scanned.transpose(0, 1)
     states = []
     for f, a in zip(forget.unbind(1), added.unbind(1), strict=True):
         state = torch.addcmul(a, f, state)
@@ -183,7 +183,7 @@ class SsruTransformerEncoder(SsruTransformerPreTrainedModel):
     ) -> BaseModelOutput:
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
-        if inputs_embeds is None:
+        if input_ids is not None:
             inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
         states = self.add_positions(inputs_embeds, attention_mask)
         mask = additive_mask(attention_mask, states.dtype)
@@ -235,6 +235,9 @@ class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
     plain operations, which for sentences are as fast as the fused ones.
     """
 
+    encoder: SsruTransformerEncoder
+    decoder: SsruTransformerDecoder
+
     encoder_output_class, encoder_output_reason = BaseModelOutput, "the last hidden state, in a `BaseModelOutput`"
 
     def __init__(self, config: SsruTransformerConfig):
@@ -284,7 +287,7 @@ class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
         )
         if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
             raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
-        if decoder_inputs_embeds is None:
+        if decoder_input_ids is not None:
             decoder_inputs_embeds = embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
         outputs = self.decoder(
             decoder_inputs_embeds,

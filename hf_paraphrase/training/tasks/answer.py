@@ -61,7 +61,7 @@ class AnswerTask(Task):
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model = super().make_model(config, data)
         if self.training.lora is not None:
-            add_lora(model, self.training.lora, self.training.pretrained)
+            add_lora(model, self.training.lora, str(self.training.pretrained))
         return model
 
     def resume_model(self, checkpoint: Path, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -102,7 +102,7 @@ class Task(ABC):
             dataset = load_mixture(training.corpora, data_dir or training.data_dir, training.seed, self._filter)
         elif dataset is None:
             dataset = load_dataset(
-                training.dataset,
+                cast(str, training.dataset),
                 name=training.dataset_name,
                 data_dir=data_dir or training.data_dir,
                 **training.dataset_kwargs,
@@ -276,7 +276,7 @@ class Task(ABC):
     def make_batches(self, encoded: Dataset) -> LengthBatches | ShuffledDocuments:
         """What divides the train split into the batches of every epoch."""
         training, draw = self.training, make_draw(self.training, encoded)
-        limits = {
+        limits: dict[str, Any] = {
             "max_rows": training.train_batch_size,
             "max_tokens": training.max_tokens_per_batch,
             "max_padding": training.max_padding,
@@ -376,15 +376,16 @@ class Seq2SeqTask(Task):
         """
         is_ours, samples = isinstance(model, LanguageModelHeadMixin), self.training.sampled_softmax
         is_large = model.config.get_text_config(decoder=True).vocab_size >= FLAT_FROM
+        own = cast(LanguageModelHeadMixin, model)
         if is_ours and is_large and not self.training.label_smoothing_factor:
-            model.flat_loss = flat_cross_entropy
+            own.flat_loss = flat_cross_entropy
         if samples is None:
             return
-        if not (is_ours and model.has_plain_loss):
+        if not (is_ours and own.has_plain_loss):
             raise InputError(f"`sampled_softmax`: the loss of this {model.config.model_type} needs all words' scores")
         if samples >= model.config.vocab_size:
             raise InputError(f"`sampled_softmax` must be less than the {model.config.vocab_size} words, not {samples}")
-        model.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
+        own.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")

@@ -186,7 +186,7 @@ def label_levels(
     """
     sides = (sources, targets)
     words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
-    alignment = align_words(*words)
+    alignment = align_words(words[0], words[1])
     linked = [
         [_find_linked(*row, special_ids, min_strength) for row in zip(side, others, strengths, strict=True)]
         for side, others, strengths in (

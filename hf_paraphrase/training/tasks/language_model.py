@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -79,7 +79,7 @@ class LanguageModelTask(Seq2SeqTask):
         rows = super().load(data_dir, dataset)
         if training.general_dataset_kwargs is not None:
             general = load_dataset(
-                training.dataset,
+                cast(str, training.dataset),
                 name=training.dataset_name,
                 data_dir=data_dir or training.data_dir,
                 **training.general_dataset_kwargs,
@@ -92,7 +92,7 @@ class LanguageModelTask(Seq2SeqTask):
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
         if self.training.tokenizer is not None or self.training.pretrained is not None:
-            tokenizer = self.load_tokenizer(self.training.tokenizer or self.training.pretrained)
+            tokenizer = self.load_tokenizer(str(self.training.tokenizer or self.training.pretrained))
         else:
             tokenizer = HierarchicalLmTokenizer.from_texts(self.texts(rows), vocab_size)
         if not isinstance(tokenizer, HierarchicalLmTokenizer):
@@ -106,7 +106,10 @@ class LanguageModelTask(Seq2SeqTask):
         limits = {"train": self.training.max_train_samples}
         splits = {
             split: encode_documents(
-                documents, tokenizer, self.training.objective, limits.get(split, self.training.max_eval_samples)
+                documents,
+                cast(HierarchicalLmTokenizer, tokenizer),
+                self.training.objective,
+                limits.get(split, self.training.max_eval_samples),
             )
             for split, documents in rows.items()
         }
@@ -127,7 +130,7 @@ class LanguageModelTask(Seq2SeqTask):
         training = self.training
         return ShuffledDocuments(
             np.asarray(encoded.with_format("numpy")["document"][:]),
-            training.train_batch_size,
+            cast(int, training.train_batch_size),
             training.gradient_accumulation_steps,
             training.shuffle_buffer,
             training.interleaved_documents,

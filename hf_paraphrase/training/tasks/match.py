@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
+from ...models.layers.configuration_sentence_pair import SentencePairConfig
 from ...models.layers.precision import at_least_single
 from ...models.layers.sentence_pair import max_margin_loss
 from ...tokenization import train_tokenizer
@@ -81,6 +82,7 @@ class MatchTask(Task):
     """
 
     config_class = MatchConfig
+    training: MatchConfig
     auto_class = AutoModelForSequenceClassification
     train_tokenizer = staticmethod(partial(train_tokenizer, sentence_pairs=True))
 
@@ -139,7 +141,7 @@ class MatchTask(Task):
             config.label2id = {name: index for index, name in config.id2label.items()}
             config.problem_type = "single_label_classification"
         else:
-            config.num_labels, config.problem_type = 1, "ranking"
+            config.num_labels, cast(SentencePairConfig, config).problem_type = 1, "ranking"
         config.pad_token_id = data.tokenizer.pad_token_id
         if isinstance(config, CoupledLstmConfig):
             config.unk_token_id = data.tokenizer.unk_token_id

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from ...models.text.encoded_inputs import keep_prefix
 from ...models.text.outside_words import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..control_levels import CONTROL, ControlLevels, add_tokens, draw_plain
-from ..rewards import load_reward
+from ..rewards import Reward, load_reward
 from ..self_critical import SelfCritical
 from ..validation import mean_loss
 from .base import NoRowsLeft, Seq2SeqTask, TaskData
@@ -37,14 +37,14 @@ class ParaphraseTask(Seq2SeqTask):
     """
 
     config_class = ParaphraseConfig
-    columns = ("source", "target")
+    columns: tuple[str, ...] = ("source", "target")
     can_stream = True
     training: ParaphraseConfig
 
     def __init__(self, training: ParaphraseConfig, trust_remote_code: bool = False):
         super().__init__(training, trust_remote_code)
         # Loaded now: a wrong name should not show after the data are encoded.
-        self.reward = load_reward(training.reward, trust_remote_code) if training.objective == "rbm" else None
+        self.reward = load_reward(str(training.reward), trust_remote_code) if training.objective == "rbm" else None
 
     def texts(self, rows: Dataset) -> Iterable[str]:
         texts = (text for column in self.columns for text in rows[column])
@@ -63,7 +63,9 @@ class ParaphraseTask(Seq2SeqTask):
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model = super().make_model(config, data)
-        if self.training.control_tokens and model.get_input_embeddings().weight.shape[0] < len(data.tokenizer):
+        if self.training.control_tokens and cast(nn.Embedding, model.get_input_embeddings()).num_embeddings < len(
+            data.tokenizer
+        ):
             model.resize_token_embeddings(len(data.tokenizer))  # a pretrained model keeps its own vocabulary
         return model
 
@@ -118,11 +120,12 @@ class ParaphraseTask(Seq2SeqTask):
         return super().loss_sums(model, batch, data)
 
     def _policy_gradient(self, data: TaskData) -> SelfCritical:
-        training, tokenizer = self.training, data.tokenizer
-        prefix = tokenizer.decode(tokenizer(training.source_prefix)["input_ids"], skip_special_tokens=True).strip()
+        training, tokenizer, judge = self.training, data.tokenizer, cast(Reward, self.reward)
+        ids = tokenizer(training.source_prefix)["input_ids"]
+        prefix = cast(str, tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
         def reward(sources: Sequence[str], targets: Sequence[str], outputs: Sequence[str]) -> list[float]:
-            return self.reward([source.removeprefix(prefix).strip() for source in sources], targets, outputs)
+            return judge([source.removeprefix(prefix).strip() for source in sources], targets, outputs)
 
         return SelfCritical(reward, tokenizer, training.max_target_length, training.cross_entropy_weight)
 
@@ -140,7 +143,7 @@ class ParaphraseTask(Seq2SeqTask):
         policy_gradient, rewards = self._policy_gradient(data), []
 
         def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-            rewards.extend(policy_gradient.greedy_rewards(model, batch).tolist())
+            rewards.extend(policy_gradient.greedy_rewards(cast(PreTrainedModel, model), batch).tolist())
             return self.loss_sums(model, batch, data)
 
         loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
