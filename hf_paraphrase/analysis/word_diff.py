@@ -63,7 +63,7 @@ def _find_alternatives(text: str, others: Sequence[str]) -> dict[tuple[int, int]
     return {run: list(found[run]) for run in sorted(chosen)}
 
 
-def _compare(first: list[re.Match], second: list[re.Match]) -> list[tuple[str, int, int, int, int]]:
+def _compare(first: list[re.Match], second: list[re.Match]) -> Sequence[tuple[str, int, int, int, int]]:
     ours, theirs = ([found[0].casefold() for found in side] for side in (first, second))
     return SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
 

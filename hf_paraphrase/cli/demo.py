@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -77,7 +78,7 @@ class MakeSpace(Verb):
             return f"{self.output}: run it with `python app.py` there"
         with TemporaryDirectory() as folder:
             write_space(self.model, Path(folder), self.package)
-            return push_space(folder, self.push, private=self.private)
+            return push_space(folder, cast(str, self.push), private=self.private)
 
 
 def check_gradio(command: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -71,9 +72,9 @@ class Push(Verb):
             if plain != self:
                 raise InputError(f"{self.what} is not a model: only --repo-id and --private are for it")
             if is_decoding:
-                return push.push_decoding(self.what, self.repo_id, private=self.private)
+                return push.push_decoding(self.what, cast(str, self.repo_id), private=self.private)
             check_gradio("a metric's page")
-            return push.push_metric(self.what, self.repo_id, private=self.private)
+            return push.push_metric(self.what, cast(str, self.repo_id), private=self.private)
         if self.dry_run:
             from ..hub.card import make_card
             from ..hub.checkpoint import read_checkpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ..common.fields import default_of, option
 from ..errors import InputError
@@ -14,9 +14,6 @@ from .hub import push_trained
 from .options import check_matplotlib
 from .terminal import echo
 from .verbs import Verb, VerbCommand, verb
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["DrawCurves", "Train", "parse_overrides"]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -190,7 +190,7 @@ class GroupsBuilder(ParaphraseBuilder):
         places = divide_linked([group.sentences for group in groups], *sizes, config.seed)
         return {split: {"groups": tuple(groups[place] for place in places[split])} for split in SPLITS}
 
-    def _given(self, files: dict[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
+    def _given(self, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Any]]:
         """Take the splits that the files have, without what is in a later one."""
         parts: dict[str, dict[str, Any]] = {}
         held_out: frozenset[str] = frozenset()
@@ -207,7 +207,7 @@ class GroupsBuilder(ParaphraseBuilder):
         split: str,
         groups: tuple[SentenceGroup, ...] | None = None,
         paths: Iterable[str] = (),
-        held_out: Collection[str] = frozenset(),
+        held_out: Set[str] = frozenset(),
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         number = 0
         for group in self._read(paths, held_out) if groups is None else groups:

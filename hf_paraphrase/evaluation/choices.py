@@ -244,8 +244,8 @@ def _ways(
         return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
-        pool: dict[str, Any] = {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
-        pool = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES} | pool
+        pool: dict[str, Any] = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES}
+        pool |= {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
         rules: dict[str, Any] = {"adequacy": "embedding", "encoder": judge, "keep": ()}
         asked = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
         found = cast(ParaphrasedTexts, asked)

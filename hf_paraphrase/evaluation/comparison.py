@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from datasets import Dataset
@@ -120,7 +120,7 @@ def compare_paraphrasers(
         make = partial(_evaluate, system, dataset, folder, trusting)
         results = evaluate_once(folder, split, settings, make)
         (entry,) = results.of("model")
-        texts = read_scored_texts([folder / entry.outputs])
+        texts = read_scored_texts([folder / cast(str, entry.outputs)])
         alike = entry.diversity or entry.candidate_diversity
         entries[system.name] = replace(
             entry,
@@ -131,8 +131,9 @@ def compare_paraphrasers(
             environment=results.environment,
         )
         statistics[system.name] = scoring.collect(texts)
-    entries[COPIED] = Entry(COPIED, "baseline", (), diversity=_measure_words(texts.sources))
-    statistics[COPIED] = scoring.collect(ScoredTexts([texts.sources], texts.references, texts.sources))
+    sources = cast(list[str], texts.sources)
+    entries[COPIED] = Entry(COPIED, "baseline", (), diversity=_measure_words(sources))
+    statistics[COPIED] = scoring.collect(ScoredTexts([sources], texts.references, sources))
     scored = [
         replace(entry, scores=scoring.measure(statistics[name], None if name == against else statistics[against]))
         for name, entry in entries.items()

@@ -82,7 +82,7 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
             "",
             *(f"    {line}" for line in command.splitlines()),
             "",
-            *(f"- {title}: `{models[0].find(score).signature}`" for score, title in columns.items()),
+            *(f"- {title}: `{models[0].score_of(score).signature}`" for score, title in columns.items()),
             "",
         ]
     )
@@ -143,7 +143,7 @@ def plot_quality_against_diversity(results: Results, path: str | os.PathLike) ->
     left, right = figure.subplots(1, 2, sharey=True)
     for number, entry in enumerate(entry for entry in results.entries if entry.role != "paper"):
         style = {**curve_style(number), "linestyle": "", "markersize": 6}
-        quality, pinc, alike = map(entry.find, ("bleu_4", "pinc", "self_bleu_2"))
+        quality, pinc, alike = entry.score_of("bleu_4"), entry.score_of("pinc"), entry.find("self_bleu_2")
         bars = {"xerr": _error(pinc), "yerr": _error(quality)}
         left.errorbar(pinc.score, quality.score, **bars, **style, label=entry.system)
         if alike is not None:
@@ -183,7 +183,7 @@ def _describe_retrievals(models: list[Entry]) -> list[str]:
     treatments = {False: "left out", True: "allowed, the answer itself too"}
     lines = []
     for allowed, treated in treatments.items():
-        names = [entry.system for entry in models if entry.decoding.allow_own_pair is allowed]
+        names = [one.system for one in models if one.decoding and one.decoding.allow_own_pair is allowed]
         if names:
             lines += ["", f"Pairs that share a row's source or reference were {treated}: {', '.join(names)}."]
     return lines

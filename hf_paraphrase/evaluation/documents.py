@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -138,7 +138,7 @@ def evaluate_autoencoder(
             {"document": text, "read_as": original, "output": output}
             for text, original, output in zip(texts, originals, outputs, strict=True)
         )
-        write_lines(Path(output_dir) / entry.outputs, rows)
+        write_lines(Path(output_dir) / cast(str, entry.outputs), rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from datasets import Dataset
@@ -18,6 +18,7 @@ from ..common.files import read_lines, write_lines
 from ..generation.loading import load_paraphraser
 from ..metrics.nits_per_character.scoring import nits_per_character_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.layers.precision import at_least_single
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
@@ -70,7 +71,7 @@ def evaluate_language_model(
     """
     model, tokenizer = load_given(model, tokenizer, load_paraphraser, trust_remote_code)
     model.eval()
-    rows = encode_documents(dataset, tokenizer, objective, max_samples)
+    rows = encode_documents(dataset, cast(HierarchicalLmTokenizer, tokenizer), objective, max_samples)
     found = describe_data(data, split, len(rows))
     collate, losses, characters = PairCollator(tokenizer.pad_token_id), [], []
     for start in range(0, len(rows), batch_size):

@@ -114,7 +114,7 @@ def evaluate_matcher(
     results = Results("matches", found, (entry, *baselines, *paper), environment)
     if output_dir is not None:
         rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
-        write_lines(Path(output_dir) / entry.outputs, rows)
+        write_lines(Path(output_dir) / cast(str, entry.outputs), rows)
         results.save(Path(output_dir) / f"results-{split}.json")
     return results
 
@@ -143,7 +143,7 @@ def format_matching_results(results: Results) -> str:
     return "\n".join(
         [
             *format_scores(results, 3),
-            f"pairs a second: {entry.speed.per_second:.1f}",
+            f"pairs a second: {cast(Speed, entry.speed).per_second:.1f}",
             *(f"{score.metric}: {score.signature}" for score in entry.scores),
         ]
     )

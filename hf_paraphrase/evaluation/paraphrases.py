@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from datasets import Dataset
@@ -19,6 +19,7 @@ from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
+from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
 from ..generation.seeded_sampling import sample_seeded
 from ..metrics.inputs import check_texts
@@ -224,8 +225,9 @@ def evaluate_paraphraser(
             )
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
-                entry = replace(entry, outputs=_name_outputs(split, how))
-                _write_outputs(Path(output_dir) / entry.outputs, rows, *written.take(how, seed))
+                name = _name_outputs(split, how)
+                entry = replace(entry, outputs=name)
+                _write_outputs(Path(output_dir) / name, rows, *written.take(how, seed))
             entries.append(entry)
 
     # A paper's rows are shown next to ours of the same beam width, and not with samples.
@@ -240,8 +242,8 @@ def evaluate_paraphraser(
 def format_results(results: Results) -> str:
     """The scores as text: a line for each system, ours first, the baselines and the paper's rows below."""
     entries = results.of("model")
-    speeds = {entry.decoding.num_beams: entry.speed.per_second for entry in entries}
-    several = [(entry, entry.decoding.num_outputs) for entry in entries if entry.diversity]
+    speeds = {one.decoding.num_beams: one.speed.per_second for one in entries if one.decoding and one.speed}
+    several = [(one, one.decoding.num_outputs) for one in entries if one.decoding and one.diversity]
     return "\n".join(
         [
             *format_scores(results, 1),
@@ -254,7 +256,7 @@ def format_results(results: Results) -> str:
             ),
             *describe_retrieval(results),
             *(
-                f"self-BLEU-2 of {number} outputs a row: {entry.find('self_bleu_2').score:.1f}"
+                f"self-BLEU-2 of {number} outputs a row: {entry.score_of('self_bleu_2').score:.1f}"
                 for entry, number in several
             ),
             *(
@@ -368,14 +370,16 @@ def _choose(paraphraser: Paraphraser, sources: list[str], decoding: Decoding, ba
         options["num_beams"] = decoding.num_beams
     started = time.perf_counter()
     options |= {"decoding": decoding.method, "num_candidates": decoding.num_candidates, "batch_size": batch_size}
-    found = paraphraser(sources, 1, **options)
-    outputs = [(group[0].text if group else source,) for source, group in zip(sources, found, strict=True)]
+    found = cast(ParaphrasedTexts, paraphraser(sources, 1, **options))
+    outputs: list[tuple[str, ...]] = [
+        (group[0].text if group else source,) for source, group in zip(sources, found, strict=True)
+    ]
     return _Written(outputs, [], time.perf_counter() - started, sum(map(bool, found)))
 
 
 def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
     """A system and its decoding, with all measurements of its outputs."""
-    predictions, outputs = written.take(entry.decoding, scoring.seed)
+    predictions, outputs = written.take(cast(Decoding, entry.decoding), scoring.seed)
     per_second = len(outputs) * len(written.outputs[0]) / written.seconds
     return replace(
         entry,

@@ -249,6 +249,17 @@ class Entry:
         found = (*self.scores, *self.diversity, *self.candidate_diversity)
         return next((score for score in found if score.metric == metric), None)
 
+    def score_of(self, metric: str) -> Score:
+        """A score that is there, by its name.
+
+        Raises:
+            KeyError: It is not there.
+        """
+        score = self.find(metric)
+        if score is None:
+            raise KeyError(metric)
+        return score
+
 
 @dataclass(frozen=True)
 class Results:
@@ -363,10 +374,11 @@ def describe_retrieval(results: Results) -> list[str]:
         return []
     shared = entries[0].counts.get("rows_with_own_pair")
     share = "" if shared is None else f" (for {shared:,} of {results.data.rows:,} rows there are any)"
-    allowed = entries[0].decoding.allow_own_pair
+    decodings = [entry.decoding for entry in entries if entry.decoding]
+    allowed = decodings[0].allow_own_pair
     treated = "were allowed, the answer itself too" if allowed else "were left out"
     notes = [f"Pairs that share a row's source or reference{share} {treated}."]
-    if len({entry.decoding.num_neighbors for entry in entries}) > 1:
+    if len({decoding.num_neighbors for decoding in decodings}) > 1:
         notes.append(
             "One model with more or fewer pairs is not the K of Kazemnejad et al. 2020, appendix A.2, who train a "
             "model for each K (recipes fset-quora, fset-quora-k3, fset-quora-k5)."

@@ -18,6 +18,7 @@ from ..common.environment import describe_environment
 from ..common.files import read_lines, write_lines
 from ..metrics.pinc.scoring import pinc_statistics
 from ..metrics.sufficient_statistics import SufficientStatistics
+from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..training.tasks.language_model import encode_documents
 from .results import Entry, Results, describe_data, describe_model
@@ -74,7 +75,7 @@ def evaluate_rewriting(
         InputError: There is no sentence.
     """
     model.eval()
-    encoded = encode_documents(documents, tokenizer, "autoencode", max_samples)
+    encoded = encode_documents(documents, cast(HierarchicalLmTokenizer, tokenizer), "autoencode", max_samples)
     sources = tokenizer.batch_decode(encoded["input_ids"][:], skip_special_tokens=True)
     frequent = _find_frequent(chain.from_iterable(documents["sentences"]))
     options: dict[str, Any] = {"num_candidates": num_candidates, "temperature": temperature, "noise": noise}

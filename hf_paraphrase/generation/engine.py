@@ -297,7 +297,7 @@ def match_pairs(
     Returns:
         Logits, `(pairs, num_labels)`.
     """
-    logits = torch.empty(len(first), model.config.num_labels)
+    logits = torch.empty(len(first), cast(int, model.config.num_labels))
     joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
     options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
 

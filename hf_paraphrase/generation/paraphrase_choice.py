@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..common.checks import is_number, whole_number
 from ..errors import InputError
@@ -145,6 +145,7 @@ class Choice:
         sifted = []
         for text in dict.fromkeys(texts):
             form = normal_form(text)
+            reason: str | None
             if not form:
                 reason = "has no words"
             elif form in forms:
@@ -171,7 +172,7 @@ class Choice:
         """
         rated = [self._rate(one) if one.reason is None else one for one in candidates]
         passing = [one for one in rated if one.reason is None]
-        scores = [one.score for one in passing]
+        scores = [cast(float, one.score) for one in passing]
         chosen = set(choose_diverse(source, [one.text for one in passing], scores, self.n, self.diversity))
         left = [one._replace(reason=NOT_CHOSEN) for i, one in enumerate(passing) if i not in chosen]
         rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []

@@ -119,11 +119,12 @@ def load_matching_pipeline(
     if isinstance(matcher, TextClassificationPipeline):
         return matcher
     try:
-        return load_pipeline(
+        found = load_pipeline(
             "text-classification", AutoModelForSequenceClassification, matcher, trust_remote_code, batch_size=64
         )
     except (OSError, ValueError) as error:
         raise InputError(f"`matcher`: {matcher} is not a loadable sentence-pair model: {error}") from error
+    return cast(TextClassificationPipeline, found)
 
 
 def wanted_label(matcher: TextClassificationPipeline) -> str:

@@ -111,7 +111,7 @@ def _ends(begun: str, rest: str) -> bool:
     """Whether a sentence ends where sentencex ends it."""
     begun = begun.rstrip()
     following = NEXT_WORD.match(rest)
-    next_word = following and following["word"]
+    next_word = following["word"] if following else ""
     word = LAST_WORD.search(begun[-40:])
     if begun.endswith(("」", "』")):
         return not HIRAGANA.match(rest)

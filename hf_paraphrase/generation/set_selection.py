@@ -44,7 +44,8 @@ def choose_diverse(
     """
     *grams, of_source = (_ngram_sets(words) for words in split_words([*candidates, source], lowercase=True))
     to_source, to_chosen = [_share(each, of_source) for each in grams], [0.0] * len(grams)
-    left, chosen = list(range(len(grams))), []
+    chosen: list[int] = []
+    left = list(range(len(grams)))
 
     def margin(place: int) -> float:
         return (1 - diversity) * scores[place] - diversity * (to_source[place] + to_chosen[place]) / 2

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.search.argument_types import check_arguments
-from ..models.search.embedding_paraphraser import EmbeddingParaphraser
+from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.retrieved_pairs import find_pairs
 from ..models.text.control_tokens import control_ids, find_control
@@ -217,7 +217,8 @@ class ModelWriter:
         with inference(self.model):
             for text in texts:
                 options["seed"] = seed_of(ask.seed, text)
-                group = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
+                asked = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
+                group = cast(list[ParaphraseCandidate], asked)
                 found.append([Candidate(self._finish(text, one.text)) for one in group])
         return found
 

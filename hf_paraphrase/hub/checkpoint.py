@@ -136,7 +136,7 @@ def _open_repository(repo_id: str, revision: str | None) -> Opened:
 
 
 def _read(
-    name: str, sizes: dict[str, int], open_file: Callable[[str], Path], count: Callable[[str], dict[str, int]]
+    name: str, sizes: dict[str, int], open_file: Callable[[str], Path], count: Callable[[str], Mapping[Any, int]]
 ) -> Checkpoint:
     if "config.json" not in sizes:
         raise InputError(f"{name} holds no config.json: it is not a checkpoint, or its training has not finished")

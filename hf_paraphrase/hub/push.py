@@ -7,9 +7,9 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoUrl, constants, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import (
     HFValidationError,
@@ -279,8 +279,8 @@ def _commit(
     except RevisionNotFoundError as error:
         advice = "--create-pr alone opens a new pull request"
         raise InputError(f"{repo_id} has no {revision}; {advice}") from error
-    there = {file.rfilename for file in state.siblings}
-    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, state.sha):
+    there = {file.rfilename for file in cast(ModelInfo, state).siblings or ()}
+    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, cast(str, state.sha)):
         logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
         files = {path: content for path, content in files.items() if path != CARD_FILE}
     stale = sorted(path for path in there - files.keys() if is_replaced(path))

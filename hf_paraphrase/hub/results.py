@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
@@ -56,8 +56,8 @@ def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> 
     return [
         EvalResult(
             task_type=task,
-            dataset_type=dataset_id or results.data.path,
-            dataset_name=results.data.path if is_published(results.data.path) else dataset_id,
+            dataset_type=cast(str, dataset_id or results.data.path),
+            dataset_name=cast(str, results.data.path if is_published(results.data.path) else dataset_id),
             dataset_config=results.data.name,
             dataset_split=results.data.split,
             metric_type=METRIC_TYPES.get(score.metric, score.metric),
@@ -85,7 +85,7 @@ def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None
         notes = [f"split {results.data.split}, {results.data.rows} rows", interval, score.signature]
         entries.append(
             EvalResultEntry(
-                dataset_id=dataset_id or results.data.path,
+                dataset_id=cast(str, dataset_id or results.data.path),
                 task_id=f"{score.metric}_{entry.decoding.identifier}" if entry.decoding else score.metric,
                 value=round(score.score, 2),
                 date=results.environment.get("date"),

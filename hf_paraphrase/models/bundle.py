@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import cast
 
 __all__ = ["SHARED_FOLDERS", "bundle", "bundle_name", "family_modules", "source_module", "write_family"]
 
@@ -111,17 +112,20 @@ def bundle(*modules: str, family: str = "") -> dict[str, str]:
 
 def _in_order(modules: Iterable[str]) -> Iterator[str]:
     """The modules with all their imports, each after its top-level imports."""
-    found, waiting = {}, list(modules)
+    found: dict[str, list[str]] = {}
+    waiting = list(modules)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found[name] = source_module(name).imported
             waiting += sorted(source_module(name).siblings.values())
-    return TopologicalSorter(dict(sorted(found.items()))).static_order()
+    return iter(TopologicalSorter(dict(sorted(found.items()))).static_order())
 
 
 def _join(bundle: str, files: list[SourceModule], family: str) -> str:
-    imported, origins, bodies = defaultdict(set), {}, []
+    imported: defaultdict[str, set[str]] = defaultdict(set)
+    origins: dict[str, str] = {}
+    bodies = []
     for file in files:
         for node in file.tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -158,7 +162,7 @@ def _collect(
             _claim(bundle, origins, {name: text})
         return
     sibling = file.siblings.get(node)
-    source = node.module if sibling is None else bundle_name(sibling, family)
+    source = node.module or "" if sibling is None else bundle_name(sibling, family)
     if source == "__future__":
         return
     _claim(bundle, origins, dict.fromkeys(names.values(), sibling or source))
@@ -231,7 +235,8 @@ def _body(file: SourceModule, bundle: str, family: str) -> str:
 
 
 def _replace(lines: list[str | None], node: ast.stmt, by: list[str]) -> None:
-    lines[node.lineno - 1 : node.end_lineno] = [*by, *[None] * (node.end_lineno - node.lineno + 1 - len(by))]
+    end = cast(int, node.end_lineno)
+    lines[node.lineno - 1 : end] = [*by, *[None] * (end - node.lineno + 1 - len(by))]
 
 
 def family_modules(family: str) -> list[str]:

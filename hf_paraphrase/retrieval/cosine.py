@@ -52,7 +52,9 @@ def filter_by_cosine(
         new_fingerprint=key.hexdigest(),
         desc="Comparing meanings",
     )
-    kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine) if len(rows) else []
+    kept: list[int] | np.ndarray = []
+    if len(rows):
+        kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine)
     if len(kept) < len(rows):
         message = "left out %d of %d pairs, whose cosine by %s is below %g"
         logger.warning(message, len(rows) - len(kept), len(rows), encoder, min_cosine)

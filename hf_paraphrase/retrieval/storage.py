@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..common.files import read_json_object, write_directory
 from ..errors import InputError
@@ -99,7 +99,7 @@ def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
     """Save the encoder if possible; return its name in the config."""
     if not getattr(encoder, "is_portable", False):
         return encoder.name
-    encoder.save_pretrained(folder / ENCODER_FOLDER)
+    cast(Any, encoder).save_pretrained(folder / ENCODER_FOLDER)
     return ENCLOSED
 
 
@@ -168,13 +168,13 @@ def _load_vectors(
 ) -> VectorIndex:
     index = VectorIndex.read(
         folder / INDEX_FILE,
-        config.vectors_checksum,
+        cast(str, config.vectors_checksum),
         load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs),
         config.index,
         config.search_parameters,
     )
     _check(folder / INDEX_FILE, "vectors", len(index), config.count)
-    _check(folder / INDEX_FILE, "numbers a vector", index.dimension, config.dimension)
+    _check(folder / INDEX_FILE, "numbers a vector", cast(int, index.dimension), cast(int, config.dimension))
     # The nearest vector to the first sentence is its own, unless another encoder made it.
     if _score_first(pairs, index) < config.first_score - TOLERANCE:
         made_with = config.encoder or "a function"

@@ -5,7 +5,7 @@ import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -176,8 +176,9 @@ class VectorIndex:
             file.flush()
             vectors = np.memmap(file, np.float32, "r", shape=(count, vectors.shape[1]))
             efforts = self._make(vectors) if self.faiss_index is None else []
-            _read_mapped_lists(self.faiss_index)
-            self.faiss_index.add(vectors)
+            index = cast(faiss.Index, self.faiss_index)
+            _read_mapped_lists(index)
+            index.add(vectors)
             if efforts and self.search_parameters is None:
                 is_open = len(efforts) > 1
                 self.search_parameters = choose_effort(self.faiss_index, vectors, efforts) if is_open else efforts[0]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
@@ -227,7 +227,7 @@ def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) ->
     """
     if not training.mixture:
         return []
-    drawn = make_draw(training, splits["train"]).sizes
+    drawn = cast(EpochDraw, make_draw(training, splits["train"])).sizes
     found = {
         split: np.bincount(rows.with_format("numpy")["corpus"][:], minlength=len(drawn)).tolist()
         for split, rows in splits.items()

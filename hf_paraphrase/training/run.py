@@ -178,7 +178,7 @@ class TrainingRun:
         portion, batches = self.train_rows.at(self.state.step)
         tokens = int(sum(portion.counts[rows].sum() for rows in batches))
         loss = self._backward(portion, batches, tokens)
-        learning_rate = self.scheduler.get_last_lr()[0]
+        learning_rate = float(self.scheduler.get_last_lr()[0])
         norm = self._clip_gradient()
         # The scaler of fp16 expects infinite gradients now and then, and leaves such steps out.
         if not math.isfinite(loss) or (self.accelerator.scaler is None and not math.isfinite(norm)):

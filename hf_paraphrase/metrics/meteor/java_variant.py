@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def _find_jar(jar: str | os.PathLike | None) -> Path:
         raise InputError("METEOR 1.5 needs Java; install a Java runtime, so that `java` is found")
     if jar is None:
         require("pycocoevalcap", "meteor", "METEOR 1.5", package="meteor-1.5.jar")
-        package = find_spec("pycocoevalcap")
+        package: Any = find_spec("pycocoevalcap")  # which `require` has found
         jar = Path(package.submodule_search_locations[0]) / "meteor" / "meteor-1.5.jar"
     if not Path(jar).is_file():
         raise FileNotFoundError(f"there is no METEOR jar at {jar}")

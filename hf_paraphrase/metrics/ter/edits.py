@@ -47,7 +47,7 @@ def fewest_edits(words: list[str], references: Sequence[list[str]]) -> int:
         if bound >= fewest:
             break
         fewest = min(fewest, _edits_with_shifts(words, reference, distance, least))
-    return fewest
+    return int(fewest)
 
 
 def _unmatched_words(counts: Counter[str], length: int, reference: list[str]) -> int:

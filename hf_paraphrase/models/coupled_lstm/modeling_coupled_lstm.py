@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 import torch
 from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -129,10 +132,11 @@ class CoupledLstmBlock(GradientCheckpointingLayer):
         Returns:
             h summed over the directions, `(batch, n, m, grid_size)`, zero where no words meet.
         """
-        run = scan_coupled_lstm if is_traced() else coupled_lstm
+        run: Callable[..., torch.Tensor] = scan_coupled_lstm if is_traced() else coupled_lstm
+        cells = (cast(TightCell | LooseCell, cell) for cell in self.cells)
         grids = [
             run(cell.project(x, y), cell.weights, order, self.coupling, features)
-            for cell, order in zip(self.cells, orders, strict=True)
+            for cell, order in zip(cells, orders, strict=True)
         ]
         grid = grids[0] if len(grids) == 1 else torch.stack(grids).sum(0)
         return grid if is_pair is None else torch.where(is_pair, grid, 0)

@@ -90,7 +90,7 @@ class CoupledLstmFunction(torch.autograd.Function):
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
         grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
-        grad_features = []
+        grad_features: list[torch.Tensor] = []
         # Nothing of it is differentiated again, and without the records for that each operation starts sooner.
         with torch.inference_mode():
             lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
@@ -112,8 +112,8 @@ class CoupledLstmFunction(torch.autograd.Function):
                     lanes[0].complete(grid)
             for grad_weight in grad_weights:
                 lanes[0].complete(grad_weight.t())
-        grad_features = torch.cat(grad_features) if grad_features else None
-        return None, None, None, grad_features, *grad_weights, *grad_grids
+        of_features = torch.cat(grad_features) if grad_features else None
+        return None, None, None, of_features, *grad_weights, *grad_grids
 
 
 def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:

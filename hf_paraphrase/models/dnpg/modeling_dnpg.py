@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import nn
@@ -252,7 +252,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
         """Point at phrase words: `σ(w·[s; c] + b)` is generated, the rest copied (See et al. 2017, section 2.2)."""
         memory, is_phrase = encoder.last_hidden_state, encoder.levels[..., PHRASE] > 0
         contexts, weights = pointer(states, pointer.project_keys(memory), memory, is_phrase)
-        gate = at_least_single(self.gate(torch.cat((states, contexts), dim=-1)))
+        gate = at_least_single(cast(nn.Linear, self.gate)(torch.cat((states, contexts), dim=-1)))
         # Without a phrase word there is nothing to copy.
         can_copy = is_phrase.any(1)[:, None, None]
         log_generated = nn.functional.logsigmoid(gate).where(can_copy, torch.zeros_like(gate))

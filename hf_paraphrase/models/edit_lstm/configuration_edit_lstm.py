@@ -1,3 +1,5 @@
+from typing import cast
+
 from huggingface_hub.dataclasses import strict
 
 from ..residual_lstm.configuration_residual_lstm import ResidualLstmConfig
@@ -38,8 +40,9 @@ class EditLstmConfig(ResidualLstmConfig):
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
         super().validate_architecture()
-        if self.edit_vector_size < 2 or self.edit_vector_size % 2:
-            raise ValueError(f"`edit_vector_size` has two halves: it must be even, not {self.edit_vector_size}")
+        size = cast(int, self.edit_vector_size)
+        if size < 2 or size % 2:
+            raise ValueError(f"`edit_vector_size` has two halves: it must be even, not {size}")
         if self.copy and self.attention is None:
             raise ValueError("`copy` reads x by attention: it needs `attention='additive'`")
         if self.copy and self.unk_token_id is None:
@@ -48,4 +51,4 @@ class EditLstmConfig(ResidualLstmConfig):
     @property
     def decoder_input_size(self) -> int:
         """Input width of the decoder's LSTM."""
-        return super().decoder_input_size + (0 if self.copy else self.edit_vector_size)
+        return super().decoder_input_size + (0 if self.copy else cast(int, self.edit_vector_size))

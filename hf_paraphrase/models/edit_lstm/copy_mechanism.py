@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
@@ -42,7 +42,7 @@ class CopyMechanism(nn.Module):
 
     def __init__(self, config: EditLstmConfig):
         super().__init__()
-        sizes = config.hidden_size, config.memory_size, config.attention_size
+        sizes = config.hidden_size, config.memory_size, cast(int, config.attention_size)
         self.pointers = nn.ModuleList(AdditiveAttention(*sizes) for _ in range(2))
         joined_size = config.hidden_size + 2 * config.memory_size
         self.gate = nn.Linear(joined_size, 3)
@@ -50,7 +50,9 @@ class CopyMechanism(nn.Module):
 
     def project_keys(self, states: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """Map the states of p and q to attention keys, once a pair."""
-        return tuple(pointer.project_keys(memory) for pointer, memory in zip(self.pointers, states, strict=True))
+        pointers = (cast(AdditiveAttention, pointer) for pointer in self.pointers)
+        p, q = (pointer.project_keys(memory) for pointer, memory in zip(pointers, states, strict=True))
+        return p, q
 
     def forward(self, outputs: torch.Tensor, memory: CopyMemory) -> tuple[torch.Tensor, Copying]:
         """Point from every position at once.

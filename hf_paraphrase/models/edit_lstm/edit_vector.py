@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ class EditVector(nn.Module):
 
     def __init__(self, config: EditLstmConfig):
         super().__init__()
-        self.word = nn.Linear(config.embedding_size, config.edit_vector_size // 2, bias=False)
+        self.word = nn.Linear(config.embedding_size, cast(int, config.edit_vector_size) // 2, bias=False)
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
         marks = {config.pad_token_id, config.bos_token_id, config.decoder_start_token_id, *ends}
         self.marks = sorted(marks - {None})

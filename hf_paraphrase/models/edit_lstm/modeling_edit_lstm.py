@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -214,7 +214,7 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
             memory = CopyMemory(
                 (encoder_outputs.source_states, encoder_outputs.target_states),
                 (encoder_outputs.source_mask, encoder_outputs.target_mask),
-                cache.pair_keys,
+                cast(tuple[torch.Tensor, torch.Tensor], cache.pair_keys),
                 encoder_outputs.copy_ids,
                 encoder_outputs.num_outside_words,
             )

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from transformers import PreTrainedConfig
 
 from ..layers.attention import AdditiveAttention
-from ..layers.recurrent import StackedLstm
+from ..layers.recurrent import LstmState, StackedLstm
 from .sentences import SentenceLayout, find_sentences, packed_order
 from .states import HierarchicalCache, replace, select
 
@@ -62,7 +62,7 @@ class DecoderRun:
         found = find_sentences(ids, real, (self.end_of_sentence,), whole=self.sentence_state is None)
         before = self.decoder.words.dropout(self.state[0][-1])
         outputs, order = [before], [torch.arange(len(ids), device=ids.device)]
-        weights = [self.weights]
+        weights: list[Any] = [self.weights]
         inputs = inputs[real]
         number_of_word = found.number[found.word_sentence]
         for number in range(int(found.number.max()) + 1 if len(found.number) else 0):
@@ -98,14 +98,15 @@ class DecoderRun:
         Returns:
             Its outputs `(rows, hidden_size)`.
         """
-        state, inputs = select(self.sentence_state, rows), vectors
-        if self.keys is not None:
+        before, inputs = cast(LstmState, self.sentence_state), vectors
+        state = select(before, rows)
+        if self.decoder.attention is not None and self.keys is not None and self.weights is not None:
             memory, mask = self.encoder_outputs.sentence_states[rows], self.encoder_outputs.sentence_mask[rows]
             context, weights = self.decoder.attention(state[0][-1].unsqueeze(1), self.keys[rows], memory, mask)
             inputs = torch.cat((vectors, context.squeeze(1)), dim=-1)
             self.weights = self.weights.index_copy(0, rows, weights.squeeze(1))
-        outputs, state, _ = self.decoder.sentences(inputs.unsqueeze(1), None, state)
-        self.sentence_state = replace(self.sentence_state, rows, state)
+        outputs, state, _ = cast(StackedLstm, self.decoder.sentences)(inputs.unsqueeze(1), None, state)
+        self.sentence_state = replace(before, rows, state)
         self.state = replace(self.state, rows, state)
         return outputs.squeeze(1)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,7 +26,7 @@ class HierarchicalLmCache:
 
     def __init__(
         self,
-        layers: Iterable[nn.Module],
+        layers: Iterable[Any],
         like: torch.Tensor,
         spelling_size: int,
         max_words: int,

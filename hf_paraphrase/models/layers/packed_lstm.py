@@ -105,9 +105,9 @@ class _Layer(torch.autograd.Function):
             grad_gates.append(torch.cat(grads, dim=1).to(weight.dtype))
             grad_h = (grad_gates[-1] @ weight).to(h.dtype)
             grad_c = grad_c * f
-        grad_gates = torch.cat(grad_gates[::-1])
-        grad_weight = grad_gates.t() @ _before(h, outputs, sizes).to(weight.dtype)
-        return grad_gates, grad_weight, grad_h, grad_c, None, None
+        grad_inputs = torch.cat(grad_gates[::-1])
+        grad_weight = grad_inputs.t() @ _before(h, outputs, sizes).to(weight.dtype)
+        return grad_inputs, grad_weight, grad_h, grad_c, None, None
 
 
 def _before(start: torch.Tensor, words: torch.Tensor, sizes: list[int]) -> torch.Tensor:

@@ -70,7 +70,7 @@ class PrepackedWeights:
         rest = False, list[int](), LSTM_MODE, size, 1, True, False, False, False
         # The kernel reads memory without a look at strides.
         x, h, c = (part.contiguous().unsqueeze(0) for part in (x, h, c))
-        packed_ih, packed_hh, bias_ih, bias_hh = *self._packed[key], *biases
+        (packed_ih, packed_hh), (bias_ih, bias_hh) = self._packed[key], biases
         _, h, c, _ = torch.mkldnn_rnn_layer(x, packed_ih, packed_hh, bias_ih, bias_hh, h, c, *rest)
         return h[0], c[0]
 

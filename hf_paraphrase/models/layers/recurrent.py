@@ -256,7 +256,7 @@ class StackedLstm(nn.Module):
     def _run(self, inputs, state: LstmState | None, output_hidden_states: bool):
         if not _lacks_kernel(inputs):
             return self._run_groups(inputs, state, output_hidden_states)
-        dtype = self._lstms[0].weight_ih_l0.dtype
+        dtype = cast(torch.Tensor, self._lstms[0].weight_ih_l0).dtype
         with torch.autocast("cpu", enabled=False):
             state = None if state is None else (state[0].to(dtype), state[1].to(dtype))
             return self._run_groups(inputs.to(dtype), state, output_hidden_states)
@@ -297,7 +297,7 @@ class StackedLstm(nn.Module):
     def _is_step(self, inputs: torch.Tensor) -> bool:
         first = self._lstms[0]
         is_step = inputs.shape[1] == 1 and not self.training
-        return is_step and _is_plain(first) and can_prepack(inputs, first.weight_ih_l0)
+        return is_step and _is_plain(first) and can_prepack(inputs, cast(torch.Tensor, first.weight_ih_l0))
 
     def _step_prepacked(
         self, x: torch.Tensor, state: LstmState, prepacked: PrepackedWeights

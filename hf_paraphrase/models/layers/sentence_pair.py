@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
@@ -121,7 +121,7 @@ class MatchingHead(nn.Module):
     def __init__(self, input_size: int, config: SentencePairConfig):
         super().__init__()
         self.dense = nn.Linear(input_size, config.hidden_size)
-        self.output = nn.Linear(config.hidden_size, config.num_labels)
+        self.output = nn.Linear(config.hidden_size, cast(int, config.num_labels))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
@@ -130,7 +130,7 @@ class MatchingHead(nn.Module):
 
 
 def matching_loss(
-    logits: torch.Tensor, labels: torch.Tensor, problem_type: str, group_ids: torch.Tensor | None = None
+    logits: torch.Tensor, labels: torch.Tensor, problem_type: str | None, group_ids: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Compute the loss of a batch, a mean in nats over its rows or in margins over its pairs of candidates.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import nn
@@ -185,7 +185,7 @@ class PostNormLayer(GradientCheckpointingLayer):
         states = self._add(0, states, outputs)
         for number, (attention, memory) in enumerate(zip(self.memory_attentions, memories, strict=True)):
             slot = self.index * len(memories) + number
-            keys, values = project_once(attention, memory, cache, slot)
+            keys, values = project_once(cast(MultiHeadAttention, attention), memory, cache, slot)
             outputs, _ = attention(states, keys, values, memory.mask, output_attentions)
             states = self._add(number + 1, states, outputs)
         return self._add(-1, states, self.feed_forward(states))
@@ -201,7 +201,7 @@ def project_once(
     if cache is None:
         return attention.project(memory.keys, memory.values)
     if cache.is_updated.get(slot):
-        layer = cache.cross_attention_cache.layers[slot]
+        layer: Any = cache.cross_attention_cache.layers[slot]
         return layer.keys, layer.values
     cache.is_updated[slot] = True
     return cache.cross_attention_cache.update(*attention.project(memory.keys, memory.values), slot)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -150,7 +150,9 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         self.bridge = StateBridge(config) if config.bidirectional_encoder else None
         self.attention = self.combine = None
         if config.attention is not None:
-            self.attention = AdditiveAttention(config.hidden_size, config.memory_size, config.attention_size)
+            self.attention = AdditiveAttention(
+                config.hidden_size, config.memory_size, cast(int, config.attention_size)
+            )
             self.combine = nn.Linear(config.hidden_size + config.memory_size, config.hidden_size, bias=False)
         self.post_init()
 
@@ -215,9 +217,10 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         # In a step, the beams of one source are queries to the same memory.
         beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
         queries = cache.prepacked.linear(attention.query, outputs).reshape(rows // beams, length * beams, -1)
-        sources = [None if part is None else part[::beams] for part in (cache.attention_keys, memory, memory_mask)]
-        context, weights = (part.reshape(rows, length, -1) for part in attention.attend(queries, *sources))
-        combined = cache.prepacked.linear(self.combine, torch.cat((outputs, context), dim=-1))
+        keys, mask = cast(torch.Tensor, cache.attention_keys), None if memory_mask is None else memory_mask[::beams]
+        found = attention.attend(queries, keys[::beams], memory[::beams], mask)
+        context, weights = (part.reshape(rows, length, -1) for part in found)
+        combined = cache.prepacked.linear(cast(nn.Linear, self.combine), torch.cat((outputs, context), dim=-1))
         return torch.tanh(combined), weights
 
 

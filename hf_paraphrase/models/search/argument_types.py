@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 from transformers import GenerationConfig, PreTrainedModel
 
@@ -77,7 +77,7 @@ def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTra
     if known.issuperset(names := [*names]):
         return
     for function in (model.generate, model.forward):
-        known |= inspect.signature(function).parameters.keys()
+        known |= inspect.signature(cast(Callable, function)).parameters.keys()
     refuse_misspelt(names, known)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
@@ -30,7 +32,8 @@ class BeamLayer(DynamicLayer):
     def __init__(self, layer: DynamicLayer):
         super().__init__()
         self.device, self.is_initialized = layer.device, True
-        self.keys, self.values = (by_row(by_time(part).contiguous()) for part in (layer.keys, layer.values))
+        keys, values = cast(torch.Tensor, layer.keys), cast(torch.Tensor, layer.values)
+        self.keys, self.values = (by_row(by_time(part).contiguous()) for part in (keys, values))
         self.rows: torch.Tensor | None = None
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
@@ -41,7 +44,8 @@ class BeamLayer(DynamicLayer):
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens, `(rows, heads, tokens, head_size)`, and return all."""
-        self.keys, self.values = self._joined(self.keys, key_states), self._joined(self.values, value_states)
+        keys, values = cast(torch.Tensor, self.keys), cast(torch.Tensor, self.values)
+        self.keys, self.values = self._joined(keys, key_states), self._joined(values, value_states)
         self.rows = None
         return self.keys, self.values
 

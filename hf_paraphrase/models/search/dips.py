@@ -75,7 +75,7 @@ def dips(
     search = SubmodularSearch(model, source, fidelity, candidates_per_beam, frame, exclude_source)
     found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
     excluded = words if exclude_source else None
-    keep_best(found, search.beam_scores, generation_config, input_ids.shape[1], frame, excluded)
+    keep_best(found, cast(torch.Tensor, search.beam_scores), generation_config, input_ids.shape[1], frame, excluded)
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
@@ -101,7 +101,7 @@ class SubmodularSearch:
         exclude_source: bool,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
-        self.model: Any = copy.copy(model)
+        self.model = cast(Any, copy.copy(model))
         self.model._get_top_k_continuations = self.find_continuations
         self.model._check_early_stop_heuristic = self.check_early_stop
         usual = cast(Any, model)

@@ -89,7 +89,7 @@ def diverse_beam_search(
         scores = found.sequences_scores
     else:
         found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
-        scores = search.beam_scores
+        scores = cast(torch.Tensor, search.beam_scores)
     keep_best(found, scores.reshape(-1, beams), generation_config, input_ids.shape[1], frame, source)
     return found if generation_config.return_dict_in_generate else found.sequences
 
@@ -116,7 +116,7 @@ class GroupedSearch:
         max_length: int,
     ) -> None:
         # A shallow copy has the model's weights, and methods of its own.
-        self.model: Any = copy.copy(model)
+        self.model = cast(Any, copy.copy(model))
         self.model._get_top_k_continuations = self.find_continuations
         self.model._check_early_stop_heuristic = self.check_early_stop
         usual = cast(Any, model)
@@ -272,7 +272,7 @@ class LeanGroupedSearch(BeamSearch):
         """Continue with a subset of the groups."""
         super().keep_texts(going_on)
         search = self.search
-        search.searching = search.searching[going_on]
+        search.searching = cast(torch.Tensor, search.searching)[going_on]
         if search.source is not None:
             search.source = search.source[going_on[:: search.groups] // search.groups]
 

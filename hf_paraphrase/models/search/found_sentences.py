@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from transformers import GenerationConfig
-from transformers.generation.utils import GenerateBeamOutput
 
 __all__ = ["DEAD", "Frame", "check_beams", "forbid", "forbid_source", "keep_best", "read_words"]
 
@@ -99,7 +100,7 @@ def forbid_source(
 
 
 def keep_best(
-    found: GenerateBeamOutput,
+    found: Any,
     scores: torch.Tensor,
     config: GenerationConfig,
     prompt_length: int,

@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import partial
 from inspect import signature
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils.data import Dataset
@@ -271,7 +271,7 @@ class Text2TextGenerationPipeline(Pipeline):
                 f"`{sorted(unknown)[0]}`: a {type(self.model).__name__} that selects by embedding takes "
                 "`temperature`, `noise`, `seed`, `max_new_tokens` and `restore_surface`"
             )
-        groups = self.model.paraphrase(
+        groups = cast(Any, self.model).paraphrase(
             [self.prefix + drop_invisible(text) for text in texts], self.tokenizer, count, **kwargs
         )
         chosen = [next((c.text for c in group if not c.is_copy), group[0].text if group else "") for group in groups]
@@ -415,7 +415,7 @@ class Text2TextGenerationPipeline(Pipeline):
         if return_tensors:
             records: list[dict[str, Any]] = [{"generated_token_ids": row} for row in ids]
         else:
-            options = {
+            options: dict[str, Any] = {
                 "clean_up_tokenization_spaces": clean_up_tokenization_spaces,
                 "restore_from": model_outputs["text"] if restore_surface else None,
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from transformers import PreTrainedModel
 
@@ -39,15 +39,14 @@ def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hu
             "finding a pair to edit by needs the package hf_paraphrase; without it, "
             "give one: `retrieved=[(sentence, its paraphrase)]`"
         ) from error
-    path, subfolder = Path(model.name_or_path), "retriever"
+    name = cast(str, model.name_or_path)
+    path, subfolder = Path(name), "retriever"
     if path.is_dir() and not (path / subfolder).is_dir():
         raise ValueError(
             f"'{path}' has no folder {subfolder}: save a `ParaphraseRetriever` there, pass `retriever=`, or give the "
             "pair: `retrieved=[(sentence, its paraphrase)]`"
         )
-    return ParaphraseRetriever.from_pretrained(
-        model.name_or_path, subfolder=subfolder, trust_remote_code=trust_remote_code, **hub
-    )
+    return ParaphraseRetriever.from_pretrained(name, subfolder=subfolder, trust_remote_code=trust_remote_code, **hub)
 
 
 def find_pairs(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -92,7 +92,8 @@ class Ssru(nn.Module):
         if own is None or own.get_seq_length(self.layer_idx) == 0:
             state = torch.zeros_like(added[:, 0])
         else:
-            state = own.layers[self.layer_idx].keys[:, 0, 0]
+            layer: Any = own.layers[self.layer_idx]
+            state = layer.keys[:, 0, 0]
         states = recur(state, forget, added)
         if own is not None:
             own.update(states.unsqueeze(1), states[:, None, :0], self.layer_idx)
@@ -185,7 +186,7 @@ class SsruTransformerEncoder(SsruTransformerPreTrainedModel):
             raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
         if input_ids is not None:
             inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
-        states = self.add_positions(inputs_embeds, attention_mask)
+        states = self.add_positions(cast(torch.Tensor, inputs_embeds), attention_mask)
         mask = additive_mask(attention_mask, states.dtype)
         for layer in self.layers:
             states = layer(states, mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from typing import cast
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
@@ -19,7 +20,8 @@ def check_strength(strength: float | None) -> None:
 
 def control_ids(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The ids of a model's control tokens, from "stay close" to "differ freely"; empty for a model without any."""
-    return tokenizer.convert_tokens_to_ids(list(getattr(config, "control_tokens", None) or ()))
+    tokens = list(getattr(config, "control_tokens", None) or ())
+    return cast(list[int], tokenizer.convert_tokens_to_ids(tokens))
 
 
 def find_control(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -72,25 +73,30 @@ def encode_inputs(
     if model is not None and control_ids(model.config, tokenizer):
         # The name of a control token in a text is text.
         options |= {"split_special_tokens": True, "return_attention_mask": True}
-    positions = getattr(model.config, "max_position_embeddings", None) if control is not None else None
+    config = None if model is None else model.config
+    positions = getattr(config, "max_position_embeddings", None) if control is not None else None
     if positions and truncation:
         options["max_length"] = min(max_length or tokenizer.model_max_length, positions - 1)
     # One text alone needs no padding token, which not every tokenizer has.
     inputs = tokenizer(list(texts), padding=len(texts) > 1, return_tensors="pt", **options)
     # Some tokenizers make them, but no encoder-decoder's `generate()` takes them.
     inputs.pop("token_type_ids", None)
-    copies = model is not None and can(model.config, "copies_words")
-    words = number_words(tokenizer, texts, inputs, model) if copies and pairs is None else [{} for _ in texts]
+    copying = model if model is not None and can(model.config, "copies_words") else None
+    words: list[dict[int, str]] = [{} for _ in texts]
+    if copying is not None and pairs is None:
+        words = number_words(tokenizer, texts, inputs, copying)
     if control is not None:
         prepend_control(inputs, control)
     if pairs is None:
         return inputs, words
-    tokenizers = [OpenTokenizer(tokenizer, model.config.vocab_size) if copies else tokenizer for _ in texts]
+    tokenizers: list[Any] = [tokenizer] * len(texts)
+    if copying is not None:
+        tokenizers = [OpenTokenizer(tokenizer, copying.config.vocab_size) for _ in texts]
     encoded = [encode(list(pair), **options)["input_ids"] for encode, pair in zip(tokenizers, pairs, strict=True)]
     for name, ids in zip(("retrieved_source", "retrieved_target"), zip(*encoded, strict=True), strict=True):
         side = tokenizer.pad({"input_ids": list(ids)}, return_attention_mask=True, return_tensors="pt", verbose=False)
         inputs |= {f"{name}_ids": side["input_ids"], f"{name}_mask": side["attention_mask"]}
-    return inputs, [encode.words if copies else {} for encode in tokenizers]
+    return inputs, [{} if copying is None else encode.words for encode in tokenizers]
 
 
 def number_words(

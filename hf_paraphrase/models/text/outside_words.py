@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from transformers import PreTrainedTokenizerBase
 
@@ -78,10 +78,12 @@ def decode_with_words(
         kwargs: Of the tokenizer's `decode`.
     """
     if words.keys().isdisjoint(ids):
-        return tokenizer.decode(ids, **kwargs)
+        return cast(str, tokenizer.decode(cast(list[int], ids), **kwargs))
     skipped = tokenizer.all_special_ids if kwargs.get("skip_special_tokens") else []
     tokens = [
-        words[word] if word in words else tokenizer.convert_ids_to_tokens(word) for word in ids if word not in skipped
+        words[word] if word in words else cast(str, tokenizer.convert_ids_to_tokens(word))
+        for word in ids
+        if word not in skipped
     ]
     decoder = tokenizer.backend_tokenizer.decoder
     return " ".join(tokens) if decoder is None else decoder.decode(tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
@@ -39,11 +40,11 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
     """
     found = [
         [
-            "" if word is None else text[slice(*encoding.word_to_chars(word))].strip()
+            "" if word is None else text[slice(*cast(tuple[int, int], encoding.word_to_chars(word)))].strip()
             for word, is_real in zip(encoding.word_ids, encoding.attention_mask, strict=True)
             if is_real
         ]
-        for text, encoding in zip(texts, inputs.encodings, strict=True)
+        for text, encoding in zip(texts, inputs.encodings or (), strict=True)
     ]
     # A control token was put before a text after it was encoded.
     lengths = inputs["attention_mask"].sum(1).tolist()

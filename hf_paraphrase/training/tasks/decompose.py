@@ -201,7 +201,7 @@ def label_levels(
     )
     limit = max_frequency * (len(sources) + len(targets))
     own = {id for id in found if id >= vocab_size or (sentences[id] <= limit and 2 * found[id] >= places[id])}
-    return tuple(
+    of_sources, of_targets = (
         [
             [
                 special if id in special_ids else PHRASE if is_linked and id in own else SENTENCE
@@ -211,6 +211,7 @@ def label_levels(
         ]
         for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
     )
+    return of_sources, of_targets
 
 
 def _find_linked(

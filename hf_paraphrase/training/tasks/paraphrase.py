@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, islice
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ class ParaphraseTask(Seq2SeqTask):
     """
 
     config_class = ParaphraseConfig
-    columns: tuple[str, ...] = ("source", "target")
+    columns: ClassVar[tuple[str, ...]] = ("source", "target")
     can_stream = True
     training: ParaphraseConfig
 
@@ -63,9 +63,8 @@ class ParaphraseTask(Seq2SeqTask):
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model = super().make_model(config, data)
-        if self.training.control_tokens and cast(nn.Embedding, model.get_input_embeddings()).num_embeddings < len(
-            data.tokenizer
-        ):
+        table = cast(nn.Embedding, model.get_input_embeddings()).weight
+        if self.training.control_tokens and len(table) < len(data.tokenizer):
             model.resize_token_embeddings(len(data.tokenizer))  # a pretrained model keeps its own vocabulary
         return model
 
