@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..errors import InputError
 from .files import bounded_lines, check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
@@ -323,9 +323,9 @@ class TextTable:
     def _read_array(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         numbered = list(lines)
         number, text = numbered[0][0], "".join(line for _, line in numbered)
-        place = seen = _behind_space(text, 0) + 1
+        place = seen = cast(re.Match, WHITESPACE.match(text)).end() + 1
         while True:
-            place = _behind_space(text, place)
+            place = cast(re.Match, WHITESPACE.match(text, place)).end()
             number, seen = number + text.count("\n", seen, place), place
             if text[place : place + 1] == "]":
                 return
@@ -339,7 +339,7 @@ class TextTable:
             yield from self._parse_object(number, decode, reject)
             if not end:  # what is not JSON has no end behind which the next item would begin
                 return
-            place = _behind_space(text, end[0])
+            place = cast(re.Match, WHITESPACE.match(text, end[0])).end()
             if text[place : place + 1] not in (",", "]"):
                 return reject(self.path, number, "the array is not closed, or a comma is missing")
             place += text[place] == ","
@@ -410,8 +410,7 @@ def split_records(
     Yields:
         The line that a record begins on, and its cells.
     """
-    ahead: deque[tuple[int, str]] = deque()
-    lines = iter(lines)
+    lines, ahead = iter(lines), deque[tuple[int, str]]()
     while following := ahead.popleft() if ahead else next(lines, None):
         number, line = following
         if not line.strip("\r\n "):
@@ -484,11 +483,6 @@ def _first_double(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
-
-
-def _behind_space(text: str, place: int) -> int:
-    space = WHITESPACE.match(text, place)
-    return space.end() if space else place
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

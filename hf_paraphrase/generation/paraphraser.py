@@ -123,16 +123,9 @@ class Paraphraser:
             raise InputError("`model` and `tokenizer` go together: pass both, or neither for the released model")
         if model is None:
             model, tokenizer = load_paraphraser()
-        self.writer = load_writer(
-            model,
-            tokenizer,
-            retriever=retriever,
-            prefix=prefix,
-            prompt=prompt,
-            trust_remote_code=trust_remote_code,
-            backend=backend,
-            compute_type=compute_type,
-        )
+        options: dict[str, Any] = {"retriever": retriever, "prefix": prefix, "prompt": prompt}
+        options |= {"trust_remote_code": trust_remote_code, "backend": backend, "compute_type": compute_type}
+        self.writer = load_writer(model, tokenizer, **options)
         self.model, self.tokenizer, self.trust_remote_code = (
             self.writer.model,
             self.writer.tokenizer,
@@ -199,13 +192,8 @@ class Paraphraser:
         """
         check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)
         if is_address(backend):
-            return cls(
-                os.fspath(path),
-                backend=backend,
-                prompt=prompt,
-                strength=strength,
-                trust_remote_code=trust_remote_code,
-            )
+            options: dict[str, Any] = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
+            return cls(os.fspath(path), backend=backend, **options)
         hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
         hub = {name: value for name, value in hub.items() if value is not None}
         model, tokenizer = load_paraphraser(
@@ -213,17 +201,9 @@ class Paraphraser:
         )
         if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
-        return cls(
-            model,
-            tokenizer,
-            retriever=retriever,
-            prefix=prefix,
-            trust_remote_code=trust_remote_code,
-            strength=strength,
-            prompt=prompt,
-            backend=backend,
-            compute_type=compute_type,
-        )
+        options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
+        options |= {"strength": strength, "prompt": prompt}
+        return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
 
     def __call__(
         self,

@@ -93,8 +93,9 @@ class JaccardIndex:
         scores, rows = np.zeros((len(texts), k), np.float32), np.full((len(texts), k), -1)
         if self._built < len(self):
             self._build()
-        waiting = np.arange(len(texts) if k else 0)
-        queries = self._queries(texts if k else ())
+        if not k:
+            return scores, rows
+        waiting, queries = np.arange(len(texts)), self._queries(texts)
         for share in SHARES:
             undecided = [waiting[:0]]
             for block, kept, left_out in self._blocks(queries, waiting, share):
