@@ -14,11 +14,10 @@ from ..models.layers.vocabulary import VocabularyProjection
 
 __all__ = ["Int8Embedding", "Int8Linear", "Int8Lstm", "count_parameters", "quantize_weights"]
 
-# Inputs take 7 bits, of which zero is the 64th step: so AVX2's sums of two products never overflow 16 bits.
-INPUT_LEVELS, INPUT_ZERO = 63, 64
-WEIGHT_LEVELS = 127
+LEVELS, INPUT_ZERO = 127, 128  # inputs are unsigned bytes, of which this is zero
 # Other subclasses of `nn.Linear` have methods of their own, or whoever holds them multiplies by their weights.
 LINEAR = (nn.Linear, VocabularyProjection)
+OUTPUTS_AT_ONCE = 4096  # of a vocabulary, so that what PyTorch stores between two passes stays in a core's cache
 FEWEST_OUTPUTS = 16  # narrower layers take longer to quantise their inputs than to multiply
 FEWEST_TABLE_WEIGHTS = 2**16  # smaller tables, as of relative positions, are read by others and save nothing
 
@@ -34,6 +33,8 @@ class Int8Linear(Int8Layer):
     """Does what a linear layer does, in int8.
 
     Weights have one scale per output channel, inputs one per row, so that no row depends on the others of its batch.
+    CPUs before VNNI add the products of two neighbouring inputs in 16 bits. That they never overflow, two neighbouring
+    weights come to 128 at most.
 
     Args:
         weight: Of the layer it replaces, `(out_features, in_features)`, in single precision on the CPU.
@@ -44,29 +45,50 @@ class Int8Linear(Int8Layer):
         super().__init__()
         self.out_features, self.in_features = weight.shape
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
-        weight, zeros = weight.detach(), torch.zeros(len(weight), dtype=torch.long)
-        with warnings.catch_warnings():
-            # Of PyTorch's quantised tensors, which a later release may remove; its packed products take no others.
-            warnings.filterwarnings("ignore", "torch.quantize_per_tensor", UserWarning)
-            quantized = torch.quantize_per_channel(
-                weight, _scale_rows(weight).squeeze(1).double(), zeros, 0, torch.qint8
-            )
-        self._packed = torch.ops.quantized.linear_prepack(quantized, None)
+        self._packed = [_pack(part) for part in weight.detach().split(OUTPUTS_AT_ONCE)]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map `(*, in_features)` to `(*, out_features)`."""
-        _refuse_gradients(x)
+        if torch.is_grad_enabled() and x.requires_grad:
+            raise InputError('a model in int8 has no gradients: load it with `dtype="float32"` for that')
         if x.numel() == 0:
             return x.new_zeros(*x.shape[:-1], self.out_features)
         largest = x.abs().amax(dim=-1, keepdim=True).clamp_min_(torch.finfo(x.dtype).tiny)
-        product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            x / largest, 1 / INPUT_LEVELS, INPUT_ZERO, self._packed
-        )
-        return product.mul_(largest) if self.bias is None else torch.addcmul(self.bias, product, largest, out=product)
+        x = x / largest
+        if len(self._packed) == 1:
+            found = _multiply(x, self._packed[0])
+            return _scale(found, largest, self.bias, found)
+        found = x.new_empty(*x.shape[:-1], self.out_features)
+        biases = [None] * len(self._packed) if self.bias is None else self.bias.split(OUTPUTS_AT_ONCE)
+        for packed, bias, part in zip(self._packed, biases, found.split(OUTPUTS_AT_ONCE, dim=-1), strict=True):
+            _scale(_multiply(x, packed), largest, bias, part)
+        return found
 
     def weight(self) -> torch.Tensor:
-        """Return the quantised weights; a function, as in the layers of PyTorch's `quantize_dynamic`."""
-        return torch.ops.quantized.linear_unpack(self._packed)[0]
+        """Return the rounded weights; a function, as in the layers of PyTorch's `quantize_dynamic`."""
+        return torch.cat([torch.ops.quantized.linear_unpack(packed)[0].dequantize() for packed in self._packed])
+
+
+def _pack(weight: torch.Tensor) -> torch.ScriptObject:
+    with warnings.catch_warnings():
+        # Of PyTorch's quantised tensors, which a later release may remove; its packed products take no others.
+        warnings.filterwarnings("ignore", "torch.quantize_per_tensor", UserWarning)
+        zeros = torch.zeros(len(weight), dtype=torch.long)
+        largest = weight.abs().amax(1)
+        if weight.shape[1] > 1:
+            largest = torch.maximum(largest, (weight[:, :-1:2] + weight[:, 1::2]).abs().amax(1))
+        quantized = torch.quantize_per_channel(weight, _step(largest).double(), zeros, 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(quantized, None)
+
+
+def _multiply(x: torch.Tensor, packed: torch.ScriptObject) -> torch.Tensor:
+    """The product with inputs from -1 to 1, which are rounded first."""
+    return torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x, 1 / LEVELS, INPUT_ZERO, packed)
+
+
+def _scale(product: torch.Tensor, largest: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> torch.Tensor:
+    """Multiply by each row's largest input, and add the bias."""
+    return torch.mul(product, largest, out=out) if bias is None else torch.addcmul(bias, product, largest, out=out)
 
 
 class Int8Embedding(Int8Layer):
@@ -81,7 +103,7 @@ class Int8Embedding(Int8Layer):
         self.num_embeddings, self.embedding_dim = table.num_embeddings, table.embedding_dim
         self.padding_idx = table.padding_idx
         weight = table.weight.detach()
-        scales = _scale_rows(weight)
+        scales = _step(weight.abs().amax(dim=1, keepdim=True))
         self.register_buffer("scales", scales, persistent=False)
         self.register_buffer("words", (weight / scales).round_().to(torch.int8), persistent=False)
 
@@ -227,15 +249,10 @@ def _count_weights(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _scale_rows(weight: torch.Tensor) -> torch.Tensor:
-    """The step of each row's integers, `(rows, 1)`."""
-    return weight.abs().amax(dim=1, keepdim=True).div_(WEIGHT_LEVELS).clamp_min_(torch.finfo(weight.dtype).tiny)
+def _step(largest: torch.Tensor) -> torch.Tensor:
+    """The step of integers of which 127 come to the largest number."""
+    return (largest / LEVELS).clamp_min_(torch.finfo(largest.dtype).tiny)
 
 
 def _select_rows(part: torch.Tensor, rows: torch.LongTensor | None) -> torch.Tensor:
     return part if rows is None else part.index_select(1, rows)
-
-
-def _refuse_gradients(x: torch.Tensor) -> None:
-    if torch.is_grad_enabled() and x.requires_grad:
-        raise InputError('a model in int8 has no gradients: load it with `dtype="float32"` for that')

@@ -13,6 +13,7 @@ from hf_paraphrase.generation.int8 import (
     Int8Embedding,
     Int8Linear,
     Int8Lstm,
+    _pack,
     count_parameters,
     quantize_weights,
 )
@@ -23,13 +24,19 @@ from .paraphrasers import PARAPHRASERS, make_paraphraser
 TEXTS = ["how do i learn faster ?", "the cat sat"]
 
 
-def rounded(matrix: torch.Tensor, levels: int) -> torch.Tensor:
-    scale = matrix.abs().amax(-1, keepdim=True).clamp_min(1e-30) / levels
-    return (matrix / scale).round() * scale
+def rounded(matrix: torch.Tensor, largest: torch.Tensor | None = None) -> torch.Tensor:
+    step = (matrix.abs().amax(-1, keepdim=True) if largest is None else largest).clamp_min(1e-30) / 127
+    return (matrix / step).round() * step
+
+
+def rounded_weight(weight: torch.Tensor) -> torch.Tensor:
+    """A step of which 127 come to the largest weight and to the largest sum of two neighbours."""
+    pairs = nn.functional.pad(weight, (0, weight.shape[1] % 2)).unflatten(1, (-1, 2)).sum(2)
+    return rounded(weight, torch.cat((weight, pairs), dim=1).abs().amax(1, keepdim=True))
 
 
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    return nn.functional.linear(rounded(x, 63), rounded(weight, 127), bias)
+    return nn.functional.linear(rounded(x), rounded_weight(weight), bias)
 
 
 def quantize(linear: nn.Linear) -> Int8Linear:
@@ -45,18 +52,31 @@ def make_lstm(vocab_size: int = 600, **sizes) -> ResidualLstmForConditionalGener
 def storage_bytes(model: nn.Module) -> int:
     """Of all that the model holds; packed weights take a byte each."""
     tensors = {t.data_ptr(): t for t in (*model.parameters(), *model.buffers())}.values()
-    packed = [module.weight() for module in model.modules() if isinstance(module, Int8Linear)]
-    return sum(t.numel() * t.element_size() for t in (*tensors, *packed))
+    packed = (m.in_features * m.out_features for m in model.modules() if isinstance(m, Int8Linear))
+    return sum(t.numel() * t.element_size() for t in tensors) + sum(packed)
 
 
 @pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("at_once", [10, 4096])
 @torch.no_grad()
-def test_it_is_the_product_of_rounded_rows_and_channels(bias: bool) -> None:
+def test_it_is_the_product_of_rounded_rows_and_channels(bias: bool, at_once: int, monkeypatch) -> None:
+    monkeypatch.setattr("hf_paraphrase.generation.int8.OUTPUTS_AT_ONCE", at_once)
     torch.manual_seed(0)
-    linear, x = nn.Linear(40, 24, bias=bias), 3 * torch.randn(2, 5, 40)
+    linear, x = nn.Linear(41, 24, bias=bias), 3 * torch.randn(2, 5, 41)
     x[0, 0] = 0
     torch.testing.assert_close(quantize(linear)(x), product(x, linear.weight, linear.bias))
     assert quantize(linear)(x[:0]).shape == (0, 5, 24)
+    torch.testing.assert_close(quantize(linear).weight(), rounded_weight(linear.weight))
+
+
+@torch.no_grad()
+def test_no_sum_of_two_products_overflows() -> None:
+    torch.manual_seed(0)
+    linear, x = nn.Linear(64, 16, bias=False), torch.ones(1, 64)
+    linear.weight.fill_(0.5)
+    torch.testing.assert_close(quantize(linear)(x), torch.full((1, 16), 32.0), rtol=0.01, atol=0)
+    integers = torch.ops.quantized.linear_unpack(_pack(torch.randn(500, 64)))[0].int_repr().int()
+    assert 120 < (integers[:, ::2] + integers[:, 1::2]).abs().max() <= 128 and integers.abs().max() == 127
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -128,7 +148,7 @@ def test_a_table_has_rounded_words() -> None:
     torch.manual_seed(0)
     table, ids = nn.Embedding(30, 8, padding_idx=0), torch.tensor([[0, 5], [29, 5]])
     int8 = Int8Embedding(table)
-    torch.testing.assert_close(int8.weight, rounded(table.weight, 127))
+    torch.testing.assert_close(int8.weight, rounded(table.weight))
     assert torch.equal(int8(ids), int8.weight[ids]) and (int8(ids)[0, 0] == 0).all()
     assert (int8.num_embeddings, int8.embedding_dim, int8.padding_idx) == (30, 8, 0)
 
@@ -177,9 +197,12 @@ def test_the_released_model_says_nearly_the_same() -> None:
 
 def test_it_is_not_saved_and_not_converted(tmp_path) -> None:
     pytest.importorskip("ctranslate2")
-    model, tokenizer = load_paraphraser(device="cpu", dtype="int8")
+    paraphraser = make_paraphraser.__wrapped__("bart")
+    quantize_weights(paraphraser.model)
     with pytest.raises(InputError, match='cannot be saved or converted: load it with `dtype="float32"`'):
-        model.save_pretrained(tmp_path / "saved")
+        paraphraser.model.save_pretrained(tmp_path / "saved")
+    with pytest.raises(InputError, match='cannot be saved or converted: load it with `dtype="float32"`'):
+        Paraphraser(paraphraser.model, paraphraser.tokenizer, backend="ctranslate2")
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
