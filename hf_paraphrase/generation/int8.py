@@ -225,6 +225,8 @@ def quantize_weights(model: nn.Module) -> None:
             '`dtype="int8"`: the model has no linear layers or LSTMs to quantise; take "float32" or "fast"'
         )
     model.requires_grad_(False)
+    for kept in (*model.parameters(), *model.buffers()):
+        kept.data = kept.data.clone()  # a tensor read from a file holds all of the file in memory
     model.int8_weights = weights - _count_weights(model)
 
 
