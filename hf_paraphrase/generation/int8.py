@@ -47,8 +47,13 @@ class Int8Linear(Int8Layer):
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
         self._packed = [_pack(part) for part in weight.detach().split(OUTPUTS_AT_ONCE)]
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map `(*, in_features)` to `(*, out_features)`."""
+    def forward(self, x: torch.Tensor, added: torch.Tensor | None = None) -> torch.Tensor:
+        """Map `(*, in_features)` to `(*, out_features)`.
+
+        Args:
+            x: The inputs.
+            added: To add to the product in place of the bias, of the result's shape, which it is overwritten with.
+        """
         if torch.is_grad_enabled() and x.requires_grad:
             raise InputError('a model in int8 has no gradients: load it with `dtype="float32"` for that')
         if x.numel() == 0:
@@ -56,13 +61,15 @@ class Int8Linear(Int8Layer):
         largest = x.abs().amax(dim=-1, keepdim=True).clamp_min_(torch.finfo(x.dtype).tiny)
         x = x / largest
         if len(self._packed) == 1:
-            found = _multiply(x, self._packed[0])
-            return _scale(found, largest, self.bias, found)
-        found = x.new_empty(*x.shape[:-1], self.out_features)
-        biases = [None] * len(self._packed) if self.bias is None else self.bias.split(OUTPUTS_AT_ONCE)
-        for packed, bias, part in zip(self._packed, biases, found.split(OUTPUTS_AT_ONCE, dim=-1), strict=True):
-            _scale(_multiply(x, packed), largest, bias, part)
-        return found
+            product = _multiply(x, self._packed[0])
+            out, added = (product, self.bias) if added is None else (added, added)
+            return _scale(product, largest, added, out)
+        out = x.new_empty(*x.shape[:-1], self.out_features) if added is None else added
+        added = self.bias if added is None else added
+        parts = [None] * len(self._packed) if added is None else added.split(OUTPUTS_AT_ONCE, dim=-1)
+        for packed, part, written in zip(self._packed, parts, out.split(OUTPUTS_AT_ONCE, dim=-1), strict=True):
+            _scale(_multiply(x, packed), largest, part, written)
+        return out
 
     def weight(self) -> torch.Tensor:
         """Return the rounded weights; a function, as in the layers of PyTorch's `quantize_dynamic`."""
@@ -140,7 +147,7 @@ class Int8LstmCell(nn.Module):
         Returns:
             The new h and c.
         """
-        i, f, g, o = from_inputs.add_(self.hidden(h)).sigmoid_().chunk(4, dim=1)
+        i, f, g, o = self.hidden(h, from_inputs).sigmoid_().chunk(4, dim=1)
         c = torch.mul(f, c).sub_(i).addcmul_(i, g, value=2)
         h = torch.mul(c, 2).sigmoid_().sub_(0.5).mul_(o).mul_(2)
         return h, c

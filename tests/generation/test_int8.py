@@ -103,9 +103,10 @@ def naive_lstm(x: torch.Tensor, weights: list[torch.Tensor], h: torch.Tensor, c:
     return torch.stack(outputs)
 
 
-@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize(("bidirectional", "at_once"), [(False, 4096), (True, 4096), (False, 40)])
 @torch.no_grad()
-def test_an_lstm_is_that_of_rounded_operands(bidirectional: bool) -> None:
+def test_an_lstm_is_that_of_rounded_operands(bidirectional: bool, at_once: int, monkeypatch) -> None:
+    monkeypatch.setattr("hf_paraphrase.generation.int8.OUTPUTS_AT_ONCE", at_once)
     torch.manual_seed(0)
     lstm = nn.LSTM(20, 24, 2, batch_first=True, bidirectional=bidirectional)
     directions = 2 if bidirectional else 1
