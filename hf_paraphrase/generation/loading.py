@@ -74,8 +74,8 @@ def load_paraphraser(
         device: Device; -1 for the CPU, None for a GPU if available.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
-            fastest, see `fast_dtype`; "int8" for linear layers in 8-bit integers on the CPU, see `quantize_weights`;
-            None or "auto" for the checkpoint's. In half precision the outputs of a
+            fastest, see `fast_dtype`; "int8" for 8-bit integers on the CPU, in which a model can be neither trained
+            nor saved, see `quantize_weights`; None or "auto" for the checkpoint's. In half precision the outputs of a
             batch may differ from those of its texts one by one.
         device_map: Device map, as in `from_pretrained`, instead of `device`.
         causal: Whether it may be a causal language model, which whoever asks has to prompt.
