@@ -151,6 +151,10 @@ def test_the_part_of_the_augmentation(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_part_of_int8(monkeypatch: pytest.MonkeyPatch) -> None:
     int8 = import_module("benchmarks.int8")
     monkeypatch.setattr(int8, "QUESTIONS", int8.QUESTIONS[:1])
+    monkeypatch.setattr(int8, "LSTM_SIZES", ((2, 16, 2000),))
     rows = list(int8.benchmark_int8("cpu", repeats=1))
-    assert [(name, goal) for name, *_, goal in rows] == [("int8, beam 5, s", "≥ 1.5"), ("int8, beam 1, s", "")]
+    names = ("int8", "int8, LSTM 2 × 16, 2,000 words")
+    assert [(name, goal) for name, *_, goal in rows] == [
+        (f"{name}, beam {beams}, s", goal) for name in names for beams, goal in ((5, "≥ 1.5"), (1, ""))
+    ]
     assert all(float(row.ratio) > 0 for row in rows)

@@ -350,7 +350,10 @@ def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data
 
 def describe_model(model: PreTrainedModel, scores: tuple[Score, ...] = (), **others: Any) -> Entry:
     """The entry of a model that was evaluated; `others` are more of its fields."""
-    known = Model(cast(str, model.name_or_path), model.config.model_type, model.num_parameters())
+    # Reports are read without a model, and so without torch.
+    from ..generation.int8 import count_parameters
+
+    known = Model(cast(str, model.name_or_path), model.config.model_type, count_parameters(model))
     return Entry(model.name_or_path or "this model", "model", scores, model=known, **others)
 
 

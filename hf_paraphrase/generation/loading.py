@@ -26,7 +26,7 @@ from ..models.layers.precision import fast_dtype
 from ..models.search.argument_types import refuse_misspelt
 from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
-from .int8 import quantize_linears
+from .int8 import quantize_weights
 
 __all__ = ["check_loading_arguments", "load_pair_model", "load_paraphraser", "names_language_model"]
 
@@ -74,8 +74,8 @@ def load_paraphraser(
         device: Device; -1 for the CPU, None for a GPU if available.
         trust_remote_code: Let the checkpoint's own code run.
         dtype: "float32", "bfloat16", "float16" or that of torch; "fast" for the one in which the device generates
-            fastest, see `fast_dtype`; "int8" for linear layers in 8-bit integers on the CPU, see `quantize_linears`;
-            None or "auto" for the checkpoint's. In half precision the outputs of a
+            fastest, see `fast_dtype`; "int8" for 8-bit integers on the CPU, in which a model can be neither trained
+            nor saved, see `quantize_weights`; None or "auto" for the checkpoint's. In half precision the outputs of a
             batch may differ from those of its texts one by one.
         device_map: Device map, as in `from_pretrained`, instead of `device`.
         causal: Whether it may be a causal language model, which whoever asks has to prompt.
@@ -107,7 +107,7 @@ def load_paraphraser(
     model, tokenizer = _load(auto_class, path, trust_remote_code, hub, **model_kwargs)
     model = model if device_map is not None else model.to(device)
     if _is_int8(dtype):
-        quantize_linears(model)
+        quantize_weights(model)
     return model, tokenizer
 
 

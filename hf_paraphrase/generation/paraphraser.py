@@ -31,6 +31,7 @@ from .documents import SentenceChange, rewrite_with_changes
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .input_limits import SourceCutter, WholeTexts, check_each_is_text
+from .int8 import count_parameters
 from .loading import check_loading_arguments
 from .open_judge import OpenJudge
 from .own_text import OwnText
@@ -142,7 +143,7 @@ class Paraphraser:
             return f"Paraphraser({self.writer.name!r}, {self.writer.address})"
         name = str(self.model.name_or_path)
         name = RELEASED if Path(name).name == RELEASED else name or type(self.model).__name__
-        return f"Paraphraser({name!r}, {self.model.num_parameters():,} parameters, {input_device(self.model)})"
+        return f"Paraphraser({name!r}, {count_parameters(self.model):,} parameters, {input_device(self.model)})"
 
     @classmethod
     def from_pretrained(

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_paraphrase.models.search.likeliest_words import likeliest_words, log_normalizer
+from hf_paraphrase.models.search.likeliest_words import likeliest_log_probs, likeliest_words
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -29,12 +29,18 @@ def test_likeliest_words_equal_topk(seed: int, rows: int, words: int, count: int
     assert all(len(set(row)) == count for row in places.tolist())
 
 
+@pytest.mark.parametrize("forbidden", [None, [7, 290, 299]])
 @pytest.mark.parametrize("shift", [0.0, 55.0, -55.0, 85.0, -85.0, 1e4, -1e4])
-def test_log_normalizer_equals_that_of_log_softmax(shift: float) -> None:
+@pytest.mark.parametrize("count", [2, 100])
+def test_likeliest_log_probs_equal_those_of_log_softmax(count: int, shift: float, forbidden: list[int] | None) -> None:
     logits = torch.randn(19, 300, generator=torch.Generator().manual_seed(0)) * 4 + shift
-    logits[3, 5:] = -torch.inf
+    logits[3, 105:] = -torch.inf
     logits[4] += 30
-    expected = logits - logits.log_softmax(-1)
-    found = log_normalizer(logits)
-    assert found.shape == (19, 1)
-    torch.testing.assert_close(found, expected[:, :1], rtol=1e-6, atol=1e-5)
+    expected = logits.log_softmax(-1)
+    if forbidden is not None:
+        forbidden = torch.tensor(forbidden)
+        expected[:, forbidden] = -torch.inf
+    expected = expected.topk(count)
+    found, words = likeliest_log_probs(logits, count, forbidden)
+    torch.testing.assert_close(found, expected.values, rtol=1e-6, atol=1e-5 + 1e-7 * abs(shift))
+    assert torch.equal(words[found.isfinite()], expected.indices[found.isfinite()])

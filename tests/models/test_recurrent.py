@@ -150,3 +150,16 @@ def test_cache_follows_its_hypotheses():
     cache.batch_select_indices(torch.tensor([5]))
     assert rows_of(cache) == [[0]] * 4
     assert cache.get_seq_length() == 7
+
+
+def test_beams_of_one_source_keep_its_attention_keys() -> None:
+    state = tuple(torch.arange(2.0).view(1, 2, 1) for _ in range(2))
+    cache = RecurrentCache(state, torch.randn(2, 3, 4))
+    cache.reorder_cache(torch.tensor([0, 0, 0, 1, 1, 1]))
+    keys = cache.attention_keys
+    assert cache.beams == 3
+    cache.reorder_cache(torch.tensor([2, 0, 1, 3, 3, 5]))
+    assert cache.attention_keys is keys and cache.beams == 3
+    cache.reorder_cache(torch.tensor([3, 4, 5]))
+    assert torch.equal(cache.attention_keys, keys[3:]) and cache.beams == 3
+    assert cache.state[0].flatten().tolist() == [1.0, 1.0, 1.0]

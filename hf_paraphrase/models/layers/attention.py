@@ -57,8 +57,13 @@ class AdditiveAttention(nn.Module):
         if queries.device.type == "cpu" and not torch.is_grad_enabled():
             # On a CPU half precision speeds up matrix products alone, and slows down the rest.
             queries, keys, memory = map(at_least_single, (queries, keys, memory))
-        energies = (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh_()
-        scores = nn.functional.linear(energies, parameter_of(self.score).to(energies.dtype)).squeeze(-1)
+        energies, vector = queries.unsqueeze(2) + keys.unsqueeze(1), parameter_of(self.score).to(queries.dtype)
+        if queries.device.type == "cpu" and not torch.is_grad_enabled():
+            # tanh(x) = 2·σ(2x) - 1, of which σ takes a sixth of the time, and softmax does not see the last term.
+            energies, vector = energies.mul_(2).sigmoid_(), 2 * vector
+        else:
+            energies = energies.tanh_()
+        scores = nn.functional.linear(energies, vector).squeeze(-1)
         if attention_mask is not None:
             scores = scores.masked_fill(attention_mask[:, None, :] == 0, torch.finfo(scores.dtype).min)
         weights = scores.softmax(dim=-1)

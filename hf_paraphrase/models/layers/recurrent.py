@@ -76,8 +76,6 @@ class RecurrentCache:
 
     def _stays_at_its_sources(self, keys: torch.Tensor, indices: torch.Tensor) -> bool:
         """Whether each row keeps its source; otherwise, how many rows share one."""
-        if self.beams == 1:
-            return False
         sources = torch.arange(len(keys), device=indices.device) // self.beams
         kept = sources[indices]
         if torch.equal(kept, sources):

@@ -17,7 +17,7 @@ from transformers import (
     SuppressTokensLogitsProcessor,
 )
 
-from .likeliest_words import likeliest_words, log_normalizer
+from .likeliest_words import likeliest_log_probs, likeliest_words
 
 __all__ = ["ScoringRules"]
 
@@ -81,18 +81,11 @@ class ScoringRules:
         if self.need_tokens:
             return likeliest_words(self.processors(tokens, logits.log_softmax(-1)), count)
         if not self.processors:
-            return self._normalized(logits, log_normalizer(logits), count)
+            return likeliest_log_probs(logits, count)
         # 1 is not a log-probability, so that it stays where nothing is forbidden and nothing forced.
         row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
         is_free = row == 1
         if not is_free.any():
             log_probs, words = row.topk(count)
             return log_probs.expand(len(logits), -1), words.expand(len(logits), -1)
-        normalizer = log_normalizer(logits)
-        logits.index_fill_(1, (~is_free[0]).nonzero().squeeze(1), -torch.inf)
-        return self._normalized(logits, normalizer, count)
-
-    @staticmethod
-    def _normalized(logits: torch.Tensor, normalizer: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        found, words = likeliest_words(logits, count)
-        return found - normalizer, words
+        return likeliest_log_probs(logits, count, (~is_free[0]).nonzero().squeeze(1))
