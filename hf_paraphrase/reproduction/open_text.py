@@ -35,8 +35,8 @@ __all__ = ["ANSWERS", "SETTINGS", "compare_on_open_text", "score_answers"]
 
 ANSWERS = "answers.json"
 
-# The schedule ends with the budget; batches are small enough for some thousand steps within an hour.
-SHARED = {"lr_scheduler_type": "linear", "max_tokens_per_batch": 2500}
+# The schedule ends with the budget, however small; small batches make more steps of it.
+SHARED = {"lr_scheduler_type": "linear", "warmup_steps": 100, "max_tokens_per_batch": 2500}
 SETTINGS = Settings(
     {
         "residual LSTM with attention": Trained("residual-lstm-open", SHARED),

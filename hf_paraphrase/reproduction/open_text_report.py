@@ -11,7 +11,7 @@ from ..common.files import read_json_object, whole_file, write_text
 from ..evaluation.results import Entry, Results, Score
 from .open_text import ANSWERS
 
-__all__ = ["format_open_text", "read_answers", "write_open_text"]
+__all__ = ["format_open_text", "unpack_answers", "write_open_text"]
 
 NAME = "open-text"
 COLUMNS = {
@@ -44,7 +44,7 @@ def write_open_text(results: Results, command: str, answers: Path, directory: Pa
     return text
 
 
-def read_answers(directory: Path) -> dict[str, dict]:
+def unpack_answers(directory: Path) -> dict[str, dict]:
     """The arguments of `score_answers`, `texts` and `systems`, that `write_open_text` packed."""
     with lzma.open(directory / f"{NAME}-answers.json.xz", "rt", encoding="utf-8") as file:
         return json.load(file)

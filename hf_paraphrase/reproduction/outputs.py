@@ -11,7 +11,7 @@ from ..common.files import whole_file
 from ..evaluation.scoring import Scoring
 from ..papers.table import Table
 from .copy_proof import JUDGED
-from .tables import MeasuredTable, ScoredOutputs, outputs_folder, score_outputs
+from .tables import MeasuredTable, ScoredMeasurement, outputs_folder, score_outputs
 from .trainings import list_runs
 
 __all__ = ["pack_outputs", "recompute"]
@@ -31,7 +31,9 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
                 archive.addfile(member, content)
 
 
-def recompute(table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring) -> list[ScoredOutputs]:
+def recompute(
+    table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
+) -> list[ScoredMeasurement]:
     """Compute a table's scores and verdicts from what `pack_outputs` wrote; no model and no corpus is needed.
 
     Args:

@@ -36,7 +36,7 @@ from .trainings import Run, list_runs, train_all
 __all__ = [
     "MeasuredRow",
     "MeasuredTable",
-    "ScoredOutputs",
+    "ScoredMeasurement",
     "Verdict",
     "outputs_folder",
     "reproduce",
@@ -126,7 +126,7 @@ class MeasuredTable:
     results: Results
 
 
-class ScoredOutputs(NamedTuple):
+class ScoredMeasurement(NamedTuple):
     """Of a measurement the scores, by system, and the verdicts, by the paper's scores and by `COPY_PROOF`."""
 
     scores: dict[str, tuple[Score, ...]]
@@ -215,7 +215,7 @@ def _measure(
     return MeasuredTable(measurement, tuple(rows), others, verdicts, copy_proof, first)
 
 
-def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring) -> ScoredOutputs:
+def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring) -> ScoredMeasurement:
     """Compute a measurement's scores, by system, and judge its claims; from the files of outputs alone.
 
     Args:
@@ -243,7 +243,7 @@ def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], s
     verdicts, copy_proof = (
         tuple(_judge(claim, scores, statistics, scoring) for claim in claims) for claims in (measurement.claims, again)
     )
-    return ScoredOutputs(scores, verdicts, copy_proof)
+    return ScoredMeasurement(scores, verdicts, copy_proof)
 
 
 def _add_equal_novelty(

@@ -17,7 +17,7 @@ from hf_paraphrase.metrics.ibleu.scoring import ibleu
 from hf_paraphrase.papers.table import Settings
 from hf_paraphrase.reproduction import open_text, trainings
 from hf_paraphrase.reproduction.open_text import SETTINGS, compare_on_open_text, score_answers
-from hf_paraphrase.reproduction.open_text_report import format_open_text, read_answers, write_open_text
+from hf_paraphrase.reproduction.open_text_report import format_open_text, unpack_answers, write_open_text
 from hf_paraphrase.training.recipe import load_recipe
 from tests.models.tiny import save, shrink, tiny_bart
 
@@ -88,7 +88,7 @@ def test_the_table_is_made_whole_and_not_twice(
     text = write_open_text(results, "the command", tmp_path / "out", tmp_path / "card")
     assert text == (tmp_path / "card" / "open-text.md").read_text() and "    the command\n" in text
     assert text.count("| FSET, first beam |") == 4 and "## mixed, " in text
-    packed = read_answers(tmp_path / "card")
+    packed = unpack_answers(tmp_path / "card")
     entries = score_answers(packed["texts"], packed["systems"], n_samples=20)
     assert entries == results.entries == Results.load(tmp_path / "card" / "open-text.json").entries
     texts = packed["texts"]["mixed"]
@@ -144,7 +144,7 @@ def test_what_it_cannot_do_shows_at_once(files: dict[str, list[str]], tmp_path: 
 @pytest.mark.skipif(not (CARDS / "open-text" / "open-text.json").is_file(), reason="no table is published")
 def test_the_published_table_follows_from_its_answers() -> None:
     folder = CARDS / "open-text"
-    packed, results = read_answers(folder), Results.load(folder / "open-text.json")
+    packed, results = unpack_answers(folder), Results.load(folder / "open-text.json")
     found = score_answers(packed["texts"], packed["systems"], n_samples=2)
     for entry, made in zip(found, results.entries, strict=True):
         assert entry.system == made.system
