@@ -49,6 +49,7 @@ class OpenTextOptions(Verb):
         read=read_files,
         many=True,
     )
+    systems: list[str] = option("Train only this system; repeatable.  [default: all]", factory=list)
     language_model: str | None = option("Causal language model to measure too, such as a .gguf file.", None)
     round_trip: list[str] = option("Translator there, then the one back: give it twice.", factory=list)
     max_samples: int = option("Test texts of each kind.", 150, least=1)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..common.environment import describe_environment
+from ..common.fields import check_known
 from ..common.files import read_json_object, write_json
 from ..datasets import load_dataset
 from ..errors import InputError
@@ -84,6 +85,7 @@ def compare_on_open_text(
     output_dir: Path,
     *,
     settings: Settings = SETTINGS,
+    systems: Sequence[str] = (),
     minutes: float | None = None,
     seed: int = 1,
     jobs: int = 1,
@@ -106,6 +108,7 @@ def compare_on_open_text(
         data_files: Files that the corpus `groups` reads; or by split, where those of `test` are not trained on.
         output_dir: For trainings and answers.
         settings: The systems to train.
+        systems: Names of some of them; none for all.
         minutes: Processor minutes of each training, instead of the settings'.
         seed: Of the trainings.
         jobs: How many trainings at a time.
@@ -122,8 +125,8 @@ def compare_on_open_text(
         An entry for each system and way, with a group for each kind of text.
 
     Raises:
-        InputError: Two files of one name, a translator without its way back, a failed training, or a folder with
-            another run or other texts.
+        InputError: An unknown system, two files of one name, a translator without its way back, a failed training, or
+            a folder with another run or other texts.
     """
     files = data_files if isinstance(data_files, Mapping) else {"train": data_files}
     if not files.get("train") or files.keys() - {"train", "test"}:
@@ -131,19 +134,21 @@ def compare_on_open_text(
     if len(round_trip) not in (0, 2):
         raise InputError(f"`round_trip` takes two translators, there and back, not {len(round_trip)}")
     report = report or (lambda line: None)
+    check_known(systems, settings.systems, "`systems`", "system")
+    settings = replace(settings, systems={name: settings.systems[name] for name in systems or settings.systems})
     kinds = _read_kinds(files, max_samples)
     runs = _list_runs(settings, files["train"], output_dir, seed, max_samples)
     train_all(runs, settings.minutes if minutes is None else minutes, None, jobs, device, report)
-    systems = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
-    systems.append(_System(RELEASED, [find_checkpoint()], partial(_load, find_checkpoint())))
+    measured = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
+    measured.append(_System(RELEASED, [find_checkpoint()], partial(_load, find_checkpoint())))
     if round_trip:
-        systems.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
+        measured.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
     if language_model:
         load = partial(_load, language_model)
-        systems.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
+        measured.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
     judge = None if encoder is None else load_encoder(encoder)
     records = {COPIED: {"ways": {"": {kind: {"answers": rows["source"]} for kind, rows in kinds.items()}}}}
-    for system in systems:
+    for system in measured:
         report(f"{system.name}: answering")
         records[system.name] = _answer_once(system, kinds, output_dir / "answers" / f"{slug(system.name)}.json")
     if judge is not None:

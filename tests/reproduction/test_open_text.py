@@ -24,11 +24,10 @@ from tests.models.tiny import save, shrink, tiny_bart
 TINY = {"vocab_size": 300, "max_steps": 3, "max_new_tokens": 6}
 
 
-def make_settings(*systems: str) -> Settings:
+def make_settings() -> Settings:
     """The systems with models of a few units, trained for three steps."""
     small = {}
-    for name in systems or SETTINGS.systems:
-        one = SETTINGS.systems[name]
+    for name, one in SETTINGS.systems.items():
         recipe = load_recipe(one.recipe).override(one.fields)
         heads = {field: 1 for field in recipe.model_config if field.endswith("_heads")}
         small[name] = replace(one, fields={**one.fields, **shrink(recipe.model_config), **heads, **TINY})
@@ -135,6 +134,7 @@ def test_what_it_cannot_do_shows_at_once(files: dict[str, list[str]], tmp_path: 
     for options, message in (
         ({"data_files": {"test": files["test"]}}, "name files to train on"),
         ({"data_files": {"train": files["train"], "test": files["train"][:1]}}, "two files are called baker"),
+        ({"data_files": files, "systems": ["DMPG"]}, "DMPG"),
         ({"data_files": files, "round_trip": ["only-there"]}, "two translators, there and back, not 1"),
     ):
         with pytest.raises(InputError, match=message):
