@@ -139,13 +139,7 @@ def compare_on_open_text(
     kinds = _read_kinds(files, max_samples)
     runs = _list_runs(settings, files["train"], output_dir, seed, max_samples)
     train_all(runs, settings.minutes if minutes is None else minutes, None, jobs, device, report)
-    measured = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
-    measured.append(_System(RELEASED, [find_checkpoint()], partial(_load, find_checkpoint())))
-    if round_trip:
-        measured.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
-    if language_model:
-        load = partial(_load, language_model)
-        measured.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
+    measured = _list_systems(runs, round_trip, language_model, language_model_samples)
     judge = None if encoder is None else load_encoder(encoder)
     records = {COPIED: {"ways": {"": {kind: {"answers": rows["source"]} for kind, rows in kinds.items()}}}}
     for system in measured:
@@ -174,6 +168,21 @@ def _list_runs(settings: Settings, files: Sequence[str], folder: Path, seed: int
     mixture = [{"name": Path(path).stem, **_corpus(path, max_samples)} for path in files]
     systems = {name: replace(one, fields={**one.fields, "mixture": mixture}) for name, one in settings.systems.items()}
     return list_runs(replace(settings, systems=systems), folder, [seed])
+
+
+def _list_systems(
+    runs: Sequence[Run], round_trip: Sequence[str], language_model: str | None, language_model_samples: int
+) -> list[_System]:
+    """What was trained here, and what it stands beside."""
+    released = find_checkpoint()
+    systems = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
+    systems.append(_System(RELEASED, [released], partial(_load, released)))
+    if round_trip:
+        systems.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
+    if language_model:
+        load = partial(_load, language_model)
+        systems.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
+    return systems
 
 
 def _read_kinds(files: Mapping[str, Sequence[str]], max_samples: int) -> Texts:
