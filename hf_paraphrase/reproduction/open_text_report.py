@@ -101,7 +101,11 @@ def _table(
 
 
 def _format(score: Score | None) -> str:
-    return "-" if score is None else f"{score.score:.1f} ± {(score.high - score.low) / 2:.1f}"
+    if score is None:
+        return "-"
+    # Too few texts have a name or a number for resampled ones to tell anything.
+    interval = "" if score.metric.endswith("_kept") else f" ± {(score.high - score.low) / 2:.1f}"
+    return f"{score.score:.1f}{interval}"
 
 
 def _costs(entry: Entry) -> list[str]:
