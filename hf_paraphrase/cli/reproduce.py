@@ -43,7 +43,7 @@ class OpenTextOptions(Verb):
     """What only the table of free text takes."""
 
     data_files: list[str] | dict[str, list[str]] | None = option(
-        "Groups of sentences with one meaning, a kind of text each; test=FILE is only measured on; repeatable.",
+        "Groups of sentences with one meaning, a kind of text each; none is trained on test=FILE; repeatable.",
         None,
         metavar="[SPLIT=]FILE",
         read=read_files,

@@ -105,7 +105,8 @@ def compare_on_open_text(
     has no answer, the text itself is scored. What an earlier call has finished is reused.
 
     Args:
-        data_files: Files that the corpus `groups` reads; or by split, where those of `test` are not trained on.
+        data_files: Files that the corpus `groups` reads; or by split, where those of `test` are not trained on. Where
+            all are of `test`, nothing is trained.
         output_dir: For trainings and answers.
         settings: The systems to train.
         systems: Names of some of them; none for all.
@@ -129,7 +130,7 @@ def compare_on_open_text(
             a folder with another run or other texts.
     """
     files = data_files if isinstance(data_files, Mapping) else {"train": data_files}
-    if not files.get("train") or files.keys() - {"train", "test"}:
+    if not files or files.keys() - {"train", "test"}:
         raise InputError("`data_files`: name files to train on, and with `test=` those that are only measured on")
     if len(round_trip) not in (0, 2):
         raise InputError(f"`round_trip` takes two translators, there and back, not {len(round_trip)}")
@@ -137,7 +138,8 @@ def compare_on_open_text(
     check_known(systems, settings.systems, "`systems`", "system")
     settings = replace(settings, systems={name: settings.systems[name] for name in systems or settings.systems})
     kinds = _read_kinds(files, max_samples)
-    runs = _list_runs(settings, files["train"], output_dir, seed, max_samples)
+    trained_on = files.get("train", ())
+    runs = _list_runs(settings, trained_on, output_dir, seed, max_samples) if trained_on else []
     train_all(runs, settings.minutes if minutes is None else minutes, None, jobs, device, report)
     measured = _list_systems(runs, round_trip, language_model, language_model_samples)
     judge = None if encoder is None else load_encoder(encoder)

@@ -132,13 +132,25 @@ def test_a_language_model_answers_fewer_texts(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_it_cannot_do_shows_at_once(files: dict[str, list[str]], tmp_path: Path) -> None:
     for options, message in (
-        ({"data_files": {"test": files["test"]}}, "name files to train on"),
+        ({"data_files": {"validation": files["test"]}}, "name files to train on"),
         ({"data_files": {"train": files["train"], "test": files["train"][:1]}}, "two files are called baker"),
         ({"data_files": files, "systems": ["DMPG"]}, "DMPG"),
         ({"data_files": files, "round_trip": ["only-there"]}, "two translators, there and back, not 1"),
     ):
         with pytest.raises(InputError, match=message):
             compare_on_open_text(**options, output_dir=tmp_path / "out")
+
+
+def test_where_all_files_are_tested_on_nothing_is_trained(
+    files: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainings, "_call_train", lambda *_: pytest.fail("a training began"))
+    results = compare_on_open_text({"test": files["train"]}, tmp_path, max_samples=2, n_samples=20)
+    assert [entry.system for entry in results.entries] == [
+        COPIED,
+        "paraphraser-en-small, first beam",
+        "paraphraser-en-small, Paraphraser",
+    ]
 
 
 @pytest.mark.skipif(not (CARDS / "open-text" / "open-text.json").is_file(), reason="no table is published")
