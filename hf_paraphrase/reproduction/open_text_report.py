@@ -66,11 +66,11 @@ def format_open_text(results: Results, command: str) -> str:
         scores = {entry.system: entry.groups[number].scores for entry in entries}
         lines += ["", f"## {kind}, {rows} texts", "", *_table(entries, scores)]
     some = [entry for entry in entries if entry.counts["rows"] < results.data.rows]
+    trained = f"; of one training each, seed {environment['seed']}" if any(one.training for one in entries) else ""
     notes = [
         f"Each kind is a file of groups of sentences (corpus `groups`, `filtered`): {', '.join(kinds)}. A test text "
         "is a sentence of a held-out group, its references are others of the group.",
-        "± is half of the 95% interval over test texts (bootstrap, "
-        f"{environment['n_samples']} samples); of one training each, seed {environment['seed']}.",
+        f"± is half of the 95% interval over test texts (bootstrap, {environment['n_samples']} samples){trained}.",
         "First beam: the likeliest of 4. Paraphraser: what it chooses, n = 1. Where a system has no answer, the text "
         "itself is scored. BLEU rewards copies; iBLEU (alpha 0.8) takes off what is the source's. PINC: share of "
         "n-grams that the source lacks. "
