@@ -84,7 +84,7 @@ def compare_on_open_text(
     data_files: Sequence[str] | Mapping[str, Sequence[str]],
     output_dir: Path,
     *,
-    settings: Settings = SETTINGS,
+    trained: Settings = SETTINGS,
     systems: Sequence[str] = (),
     minutes: float | None = None,
     seed: int = 1,
@@ -108,9 +108,9 @@ def compare_on_open_text(
         data_files: Files that the corpus `groups` reads; or by split, where those of `test` are not trained on. Where
             all are of `test`, nothing is trained.
         output_dir: For trainings and answers.
-        settings: The systems to train.
+        trained: The systems to train.
         systems: Names of some of them; none for all.
-        minutes: Processor minutes of each training, instead of the settings'.
+        minutes: Processor minutes of each training, instead of the systems' own.
         seed: Of the trainings.
         jobs: How many trainings at a time.
         device: "cpu" or "cuda" for the trainings; None for a GPU if available.
@@ -135,12 +135,12 @@ def compare_on_open_text(
     if len(round_trip) not in (0, 2):
         raise InputError(f"`round_trip` takes two translators, there and back, not {len(round_trip)}")
     report = report or (lambda line: None)
-    check_known(systems, settings.systems, "`systems`", "system")
-    settings = replace(settings, systems={name: settings.systems[name] for name in systems or settings.systems})
+    check_known(systems, trained.systems, "`systems`", "system")
+    trained = replace(trained, systems={name: trained.systems[name] for name in systems or trained.systems})
     kinds = _read_kinds(files, max_samples)
-    trained_on = files.get("train", ())
-    runs = _list_runs(settings, trained_on, output_dir, seed, max_samples) if trained_on else []
-    train_all(runs, settings.minutes if minutes is None else minutes, None, jobs, device, report)
+    train = files.get("train", ())
+    runs = _list_runs(trained, train, output_dir, seed, max_samples) if train else []
+    train_all(runs, trained.minutes if minutes is None else minutes, None, jobs, device, report)
     measured = _list_systems(runs, round_trip, language_model, language_model_samples)
     judge = None if encoder is None else load_encoder(encoder)
     records = {COPIED: {"ways": {"": {kind: {"answers": rows["source"]} for kind, rows in kinds.items()}}}}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.cli.reproduce import CARDS
+from hf_paraphrase.cli.reproduce import CARDS, Reproduce
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Results
@@ -145,12 +145,16 @@ def test_where_all_files_are_tested_on_nothing_is_trained(
     files: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainings, "_call_train", lambda *_: pytest.fail("a training began"))
-    results = compare_on_open_text({"test": files["train"]}, tmp_path, max_samples=2, n_samples=20)
+    # As the command calls it, with all its options.
+    asked = Reproduce(table="open-text", output_dir=tmp_path, data_files={"test": files["train"]}, max_samples=2)
+    text = asked.run()
+    results = Results.load(tmp_path / "open-text.json")
     assert [entry.system for entry in results.entries] == [
         COPIED,
         "paraphraser-en-small, first beam",
         "paraphraser-en-small, Paraphraser",
     ]
+    assert text + "\n" == (tmp_path / "open-text.md").read_text()
 
 
 @pytest.mark.skipif(not (CARDS / "open-text" / "open-text.json").is_file(), reason="no table is published")
