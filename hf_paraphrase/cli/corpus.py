@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from ..training.arguments import TrainingConfig
     from ..training.recipe import Recipe
 
-__all__ = ["ANY_CORPUS", "Corpus", "CorpusOptions", "SplitOptions", "choose_corpus", "find_training_config"]
+__all__ = [
+    "ANY_CORPUS",
+    "Corpus",
+    "CorpusOptions",
+    "SplitOptions",
+    "choose_corpus",
+    "find_training_config",
+    "read_files",
+]
 
 SPLITS = ("train", "validation", "test")
 ANY_CORPUS = (
@@ -81,7 +89,7 @@ def _read_kwargs(label: str, pairs: list[str]) -> dict[str, Any]:
     return nested
 
 
-def _read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]]:
+def read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]]:
     """`["a.csv", "b.csv"]` as it is; `["train=a.csv", "test=b.csv"]` by split."""
     by_split: dict[str | None, list[str]] = {}
     for file in files:
@@ -107,7 +115,7 @@ class CorpusOptions(Verb):
         "File of the corpus `pairs`, for instance test=mine.csv; repeatable.",
         None,
         metavar="[SPLIT=]FILE",
-        read=_read_files,
+        read=read_files,
         many=True,
     )
     dataset_kwargs: dict[str, Any] = option(

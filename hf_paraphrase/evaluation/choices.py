@@ -33,7 +33,7 @@ from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import IGNORING_CASE, Scoring
 
-__all__ = ["compare_choices", "format_choices"]
+__all__ = ["ScoredRows", "compare_choices", "format_choices"]
 
 METRICS = ("bleu", "ibleu", "pinc")
 COLUMNS = {
@@ -154,11 +154,12 @@ def compare_choices(
     if not rows:
         raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
     scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
-    scored = _Rows([sources[row] for row in rows], [references[row] for row in rows], [unknown[row] for row in rows])
-    statistics = {
-        name: scored.collect([str(texts[row]) for row in rows], owners[name].ignores_case, judge, scoring)
-        for name, texts in answers.items()
-    }
+    scored = ScoredRows(*([column[row] for row in rows] for column in (sources, references, unknown)))
+    statistics = {}
+    for name, texts in answers.items():
+        chosen = [str(texts[row]) for row in rows]
+        cosines = [cosine for (cosine,) in score_by_embedding(scored.sources, [[text] for text in chosen], judge)]
+        statistics[name] = scored.collect(chosen, owners[name].ignores_case, cosines, scoring)
     against = list(answers)[1]
     entries = [
         Entry(COPIED, "baseline", scoring.measure(statistics[COPIED], statistics[against])),
@@ -267,21 +268,21 @@ def _choose_distant(text: str, candidates: list[Paraphrase]) -> str | None:
     return max(adequate, key=partial(edit_distance, text), default=None)
 
 
-class _Rows(NamedTuple):
+class ScoredRows(NamedTuple):
     """What paraphrases are scored against."""
 
     sources: list[str]
     references: list[list[str]]
-    unknown: list[list[str]]
+    unknown: Sequence[list[str]] = ()
 
     def collect(
-        self, answers: list[str], ignore_case: bool, judge: SentenceEncoder, scoring: Scoring
+        self, answers: list[str], ignore_case: bool, cosines: Sequence[float] | None, scoring: Scoring
     ) -> dict[str, SufficientStatistics]:
-        """The statistics of all columns."""
+        """The statistics of all columns; those of adequacy need cosines."""
         found = scoring.collect(ScoredTexts([answers], self.references, self.sources))
-        cosines = score_by_embedding(self.sources, [[text] for text in answers], judge)
-        adequacy = [max(0.0, cosine) for (cosine,) in cosines]
-        found["adequacy"] = SufficientStatistics.from_sentence_scores("adequacy", adequacy, "cosine", scale=100)
+        if cosines is not None:
+            adequacy = [max(0.0, cosine) for cosine in cosines]
+            found["adequacy"] = SufficientStatistics.from_sentence_scores("adequacy", adequacy, "cosine", scale=100)
         wanted = {
             "names_kept": ([find_kept(text, "names") for text in self.sources], ignore_case),
             "numbers_kept": ([find_kept(text, "numbers") for text in self.sources], ignore_case),

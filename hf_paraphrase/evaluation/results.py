@@ -273,7 +273,7 @@ class Results:
         against: In a comparison the system that the others are tested against.
     """
 
-    kind: Literal["paraphrases", "documents", "language_model", "matches", "comparison", "choices"]
+    kind: Literal["paraphrases", "documents", "language_model", "matches", "comparison", "choices", "open_text"]
     data: Data
     entries: tuple[Entry, ...]
     environment: dict[str, Any] = field(default_factory=dict)

@@ -152,11 +152,17 @@ def _measure(claims: tuple[Claim, ...], name: str = "", **options: Any) -> Measu
 
 
 def _measure_leaking_split(claims: tuple[Claim, ...]) -> tuple[Measurement, ...]:
-    """By the paper's protocol, and without the answers that it hands over."""
+    """By the paper's protocol, without the answers that it hands over, and without its choice too."""
     return (
         _measure(claims, "a row's own pair allowed, as in the paper", allow_own_pair=True),
         _measure(claims, "own pairs left out", allow_own_pair=False),
+        _measure_likeliest(claims),
     )
+
+
+def _measure_likeliest(claims: tuple[Claim, ...]) -> Measurement:
+    """Choosing the output most like the source rewards copies; the likeliest is chosen for its own sake."""
+    return Measurement("the likeliest output, own pairs left out", claims, {"num_beams": 5, "allow_own_pair": False})
 
 
 def _make_table_of_neighbors() -> Table:
@@ -228,7 +234,7 @@ BEST = tuple(
 )
 TABLES = (
     _make_table("li2018", "the split that papers share, which leaks", _measure_leaking_split(BEST), 240, SMALL),
-    _make_table("clean", "no test question in train", (_measure(BEST),), 30, SMALL_CLEAN),
+    _make_table("clean", "no test question in train", (_measure(BEST), _measure_likeliest(BEST)), 30, SMALL_CLEAN),
     _make_table_of_neighbors(),
     _make_table_of_retrievers(),
 )

@@ -8,22 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..common.files import whole_file
-from ..evaluation.results import Score
 from ..evaluation.scoring import Scoring
 from ..papers.table import Table
-from .tables import MeasuredTable, Verdict, outputs_folder, score_outputs
+from .copy_proof import JUDGED
+from .tables import MeasuredTable, ScoredMeasurement, outputs_folder, score_outputs
 from .trainings import list_runs
 
 __all__ = ["pack_outputs", "recompute"]
 
 
 def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) -> None:
-    """Write the outputs of all trainings, each once, into a file that is the same whenever they are."""
+    """Write the outputs of all trainings, with what judges found, into a file that is the same whenever they are."""
     runs = [run for row in measured[0].rows for run in row.runs]
     folders = dict.fromkeys(outputs_folder(table, one.measurement, run) for one in measured for run in runs)
     root = runs[0].folder.parents[1]
     with whole_file(path) as temporary, tarfile.open(temporary, "w:xz", preset=9) as archive:
-        for file in sorted(file for folder in folders for file in folder.glob("*.jsonl")):
+        kept = (file for folder in folders for file in (*folder.glob("*.jsonl"), *folder.glob(JUDGED)))
+        for file in sorted(kept):
             member = tarfile.TarInfo(file.relative_to(root).as_posix())
             member.size = file.stat().st_size
             with file.open("rb") as content:
@@ -32,7 +33,7 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
 
 def recompute(
     table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
-) -> list[tuple[dict[str, tuple[Score, ...]], tuple[Verdict, ...]]]:
+) -> list[ScoredMeasurement]:
     """Compute a table's scores and verdicts from what `pack_outputs` wrote; no model and no corpus is needed.
 
     Args:
@@ -43,7 +44,7 @@ def recompute(
         scoring: How intervals and p-values are found.
 
     Returns:
-        Of every measurement the scores, by system, and the verdicts on its claims.
+        Those of every measurement.
     """
     with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
         archive.extractall(folder, filter="data")

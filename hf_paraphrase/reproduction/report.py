@@ -19,6 +19,7 @@ __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
 PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words", "copied")
+PERCENTAGES += ("open", "cosine")
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
@@ -55,6 +56,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
         )
         lines += [*_format_rows(one), ""]
         lines += [f"- {format_verdict(verdict)}" for verdict in one.verdicts] + [""] * bool(one.verdicts)
+        lines += _format_copy_proof(one)
     signatures = {score.metric: score.signature for row in measured[0].rows for score in row.scores}
     return "\n".join(
         [
@@ -77,6 +79,31 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "",
         ]
     )
+
+
+def _format_copy_proof(measured: MeasuredTable) -> list[str]:
+    """The claims in two columns: by the paper's scores, and by those that copying does not raise."""
+    if not measured.copy_proof:
+        return []
+    lines = ["| claimed | by the paper's score | by scores that copying does not raise |", "|---|---|---|"]
+    for pair in dict.fromkeys((one.claim.better, one.claim.worse) for one in measured.copy_proof):
+        columns = (
+            "; ".join(_shorten(one) for one in verdicts if (one.claim.better, one.claim.worse) == pair)
+            for verdicts in (measured.verdicts, measured.copy_proof)
+        )
+        lines.append(f"| {' > '.join(pair)} | {' | '.join(columns)} |")
+    novelty = min(row.find("pinc").score for row in measured.rows)
+    note = (
+        f"`_equal_pinc`: so many outputs are exchanged for copies of their sources that each system's PINC is that of "
+        f"the least novel one, {novelty:.1f}. `open` and `cosine`: 100 times what a judge says of source and output."
+    )
+    return [*lines, "", note, ""]
+
+
+def _shorten(verdict: Verdict) -> str:
+    digits = _digits(verdict.claim.metric)
+    low, high = (f"{value:.{digits}f}" for value in (verdict.low, verdict.high))
+    return f"{verdict.claim.metric} {verdict.difference:+.{digits}f} ({low} to {high}): {verdict.outcome}"
 
 
 def _format_limits(rows: Sequence[MeasuredRow]) -> str:
@@ -157,8 +184,10 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
             }
             for row in measured.rows
         ],
-        "verdicts": [
-            {"claim": str(verdict.claim), "outcome": verdict.outcome, **asdict(verdict)}
-            for verdict in measured.verdicts
-        ],
+        "verdicts": list(map(_verdict_as_json, measured.verdicts)),
+        "copy_proof": list(map(_verdict_as_json, measured.copy_proof)),
     }
+
+
+def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    return {"claim": str(verdict.claim), "outcome": verdict.outcome, **asdict(verdict)}

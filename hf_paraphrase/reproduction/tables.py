@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from datasets import Dataset, DatasetDict
 
@@ -29,15 +30,28 @@ from ..metrics.significance import approximate_randomisation, bootstrap, bootstr
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
 from ..tokenization.words import SPECIAL_TOKENS
+from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all
 
-__all__ = ["MeasuredRow", "MeasuredTable", "Verdict", "outputs_folder", "reproduce", "score_outputs"]
+__all__ = [
+    "MeasuredRow",
+    "MeasuredTable",
+    "ScoredMeasurement",
+    "Verdict",
+    "outputs_folder",
+    "reproduce",
+    "score_outputs",
+]
 
 SPLIT = "test"
 SAMPLE_SEED = 1
 SEED = 12345
 # Without WordNet, which is a download of its own: a table is to be the same on every machine.
 METRIC_OPTIONS = IGNORING_CASE | {"meteor": {"stages": ("exact", "stem")}}
+# Of every table of texts, whatever the paper has: what copying does not raise.
+ALWAYS = ("bleu", "pinc", "ibleu")
+# Claims about these are not about quality.
+DIVERSITY = ("pinc", "self_bleu_2", "self_bleu_4")
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,7 @@ class MeasuredTable:
         rows: The systems.
         others: Baselines and the paper's figures.
         verdicts: On the claims.
+        copy_proof: On the same claims by `COPY_PROOF`.
         results: The record of the first evaluation, for the data and the environment.
     """
 
@@ -107,7 +122,16 @@ class MeasuredTable:
     rows: tuple[MeasuredRow, ...]
     others: tuple[Entry, ...]
     verdicts: tuple[Verdict, ...]
+    copy_proof: tuple[Verdict, ...]
     results: Results
+
+
+class ScoredMeasurement(NamedTuple):
+    """Of a measurement the scores, by system, and the verdicts, by the paper's scores and by `COPY_PROOF`."""
+
+    scores: dict[str, tuple[Score, ...]]
+    verdicts: tuple[Verdict, ...]
+    copy_proof: tuple[Verdict, ...]
 
 
 def reproduce(
@@ -120,6 +144,7 @@ def reproduce(
     seeds: tuple[int, ...] | None = None,
     jobs: int = 1,
     device: str | None = None,
+    encoder: Any = None,
     n_samples: int = 1000,
     n_trials: int = 10_000,
     report: Callable[[str], None] | None = None,
@@ -135,6 +160,7 @@ def reproduce(
         seeds: Seeds of the trainings, instead of the settings'.
         jobs: How many trainings at a time.
         device: "cpu" or "cuda", to train and to evaluate; None for a GPU if available.
+        encoder: Sentence encoder for the cosine of source and output; None leaves it out.
         n_samples: Resampled test sets for the intervals.
         n_trials: Shuffles for the p-values.
         report: Receives a line when the training of a system begins and when it ends.
@@ -145,19 +171,25 @@ def reproduce(
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
     check_device(device)
-    if runs[0].recipe.training.task in TEXT_TASKS:
+    writes_texts = runs[0].recipe.training.task in TEXT_TASKS
+    judges = load_judges(encoder, device) if writes_texts else {}
+    if writes_texts:
         _check_scores(table)
     # Before hours of training, so that missing files show at once.
     training = runs[0].recipe.training
     corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
     train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device, report)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
-    return [_measure(table, measurement, runs, corpus, scoring, device) for measurement in table.measurements]
+    return [_measure(table, measurement, runs, corpus, scoring, device, judges) for measurement in table.measurements]
 
 
 def _check_scores(table: Table) -> None:
     """Score one row, so that a library that is not there shows before hours of training."""
-    Scoring(table.metrics, METRIC_OPTIONS).collect(ScoredTexts([["some text"]], [["a text"]], ["one text"]))
+    Scoring(_metrics(table), METRIC_OPTIONS).collect(ScoredTexts([["some text"]], [["a text"]], ["one text"]))
+
+
+def _metrics(table: Table) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*table.metrics, *ALWAYS)))
 
 
 def _measure(
@@ -167,21 +199,23 @@ def _measure(
     corpus: DatasetDict,
     scoring: Scoring,
     device: str | None,
+    judges: Mapping[str, Any],
 ) -> MeasuredTable:
     evaluated = {run.folder: _evaluate(table, measurement, run, corpus, device) for run in runs}
-    scores, verdicts = score_outputs(table, measurement, runs, scoring)
+    for run in runs if judges else ():
+        judge_outputs(outputs_folder(table, measurement, run), judges)
+    scores, verdicts, copy_proof = score_outputs(table, measurement, runs, scoring)
     rows = []
     for system in scores:
         own = tuple(run for run in runs if run.system == system)
         entries = tuple(evaluated[run.folder].of("model")[0] for run in own)
         rows.append(MeasuredRow(system, scores[system], entries, own))
     results = {row.system: evaluated[row.runs[0].folder] for row in rows}
-    return MeasuredTable(measurement, tuple(rows), _collect_others(results), verdicts, results[runs[0].system])
+    others, first = _collect_others(results), results[runs[0].system]
+    return MeasuredTable(measurement, tuple(rows), others, verdicts, copy_proof, first)
 
 
-def score_outputs(
-    table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring
-) -> tuple[dict[str, tuple[Score, ...]], tuple[Verdict, ...]]:
+def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring) -> ScoredMeasurement:
     """Compute a measurement's scores, by system, and judge its claims; from the files of outputs alone.
 
     Args:
@@ -191,15 +225,38 @@ def score_outputs(
         scoring: How intervals and p-values are found.
     """
     statistics: dict[str, dict[str, list[SufficientStatistics]]] = {}
+    copies: dict[str, list[dict[str, SufficientStatistics]]] = {}
     for run in runs:
         _, read = EVALUATORS[measurement.evaluator or run.recipe.training.task]
         (file,) = outputs_folder(table, measurement, run).glob("*.jsonl")
         for name, found in read(table, file).items():
             statistics.setdefault(run.system, {}).setdefault(name, []).append(found)
+        if read is _read_paraphrases:
+            copies.setdefault(run.system, []).append(_read_copies(file))
+    if copies:
+        _add_equal_novelty(statistics, copies)
     scores = {
         system: tuple(_score(several, scoring) for several in own.values()) for system, own in statistics.items()
     }
-    return scores, tuple(_judge(claim, scores, statistics, scoring) for claim in measurement.claims)
+    pairs = dict.fromkeys((one.better, one.worse) for one in measurement.claims if one.metric not in DIVERSITY)
+    again = [Claim(*pair, name) for pair in pairs for name in COPY_PROOF if name in statistics[pair[0]]]
+    verdicts, copy_proof = (
+        tuple(_judge(claim, scores, statistics, scoring) for claim in claims) for claims in (measurement.claims, again)
+    )
+    return ScoredMeasurement(scores, verdicts, copy_proof)
+
+
+def _add_equal_novelty(
+    statistics: dict[str, dict[str, list[SufficientStatistics]]],
+    copies: Mapping[str, Sequence[Mapping[str, SufficientStatistics]]],
+) -> None:
+    """Add the scores at the PINC of the least novel system."""
+    novelty = min(float(np.mean([run.score for run in own["pinc"]])) for own in statistics.values())
+    for system, own in statistics.items():
+        for name in copies[system][0]:
+            several = zip(own[name], copies[system], own["pinc"], strict=True)
+            equal = [at_equal_novelty(outputs, copied[name], pinc, novelty) for outputs, copied, pinc in several]
+            own[equal[0].name] = equal
 
 
 def _collect_others(results: Mapping[str, Results]) -> tuple[Entry, ...]:
@@ -247,7 +304,7 @@ def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetD
     folder = outputs_folder(table, measurement, run)
     evaluate, _ = EVALUATORS[measurement.evaluator or training.task]
     shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
-    settings = {"metrics": table.metrics, "options": options, "data": data, "steps": run.summary["steps"]}
+    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.summary["steps"]}
     make = partial(evaluate, table, run, corpus, **options, **shared)
     return evaluate_once(folder, SPLIT, settings, make)
 
@@ -286,17 +343,25 @@ def _take(rows: Dataset, limit: int | None) -> Dataset:
 def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
     options["num_beams"] = [options.get("num_beams", 5)]
     rows = _take(corpus[SPLIT], table.max_samples)
-    options |= {"metrics": table.metrics, "metric_options": METRIC_OPTIONS}
+    options |= {"metrics": _metrics(table), "metric_options": METRIC_OPTIONS}
     return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, **options)
 
 
 def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistics]:
-    """Of the outputs, and how alike those of a row are, where it has several."""
-    found = Scoring(table.metrics, METRIC_OPTIONS).collect(read_scored_texts([file]))
+    """Of the outputs, what judges found, and how alike those of a row are, where it has several."""
+    found = Scoring(_metrics(table), METRIC_OPTIONS).collect(read_scored_texts([file]))
+    found |= read_judged(file.parent, "outputs")
     rows = read_lines(file)
     if "predictions" in rows[0]:
         found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
     return found
+
+
+def _read_copies(file: Path) -> dict[str, SufficientStatistics]:
+    """Of copies of the sources, where the outputs have the same scores."""
+    texts = read_scored_texts([file])
+    found = Scoring(("bleu",), METRIC_OPTIONS).collect(replace(texts, runs=[texts.sources]))
+    return {"bleu_4": found["bleu_4"], **read_judged(file.parent, "copies")}
 
 
 def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:

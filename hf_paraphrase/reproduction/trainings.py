@@ -22,7 +22,7 @@ from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.signals import LAUNCHED
 
-__all__ = ["Run", "list_runs", "train_all"]
+__all__ = ["Run", "list_runs", "slug", "train_all"]
 
 SUMMARY_FILE = "training_summary.json"
 # Steps by which the speed of a training is measured; the first ones, which also allocate memory, weigh little then.
@@ -76,7 +76,7 @@ def list_runs(settings: Settings, output_dir: Path, seeds: Iterable[int]) -> lis
     for seed in seeds:
         for name, trained in settings.systems.items():
             folder, start = (
-                None if system is None else output_dir / _slug(system) / f"seed-{seed}"
+                None if system is None else output_dir / slug(system) / f"seed-{seed}"
                 for system in (name, trained.start)
             )
             fields = {**trained.fields, "seed": seed, "disable_tqdm": True}
@@ -217,5 +217,6 @@ def _read_summary(folder: Path) -> dict[str, Any] | None:
     return read_json_object(file) if file.is_file() else None
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A name as that of a file: letters and digits, in lower case, with hyphens between them."""
     return "-".join("".join(letter if letter.isalnum() else " " for letter in name.lower()).split())

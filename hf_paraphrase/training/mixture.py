@@ -22,7 +22,7 @@ from .drawing import EpochDraw, share_out
 if TYPE_CHECKING:
     from .arguments import TrainingConfig
 
-__all__ = ["MixedCorpus", "describe_mixture", "load_mixture", "make_draw", "read_mixture"]
+__all__ = ["MixedCorpus", "describe_mixture", "load_mixture", "make_draw", "read_mixture", "sentences_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -157,8 +157,8 @@ def load_mixture(
         two corpora share, and `corpus`, the place in `corpora`.
     """
     loaded = [corpus.load(folder) for corpus in corpora]
-    tested = _sentences(splits["test"] for splits in loaded if "test" in splits)
-    held_out = tested | _sentences(splits["validation"] for splits in loaded)
+    tested = sentences_of(splits["test"] for splits in loaded if "test" in splits)
+    held_out = tested | sentences_of(splits["validation"] for splits in loaded)
     mixed: dict[str, list[Dataset]] = {"train": [], "validation": []}
     next_group = 0
     for place, (corpus, splits) in enumerate(zip(corpora, loaded, strict=True)):
@@ -246,7 +246,7 @@ def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) ->
     ]
 
 
-def _sentences(splits: Iterable[Dataset]) -> set[str]:
+def sentences_of(splits: Iterable[Dataset]) -> set[str]:
     """All sentences of some splits, casefolded."""
     found: set[str] = set()
     for rows in splits:

@@ -1,0 +1,336 @@
+"""The systems side by side on free text: trained on groups of sentences, measured on each kind of text."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..common.environment import describe_environment
+from ..common.fields import check_known
+from ..common.files import read_json_object, write_json
+from ..datasets import load_dataset
+from ..errors import InputError
+from ..evaluation.choices import ScoredRows
+from ..evaluation.paraphrases import COPIED
+from ..evaluation.results import Data, Entry, Group, Model, Results, Speed
+from ..evaluation.scoring import Scoring
+from ..generation.paraphraser import Paraphraser
+from ..generation.selection import score_by_embedding
+from ..generation.writers import Ask, ModelWriter, write
+from ..metrics.sufficient_statistics import SufficientStatistics
+from ..papers.table import Settings, Trained
+from ..released import RELEASED, find_checkpoint
+from ..retrieval.encoders import load_encoder
+from ..training.mixture import sentences_of
+from .trainings import Run, list_runs, slug, train_all
+
+__all__ = ["ANSWERS", "SETTINGS", "compare_on_open_text", "score_answers"]
+
+ANSWERS = "answers.json"
+
+# The schedule ends with the budget, however small; small batches make more steps of it.
+SHARED = {"lr_scheduler_type": "linear", "warmup_steps": 100, "max_tokens_per_batch": 2500}
+SETTINGS = Settings(
+    {
+        "residual LSTM with attention": Trained("residual-lstm-open", SHARED),
+        "DNPG": Trained("dnpg-open", SHARED),
+        "copy editor": Trained("copy-editor-open", SHARED),
+        "FSET": Trained("fset-open", SHARED),
+        "Transformer": Trained("transformer-open", {**SHARED, "encoder_layers": 3, "decoder_layers": 3}),
+        "SSRU, deep encoder": Trained("ssru-open", SHARED),
+    },
+    minutes=240,
+)
+VALIDATION_GROUPS = 200  # of each file
+FIRST_BEAM, CHOSEN = "first beam", "Paraphraser"
+NUM_BEAMS, BATCH_SIZE = 4, 16
+METRICS = ("bleu", "ibleu", "pinc")
+
+Answer = Callable[[list[str]], list[str | None]]
+# Of a system the answers to the first test texts of each kind, by way, and what it took; as JSON has it.
+Record = dict[str, Any]
+# The test rows of each kind, as columns `source` and `references`.
+Texts = Mapping[str, Mapping[str, list]]
+
+
+@dataclass(frozen=True)
+class _System:
+    """What is measured.
+
+    Args:
+        name: In the table.
+        paths: Of its checkpoints.
+        load: Loads what answers in each way, and says how many parameters it has.
+        run: Its training; None where it was not trained here.
+        rows: How many texts of each kind it answers at most; None for all.
+    """
+
+    name: str
+    paths: Sequence[str | os.PathLike]
+    load: Callable[[], tuple[dict[str, Answer], int]]
+    run: Run | None = None
+    rows: int | None = None
+
+
+def compare_on_open_text(
+    data_files: Sequence[str] | Mapping[str, Sequence[str]],
+    output_dir: Path,
+    *,
+    trained: Settings = SETTINGS,
+    systems: Sequence[str] = (),
+    minutes: float | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    device: str | None = None,
+    encoder: Any = None,
+    language_model: str | None = None,
+    round_trip: Sequence[str] = (),
+    max_samples: int = 150,
+    language_model_samples: int = 20,
+    n_samples: int = 1000,
+    report: Callable[[str], None] | None = None,
+) -> Results:
+    """Train the systems on the same pieces and mixture for the same time, and measure them beside others.
+
+    Each file of groups is a kind of text. Some groups of each are held out: a test text is one sentence, its
+    references are others of its group. A system answers by its first beam, and as a `Paraphraser` chooses; where it
+    has no answer, the text itself is scored. What an earlier call has finished is reused.
+
+    Args:
+        data_files: Files that the corpus `groups` reads; or by split, where those of `test` are not trained on. Where
+            all are of `test`, nothing is trained.
+        output_dir: For trainings and answers.
+        trained: The systems to train.
+        systems: Names of some of them; none for all.
+        minutes: Processor minutes of each training, instead of the systems' own.
+        seed: Of the trainings.
+        jobs: How many trainings at a time.
+        device: "cpu" or "cuda" for the trainings; None for a GPU if available.
+        encoder: Sentence encoder for the cosine; None leaves it out.
+        language_model: Causal language model, such as a .gguf file; None leaves it out.
+        round_trip: Two translators, from English to another language and back.
+        max_samples: Test texts of each kind.
+        language_model_samples: How many of these the language model answers: it is slow.
+        n_samples: Resampled test sets for the 95% intervals.
+        report: Receives a line when a training or a system's answers begin, and when a training ends.
+
+    Returns:
+        An entry for each system and way, with a group for each kind of text.
+
+    Raises:
+        InputError: An unknown system, two files of one name, a translator without its way back, a failed training, or
+            a folder with another run or other texts.
+    """
+    files = data_files if isinstance(data_files, Mapping) else {"train": data_files}
+    if not files or files.keys() - {"train", "test"}:
+        raise InputError("`data_files`: name files to train on, and with `test=` those that are only measured on")
+    if len(round_trip) not in (0, 2):
+        raise InputError(f"`round_trip` takes two translators, there and back, not {len(round_trip)}")
+    report = report or (lambda line: None)
+    check_known(systems, trained.systems, "`systems`", "system")
+    trained = replace(trained, systems={name: trained.systems[name] for name in systems or trained.systems})
+    kinds = _read_kinds(files, max_samples)
+    train = files.get("train", ())
+    runs = _list_runs(trained, train, output_dir, seed, max_samples) if train else []
+    train_all(runs, trained.minutes if minutes is None else minutes, None, jobs, device, report)
+    measured = _list_systems(runs, round_trip, language_model, language_model_samples)
+    judge = None if encoder is None else load_encoder(encoder)
+    records = {COPIED: {"ways": {"": {kind: {"answers": rows["source"]} for kind, rows in kinds.items()}}}}
+    for system in measured:
+        report(f"{system.name}: answering")
+        records[system.name] = _answer_once(system, kinds, output_dir / "answers" / f"{slug(system.name)}.json")
+    if judge is not None:
+        for record in records.values():
+            _add_cosines(record, kinds, judge)
+    environment = {"seed": seed, "n_samples": n_samples, "encoder": getattr(judge, "name", None)}
+    environment |= describe_environment(torch.device("cpu"))
+    data = Data(
+        "groups", "filtered", max_samples=max_samples, rows=sum(len(rows["source"]) for rows in kinds.values())
+    )
+    write_json(output_dir / ANSWERS, {"texts": kinds, "systems": records})
+    return Results("open_text", data, score_answers(kinds, records, n_samples), environment)
+
+
+def _corpus(path: str, max_samples: int) -> dict[str, Any]:
+    """How a file of groups is read and split, as fields of a recipe."""
+    kwargs = {"data_files": str(Path(path).resolve()), "validation_size": VALIDATION_GROUPS, "test_size": max_samples}
+    return {"dataset": "groups", "dataset_name": "filtered", "dataset_kwargs": kwargs}
+
+
+def _list_runs(settings: Settings, files: Sequence[str], folder: Path, seed: int, max_samples: int) -> list[Run]:
+    """The trainings, all on the same mixture."""
+    mixture = [{"name": Path(path).stem, **_corpus(path, max_samples)} for path in files]
+    systems = {name: replace(one, fields={**one.fields, "mixture": mixture}) for name, one in settings.systems.items()}
+    return list_runs(replace(settings, systems=systems), folder, [seed])
+
+
+def _list_systems(
+    runs: Sequence[Run], round_trip: Sequence[str], language_model: str | None, language_model_samples: int
+) -> list[_System]:
+    """What was trained here, and what it stands beside."""
+    released = find_checkpoint()
+    systems = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
+    systems.append(_System(RELEASED, [released], partial(_load, released)))
+    if round_trip:
+        systems.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
+    if language_model:
+        load = partial(_load, language_model)
+        systems.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
+    return systems
+
+
+def _read_kinds(files: Mapping[str, Sequence[str]], max_samples: int) -> Texts:
+    """The test rows of each file; of one that is only measured on, those of which no sentence is trained on."""
+    kinds: dict[str, dict[str, list]] = {}
+    trained_on: set[str] = set()
+    for split in ("train", "test"):
+        for path in files.get(split, ()):
+            kind, corpus = Path(path).stem, _corpus(path, max_samples)
+            if kind in kinds:
+                raise InputError(f"`data_files`: two files are called {kind}; the name tells the kind of text")
+            read = load_dataset(corpus["dataset"], name=corpus["dataset_name"], **corpus["dataset_kwargs"])
+            rows = read["test"]
+            if split == "train":
+                trained_on |= sentences_of([read["train"]])
+            else:
+                held = [{row["source"].casefold(), *map(str.casefold, row["references"])} for row in rows]
+                rows = rows.select([place for place, texts in enumerate(held) if texts.isdisjoint(trained_on)])
+            kinds[kind] = {column: list(rows[column]) for column in ("source", "references")}
+    return kinds
+
+
+def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
+    paraphraser = Paraphraser.from_pretrained(path, device="cpu")
+
+    def choose(texts: list[str]) -> list[str | None]:
+        return [found[0].text if found else None for found in paraphraser(texts, 1, batch_size=BATCH_SIZE)]
+
+    ways = {FIRST_BEAM: partial(_search, paraphraser.writer), CHOSEN: choose}
+    return ways, paraphraser.model.num_parameters()
+
+
+def _load_round_trip(there: str, back: str) -> tuple[dict[str, Answer], int]:
+    writers = [Paraphraser.from_pretrained(path, device="cpu").writer for path in (there, back)]
+
+    def translate(texts: list[str]) -> list[str | None]:
+        return _search(writers[1], [text or "" for text in _search(writers[0], texts)])
+
+    return {FIRST_BEAM: translate}, sum(writer.model.num_parameters() for writer in writers)
+
+
+def _search(writer: ModelWriter, texts: list[str]) -> list[str | None]:
+    """The likeliest output for each text, by the nearest pair where the model edits by one."""
+    neighbors = None if writer.retriever is None else 1
+    how = {"num_neighbors": neighbors, "batch_size": BATCH_SIZE, "generate_kwargs": {"num_beams": NUM_BEAMS}}
+    found = write(writer, texts, Ask(decoding="beam", num_candidates=1, **how))
+    return [group[0].text if group else None for group in found]
+
+
+def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
+    """Answer the texts, or reuse the answers of an earlier call.
+
+    Raises:
+        InputError: That had other texts.
+    """
+    texts = {kind: rows["source"][: system.rows] for kind, rows in kinds.items()}
+    if file.is_file():
+        record = read_json_object(file)
+        if record.pop("texts") != texts:
+            raise InputError(f"{file} answers other texts; remove it, or name another output folder")
+        return record
+    ways, parameters = system.load()
+    summary = system.run.summary if system.run else {}
+    record = {"parameters": parameters, "bytes": sum(map(_count_bytes, system.paths))}
+    record["training"] = {name: summary[name] for name in ("steps", "epochs", "cpu_seconds") if name in summary}
+    record["ways"] = {
+        way: {kind: _answer(answer, some) for kind, some in texts.items()} for way, answer in ways.items()
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, {"texts": texts, **record})
+    return record
+
+
+def _answer(answer: Answer, texts: list[str]) -> Record:
+    started = time.process_time()
+    return {"answers": answer(texts), "cpu_seconds": round(time.process_time() - started, 3)}
+
+
+def _count_bytes(path: str | os.PathLike) -> int:
+    """The size of a checkpoint's weights, and of the pairs that it retrieves."""
+    path = Path(path)
+    files = [path] if path.is_file() else [*path.glob("*.safetensors"), *path.glob("retriever/**/*")]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _fill(record: Record, texts: Sequence[str]) -> list[str]:
+    """The answers to the first texts, the text itself where there is none."""
+    return [answer or text for answer, text in zip(record["answers"], texts, strict=False)]
+
+
+def _add_cosines(record: Record, kinds: Texts, judge: Callable[[list[str]], Any]) -> None:
+    """Add the cosine of each answer with its text."""
+    for found in record["ways"].values():
+        for kind, one in found.items():
+            filled = _fill(one, kinds[kind]["source"])
+            sources = kinds[kind]["source"][: len(filled)]
+            scored = score_by_embedding(sources, [[text] for text in filled], judge)
+            one["cosines"] = [round(cosine, 4) for (cosine,) in scored]
+
+
+def score_answers(texts: Texts, records: Mapping[str, Record], n_samples: int = 1000) -> tuple[Entry, ...]:
+    """Score what `ANSWERS` holds; no model is needed.
+
+    Args:
+        texts: Of each kind `source` and `references`, columns of a length.
+        records: Of each system, by its name.
+        n_samples: Resampled test sets for the 95% intervals.
+    """
+    scoring = Scoring(METRICS, n_samples=n_samples)
+    return tuple(
+        _score(name, way, record, texts, scoring) for name, record in records.items() for way in record["ways"]
+    )
+
+
+def _score(name: str, way: str, record: Record, texts: Texts, scoring: Scoring) -> Entry:
+    found = record["ways"][way]
+    sizes = {kind: len(one["answers"]) for kind, one in found.items()}
+    sources, references = (
+        [text for kind, size in sizes.items() for text in texts[kind][column][:size]]
+        for column in ("source", "references")
+    )
+    filled = [text for kind, one in found.items() for text in _fill(one, texts[kind]["source"])]
+    answered = [answer is not None for one in found.values() for answer in one["answers"]]
+    judged = all("cosines" in one for one in found.values())
+    cosines = [cosine for one in found.values() for cosine in one["cosines"]] if judged else None
+    statistics = ScoredRows(sources, references).collect(filled, False, cosines, scoring)
+    statistics["answered"] = SufficientStatistics.from_sentence_scores("answered", answered, "share", scale=100)
+    place = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+    groups = tuple(
+        Group("kind", kind, size, scoring.measure(_select(statistics, place == number)))
+        for number, (kind, size) in enumerate(sizes.items())
+    )
+    label = ", ".join(filter(None, (name, way)))
+    entry = Entry(label, "baseline", scoring.measure(statistics), groups=groups, counts={"rows": len(filled)})
+    if not way:
+        return entry
+    seconds = sum(one["cpu_seconds"] for one in found.values())
+    return replace(
+        entry,
+        role="model",
+        model=Model(name, "", record["parameters"]),
+        counts=entry.counts | {"bytes": record["bytes"]},
+        speed=Speed(seconds, len(filled) / seconds, "sentences"),
+        training=record["training"],
+    )
+
+
+def _select(statistics: Mapping[str, SufficientStatistics], rows: np.ndarray) -> dict[str, SufficientStatistics]:
+    return {name: replace(one, rows=one.rows[rows]) for name, one in statistics.items()}
