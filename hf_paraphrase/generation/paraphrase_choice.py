@@ -85,6 +85,7 @@ class Choice:
             defaults.
         min_fluency: Minimum fluency.
         min_novelty: Minimum novelty.
+        wanted_novelty: Novelty below which a candidate's score falls, by a factor of e for every 0.1.
         diversity: Penalty for similarity to the text and each other, from 0 to 1: see `choose_diverse`.
         keep: What must be neither lost nor invented: keys of `keep.KEPT`, and words.
         weights: Of adequacy, fluency and novelty in the score.
@@ -98,6 +99,7 @@ class Choice:
     min_adequacy: float = MIN_ADEQUACY
     min_fluency: float = 0.0
     min_novelty: float = MIN_NOVELTY
+    wanted_novelty: float = 0.0
     diversity: float = 0.0
     keep: Sequence[str] = DEFAULT_KEEP
     weights: Sequence[float] = WEIGHTS
@@ -105,7 +107,7 @@ class Choice:
 
     def __post_init__(self):
         whole_number("n", self.n, 1)
-        for name in (*(f"min_{score}" for score in SCORES), "diversity"):
+        for name in (*(f"min_{score}" for score in SCORES), "wanted_novelty", "diversity"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
@@ -179,8 +181,9 @@ class Choice:
         return _best_first([passing[place] for place in chosen]) + _best_first(rejected)
 
     def _rate(self, candidate: Paraphrase) -> Paraphrase:
-        scores = [getattr(candidate, name) for name in SCORES]
-        return self._check_floors(candidate._replace(score=combine_scores(scores, self.weights)))
+        score = combine_scores([getattr(candidate, name) for name in SCORES], self.weights)
+        missing = max(0.0, self.wanted_novelty - (candidate.novelty or 0.0))
+        return self._check_floors(candidate._replace(score=score * math.exp(-10 * missing)))
 
     def _check_floors(self, candidate: Paraphrase) -> Paraphrase:
         """Give a candidate a reason where a score that it has is too low."""

@@ -263,7 +263,7 @@ class Paraphraser:
             decoding: Decoding method: "beam" (the default for one paraphrase), "diverse_beam" (for several),
                 "dips", "sample" (of language models; with `temperature`, `top_k`, `top_p`), or "noise" (of models that
                 embed sentences; with `temperature` and `noise`). CTranslate2 supports only "beam".
-            num_candidates: Candidates per text; None for 3 times `n`, at least 10.
+            num_candidates: Candidates per text; None for 3 times `n`, at least 16.
             num_neighbors: Retrieved pairs per text, among which FSET divides the candidates; None for 5.
             adequacy: "open", "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of
                 sources and one of candidates to numbers from 0 to 1: see `generation.adequacy`.
@@ -294,7 +294,7 @@ class Paraphraser:
             raise InputError(str(error)) from None
         n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
         strength = read_strength(self.strength if strength is None else strength)
-        num_candidates = max(10, 3 * n) if num_candidates is None else num_candidates
+        num_candidates = max(16, 3 * n) if num_candidates is None else num_candidates
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")

@@ -21,14 +21,13 @@ def read_strength(strength: float | None) -> float | None:
 
 
 def strengthen(choice: Choice, strength: float) -> Choice:
-    """Raise `min_novelty` and `diversity` of a choice to half the strength, where they are lower.
+    """Raise `wanted_novelty` of a choice to 0.6 times the strength, where it is lower.
 
-    Strength 0 changes nothing. At strength 1, half of a paraphrase's n-grams must be new, and similarity to the text
-    and to the other paraphrases counts as much as the score. A larger strength never lowers either.
+    Strength 0 changes nothing. At strength 1, a paraphrase of which 60% of the n-grams are new is preferred to all that
+    are closer to the text; where none is so free, the score and the novelty of the others decide.
 
     Args:
         choice: What the caller asks for.
         strength: From 0 to 1.
     """
-    floor = strength / 2
-    return replace(choice, min_novelty=max(choice.min_novelty, floor), diversity=max(choice.diversity, floor))
+    return replace(choice, wanted_novelty=max(choice.wanted_novelty, 0.6 * strength))
