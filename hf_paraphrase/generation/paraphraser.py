@@ -245,8 +245,8 @@ class Paraphraser:
                 generator, which is read batch by batch. Missing cells get no paraphrases.
             column: The column of a DataFrame with the texts.
             n: Maximum number of paraphrases per text; fewer come back if fewer pass. Blank texts get none.
-            strength: How freely to paraphrase, from 0 (close to the text) to 1. It raises `min_novelty` and
-                `diversity` (see `strengthen`), and selects the control token of a model that has them. None for the
+            strength: How freely to paraphrase, from 0 (close to the text) to 1. It prefers candidates that are new
+                enough (see `strengthen`), and selects the control token of a model that has them. None for the
                 constructor's.
             min_adequacy: Minimum adequacy, 0 to 1. None for 0.1 with "open", 0.03 with any other judge. Look at some
                 scores first: "round_trip" depends on the model.

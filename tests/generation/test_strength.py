@@ -1,42 +1,57 @@
-"""Strength of models without control tokens: thresholds that only rise."""
+"""Strength of models without control tokens: a preference for what is new enough."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
-from hf_paraphrase.generation.paraphrase_choice import Choice
+from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
 from hf_paraphrase.generation.strength import strengthen
 
 from .paraphrasers import make_paraphraser, random_sentences
 
 
-def test_thresholds_rise_with_the_strength() -> None:
-    asked = Choice(min_novelty=0.1, diversity=0.3, min_adequacy=0.2)
+def test_the_wanted_novelty_rises_with_the_strength() -> None:
+    asked = Choice(min_novelty=0.1, wanted_novelty=0.2, diversity=0.3, min_adequacy=0.2)
     raised = [strengthen(asked, step / 10) for step in range(11)]
     assert raised[0] == asked
-    for name, last in (("min_novelty", 0.5), ("diversity", 0.5)):
-        values = [getattr(choice, name) for choice in raised]
-        assert values == sorted(values) and values[-1] == last
-    assert {choice.min_adequacy for choice in raised} == {0.2}
+    values = [choice.wanted_novelty for choice in raised]
+    assert values == sorted(values) and values[-1] == pytest.approx(0.6)
+    assert {replace(choice, wanted_novelty=0.2) for choice in raised} == {asked}
+
+
+def test_what_is_not_new_enough_costs_score_and_is_not_refused() -> None:
+    source, near, far = "a b c d e f", "a b c d e x", "z b y d x f"
+    choice = Choice(n=2, weights=(1, 0, 0), keep=())
+    candidates = [Paraphrase(text, adequacy=score) for text, score in ((near, 0.9), (far, 0.5))]
+    candidates = [one._replace(novelty=score_novelty([source], [one.text])[0]) for one in candidates]
+    assert [one.text for one in choice.choose(source, candidates)] == [near, far]
+    found = replace(choice, wanted_novelty=0.6).choose(source, candidates)
+    assert [one.text for one in found] == [far, near]
+    assert found[0].score == pytest.approx(0.5)
+    assert found[1].score == pytest.approx(0.9 * math.exp(-10 * (0.6 - found[1].novelty)))
 
 
 @pytest.mark.parametrize("name", ["t5", "residual_lstm"])
 def test_a_stronger_paraphrase_is_newer(name: str) -> None:
-    """Strength 0 is the call without any; at each step up, no text gets a paraphrase that is too near."""
+    """Strength 0 is the call without any; at each step up, the first paraphrases are as new or newer, and as many."""
     paraphraser, texts = make_paraphraser(name), random_sentences(8)
-    options = {"n": 3, "keep": (), "num_candidates": 6}
+    options = {"n": 1, "keep": (), "num_candidates": 6}
     assert paraphraser(texts, strength=0, **options) == paraphraser(texts, **options)
-    counts = []
-    for strength in (0, 0.5, 1):
-        found = sum(paraphraser(texts, strength=strength, **options), [])
-        assert all(one.novelty >= strength / 2 for one in found)
-        counts.append(len(found))
-    assert counts == sorted(counts, reverse=True) and counts[-1] > 0
+    found = [paraphraser(texts, strength=strength, **options) for strength in (0, 0.5, 1)]
+    assert len({tuple(map(len, paraphrases)) for paraphrases in found}) == 1
+    means = [sum(one.novelty for (one,) in filter(None, paraphrases)) for paraphrases in found]
+    assert means == sorted(means)
 
 
-def test_a_paraphraser_keeps_the_strength_of_its_constructor() -> None:
+def test_a_paraphraser_keeps_the_strength_of_its_constructor(monkeypatch: pytest.MonkeyPatch) -> None:
     paraphraser, (text,) = make_paraphraser("t5"), random_sentences(1)
-    strong = type(paraphraser)(paraphraser.model, paraphraser.tokenizer, strength=1.0)
-    options = {"n": 3, "keep": (), "num_candidates": 6, "return_rejected": True}
-    assert strong(text, **options) == paraphraser(text, strength=1.0, **options) != paraphraser(text, **options)
-    assert strong(text, strength=0, **options) == paraphraser(text, **options)
+    strong, asked = type(paraphraser)(paraphraser.model, paraphraser.tokenizer, strength=1.0), []
+    monkeypatch.setattr(
+        "hf_paraphrase.generation.paraphraser.strengthen", lambda choice, strength: asked.append(strength) or choice
+    )
+    strong(text)
+    strong(text, strength=0.25)
+    assert asked == [1.0, 0.25]

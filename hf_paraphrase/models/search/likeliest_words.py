@@ -47,9 +47,7 @@ def likeliest_log_probs(
     return found - normalizer, places
 
 
-def _normalize(
-    logits: torch.Tensor, blocks: torch.Tensor | None, maxima: torch.Tensor | None
-) -> torch.Tensor:
+def _normalize(logits: torch.Tensor, blocks: torch.Tensor | None, maxima: torch.Tensor | None) -> torch.Tensor:
     """The logarithm of the sum of each row's exponentials, `(rows, 1)`; fills in the maxima of the blocks."""
     # Of ordinary logits nothing need be subtracted before the exponential, and the result says whether they are.
     # Powers of 2 take PyTorch less than half the time of those of e.
@@ -88,9 +86,7 @@ def _cut_blocks(scores: torch.Tensor, count: int) -> torch.Tensor | None:
     return None if width < BLOCKS_A_WORD * count else scores[:, : BLOCK * width].unflatten(1, (BLOCK, width))
 
 
-def _search_blocks(
-    scores: torch.Tensor, maxima: torch.Tensor, count: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _search_blocks(scores: torch.Tensor, maxima: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Find the greatest scores, given the maxima `(rows, blocks)`."""
     (rows, words), width = scores.shape, maxima.shape[1]
     places = (maxima.topk(count, sorted=False).indices.unsqueeze(2) + width * torch.arange(BLOCK)).flatten(1)
