@@ -23,8 +23,8 @@ def read_strength(strength: float | None) -> float | None:
 def strengthen(choice: Choice, strength: float) -> Choice:
     """Raise `wanted_novelty` of a choice to 0.6 times the strength, where it is lower.
 
-    Strength 0 changes nothing. At strength 1, the score of a candidate falls unless 60% of its n-grams are new, so that
-    a closer one is chosen only where it is much better, or none is so free.
+    Strength 0 changes nothing. At strength 1, the score of a candidate falls unless 60% of its n-grams are new, so
+    that a closer one is chosen only where it is much better, or none is so free.
 
     Args:
         choice: What the caller asks for.
