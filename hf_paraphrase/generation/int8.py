@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -105,6 +106,9 @@ class Int8Embedding(Int8Layer):
         table: The one it replaces, in single precision on the CPU.
     """
 
+    scales: torch.Tensor
+    words: torch.Tensor
+
     def __init__(self, table: nn.Embedding):
         super().__init__()
         self.num_embeddings, self.embedding_dim = table.num_embeddings, table.embedding_dim
@@ -174,7 +178,8 @@ class Int8Lstm(Int8Layer):
             x, state = self._run(inputs.transpose(0, 1).flatten(0, 1), [rows] * length, state)
             return x.unflatten(0, (length, rows)).transpose(0, 1), state
         if state is not None:
-            state = tuple(_select_rows(part, inputs.sorted_indices) for part in state)
+            h, c = state
+            state = _select_rows(h, inputs.sorted_indices), _select_rows(c, inputs.sorted_indices)
         x, state = self._run(inputs.data, inputs.batch_sizes.tolist(), state)
         return inputs._replace(data=x), tuple(_select_rows(part, inputs.unsorted_indices) for part in state)
 
@@ -183,7 +188,7 @@ class Int8Lstm(Int8Layer):
         if state is None:
             state = (x.new_zeros(len(self._all_weight_values), sizes[0], self.hidden_size),) * 2
         directions, finals = 2 if self.bidirectional else 1, []
-        cells = zip(self._all_weight_values, *state, strict=True)
+        cells = zip(cast("Iterable[Int8LstmCell]", self._all_weight_values), *state, strict=True)
         for _ in range(self.num_layers):
             outputs = []
             for is_backward in range(directions):
@@ -234,7 +239,7 @@ def quantize_weights(model: nn.Module) -> None:
     model.requires_grad_(False)
     for kept in (*model.parameters(), *model.buffers()):
         kept.data = kept.data.clone()  # a tensor read from a file holds all of the file in memory
-    model.int8_weights = weights - _count_weights(model)
+    cast("Any", model).int8_weights = weights - _count_weights(model)  # read by `count_parameters`
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -244,12 +249,11 @@ def count_parameters(model: nn.Module) -> int:
 
 def _quantize_layer(layer: nn.Module) -> Int8Layer | None:
     """The layer that replaces this one; None for those that stay."""
-    kind = type(layer)
-    if kind in LINEAR and layer.out_features >= FEWEST_OUTPUTS:
+    if isinstance(layer, LINEAR) and type(layer) in LINEAR and layer.out_features >= FEWEST_OUTPUTS:
         return Int8Linear(layer.weight, layer.bias)
-    if kind is nn.LSTM and layer.bias and layer.batch_first and not layer.proj_size:
+    if type(layer) is nn.LSTM and layer.bias and layer.batch_first and not layer.proj_size:
         return Int8Lstm(layer)
-    if kind is nn.Embedding and layer.weight.numel() >= FEWEST_TABLE_WEIGHTS:
+    if type(layer) is nn.Embedding and layer.weight.numel() >= FEWEST_TABLE_WEIGHTS:
         return Int8Embedding(layer)
     return None
 
@@ -263,5 +267,5 @@ def _step(largest: torch.Tensor) -> torch.Tensor:
     return (largest / LEVELS).clamp_min_(torch.finfo(largest.dtype).tiny)
 
 
-def _select_rows(part: torch.Tensor, rows: torch.LongTensor | None) -> torch.Tensor:
+def _select_rows(part: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
     return part if rows is None else part.index_select(1, rows)
