@@ -39,11 +39,11 @@ def likeliest_log_probs(
         normalizer = _normalize(logits, blocks, maxima)
     if forbidden is not None:
         logits.index_fill_(1, forbidden, -torch.inf)
-        if blocks is not None:
+        if blocks is not None and maxima is not None:
             width = blocks.shape[2]
             changed = (forbidden[forbidden < BLOCK * width] % width).unique()
             maxima[:, changed] = blocks[:, :, changed].amax(1)
-    found, places = logits.topk(count) if blocks is None else _search_blocks(logits, maxima, count)
+    found, places = logits.topk(count) if maxima is None else _search_blocks(logits, maxima, count)
     return found - normalizer, places
 
 
@@ -56,7 +56,7 @@ def _normalize(logits: torch.Tensor, blocks: torch.Tensor | None, maxima: torch.
         part = slice(start, start + ROWS_AT_ONCE)
         rows = logits[part]
         sums.append(torch.mul(rows, LOG2_E, out=buffer[: len(rows)]).exp2_().sum(-1, keepdim=True))
-        if blocks is not None:
+        if blocks is not None and maxima is not None:
             torch.amax(blocks[part], 1, out=maxima[part])
     normalizer = torch.cat(sums).log_()
     is_exact = ((normalizer > LOWEST) & (normalizer < HIGHEST)).all()
