@@ -154,7 +154,9 @@ def compare_choices(
     if not rows:
         raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
     scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
-    scored = ScoredRows(*([column[row] for row in rows] for column in (sources, references, unknown)))
+    scored = ScoredRows(
+        [sources[row] for row in rows], [references[row] for row in rows], [unknown[row] for row in rows]
+    )
     statistics = {}
     for name, texts in answers.items():
         chosen = [str(texts[row]) for row in rows]
