@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,13 +22,14 @@ from ..evaluation.choices import ScoredRows
 from ..evaluation.paraphrases import COPIED
 from ..evaluation.results import Data, Entry, Group, Model, Results, Speed
 from ..evaluation.scoring import Scoring
+from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
 from ..generation.selection import score_by_embedding
 from ..generation.writers import Ask, ModelWriter, write
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Settings, Trained
 from ..released import RELEASED, find_checkpoint
-from ..retrieval.encoders import load_encoder
+from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.mixture import sentences_of
 from .trainings import Run, list_runs, slug, train_all
 
@@ -211,9 +212,10 @@ def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
     paraphraser = Paraphraser.from_pretrained(path, device="cpu")
 
     def choose(texts: list[str]) -> list[str | None]:
-        return [found[0].text if found else None for found in paraphraser(texts, 1, batch_size=BATCH_SIZE)]
+        found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=BATCH_SIZE))
+        return [group[0].text if group else None for group in found]
 
-    ways = {FIRST_BEAM: partial(_search, paraphraser.writer), CHOSEN: choose}
+    ways: dict[str, Answer] = {FIRST_BEAM: partial(_search, paraphraser.writer), CHOSEN: choose}
     return ways, paraphraser.model.num_parameters()
 
 
@@ -229,8 +231,14 @@ def _load_round_trip(there: str, back: str) -> tuple[dict[str, Answer], int]:
 def _search(writer: ModelWriter, texts: list[str]) -> list[str | None]:
     """The likeliest output for each text, by the nearest pair where the model edits by one."""
     neighbors = None if writer.retriever is None else 1
-    how = {"num_neighbors": neighbors, "batch_size": BATCH_SIZE, "generate_kwargs": {"num_beams": NUM_BEAMS}}
-    found = write(writer, texts, Ask(decoding="beam", num_candidates=1, **how))
+    ask = Ask(
+        decoding="beam",
+        num_candidates=1,
+        num_neighbors=neighbors,
+        batch_size=BATCH_SIZE,
+        generate_kwargs={"num_beams": NUM_BEAMS},
+    )
+    found = write(writer, texts, ask)
     return [group[0].text if group else None for group in found]
 
 
@@ -247,7 +255,7 @@ def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
             raise InputError(f"{file} answers other texts; remove it, or name another output folder")
         return record
     ways, parameters = system.load()
-    summary = system.run.summary if system.run else {}
+    summary = system.run.final_summary if system.run else {}
     record = {"parameters": parameters, "bytes": sum(map(_count_bytes, system.paths))}
     record["training"] = {name: summary[name] for name in ("steps", "epochs", "cpu_seconds") if name in summary}
     record["ways"] = {
@@ -275,7 +283,7 @@ def _fill(record: Record, texts: Sequence[str]) -> list[str]:
     return [answer or text for answer, text in zip(record["answers"], texts, strict=False)]
 
 
-def _add_cosines(record: Record, kinds: Texts, judge: Callable[[list[str]], Any]) -> None:
+def _add_cosines(record: Record, kinds: Texts, judge: SentenceEncoder) -> None:
     """Add the cosine of each answer with its text."""
     for found in record["ways"].values():
         for kind, one in found.items():

@@ -65,6 +65,14 @@ class Run:
         return _read_summary(self.folder)
 
     @property
+    def final_summary(self) -> dict[str, Any]:
+        """The same of a training that has ended; raises InputError for another."""
+        summary = self.summary
+        if summary is None:
+            raise InputError(f"{self.folder} has no {SUMMARY_FILE}: its training has not ended")
+        return summary
+
+    @property
     def probe_summary(self) -> dict[str, Any] | None:
         """The same of the probe."""
         return _read_summary(self.probe_folder)
@@ -144,7 +152,7 @@ def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable
     report = report or (lambda line: None)
     report(f"{run.system}, seed {run.seed}: training in {run.folder}")
     _call_train(run.recipe_folder, run.folder, data_dir, device)
-    report(f"{run.system}, seed {run.seed}: trained, {run.summary['steps']:,} steps")
+    report(f"{run.system}, seed {run.seed}: trained, {run.final_summary['steps']:,} steps")
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:
