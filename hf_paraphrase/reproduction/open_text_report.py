@@ -80,7 +80,7 @@ def format_open_text(results: Results, command: str) -> str:
         "Core-minutes: processor time of the training, validations included; - was not trained here.",
     ]
     if some:
-        names = ", ".join(dict.fromkeys(entry.model.name for entry in some))
+        names = ", ".join(dict.fromkeys(entry.model.name for entry in some if entry.model))
         notes.append(f"Of fewer texts, the first of each kind: {names}. Compare with care.")
     made = f"Made on {environment['device_name']} ({environment['threads']} threads), commit "
     made += f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:"
@@ -104,13 +104,13 @@ def _format(score: Score | None) -> str:
     if score is None:
         return "-"
     # Too few texts have a name or a number for resampled ones to tell anything.
-    interval = "" if score.metric.endswith("_kept") else f" ± {(score.high - score.low) / 2:.1f}"
+    interval = "" if score.metric.endswith("_kept") or score.margin is None else f" ± {score.margin:.1f}"
     return f"{score.score:.1f}{interval}"
 
 
 def _costs(entry: Entry) -> list[str]:
     rows = f"{entry.counts['rows']:,}"
-    if entry.model is None:
+    if entry.model is None or entry.speed is None:
         return [rows, "-", "-", "-", "-"]
     minutes = f"{entry.training['cpu_seconds'] / 60:.1f}" if entry.training else "-"
     size = [f"{entry.model.num_parameters:,}", f"{entry.counts['bytes'] / 1e6:.1f}"]
