@@ -18,8 +18,13 @@ from .tables import MeasuredRow, MeasuredTable, Verdict
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
-PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words", "copied")
-PERCENTAGES += ("open", "cosine")
+PERCENTAGES = (
+    *("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words", "copied"),
+    *("open", "cosine"),
+)
+
+# Of a training, what the JSON file says.
+SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
@@ -38,7 +43,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
     write_text(directory / f"{table.name}.md", text)
     pack_outputs(table, measured, directory / f"{table.name}-outputs.tar.xz")
     if importlib.util.find_spec("matplotlib"):
-        first = {row.system: row.runs[0].summary for row in measured[0].rows}
+        first = {row.system: row.runs[0].final_summary for row in measured[0].rows}
         plot_learning_curves(first, directory / f"{table.name}.png")
     return text
 
@@ -134,7 +139,7 @@ def _format_rows(measured: MeasuredTable) -> list[str]:
 
 
 def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
-    summaries = [run.summary for run in row.runs]
+    summaries = [run.final_summary for run in row.runs]
     return [
         row.system,
         *(_format_score(row.find(metric)) for metric in metrics),
@@ -151,7 +156,7 @@ def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
 
 def _format_score(score: Score) -> str:
     digits = _digits(score.metric)
-    interval = "" if score.low is None else f" ± {(score.high - score.low) / 2:.{digits}f}"
+    interval = "" if score.margin is None else f" ± {score.margin:.{digits}f}"
     return f"{score.score:.{digits}f}{interval}"
 
 
@@ -175,8 +180,8 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
                     {
                         "seed": run.seed,
                         "recipe": asdict(run.recipe),
-                        **{name: run.summary[name] for name in ("num_parameters", "steps", "epochs", "cpu_seconds")},
-                        "environment": run.summary["environment"],
+                        **{name: run.final_summary[name] for name in SUMMARIZED},
+                        "environment": run.final_summary["environment"],
                         "scores": [asdict(score) for score in entry.scores],
                     }
                     for run, entry in zip(row.runs, row.entries, strict=True)
