@@ -37,7 +37,7 @@ def evaluate_rewriting(
     tokenizer: PreTrainedTokenizerBase,
     documents: Dataset,
     *,
-    max_samples: int = 500,
+    max_samples: int | None = 500,
     num_candidates: int = 40,
     temperature: float | Literal["uniform"] = "uniform",
     noise: float | Literal["uniform"] = "uniform",
@@ -56,7 +56,7 @@ def evaluate_rewriting(
         model: An `EmbeddingParaphraser`.
         tokenizer: Its tokenizer.
         documents: Rows of `sentences`.
-        max_samples: At most so many sentences, evenly spaced over the documents.
+        max_samples: At most so many sentences, evenly spaced over the documents; None for all.
         num_candidates: Written of each sentence.
         temperature: As `EmbeddingParaphraser.paraphrase` takes it.
         noise: The same.

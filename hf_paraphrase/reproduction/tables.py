@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from ..metrics.significance import approximate_randomisation, bootstrap, bootstr
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
 from ..tokenization.words import SPECIAL_TOKENS
+from ..training.tasks.language_model import LanguageModelConfig
 from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all
 
@@ -177,7 +178,8 @@ def reproduce(
         _check_scores(table)
     # Before hours of training, so that missing files show at once.
     training = runs[0].recipe.training
-    corpus = load_dataset(training.dataset, training.dataset_name, data_dir, **training.dataset_kwargs)
+    path = cast(str, training.dataset)  # a mixture, which has none, is of no table
+    corpus = load_dataset(path, training.dataset_name, data_dir, **training.dataset_kwargs)
     train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device, report)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
     return [_measure(table, measurement, runs, corpus, scoring, device, judges) for measurement in table.measurements]
@@ -289,22 +291,22 @@ def _judge(
     if not better[0].higher_is_better:
         difference, low, high = -difference, -high, -low
     p_value = approximate_randomisation(better, worse, n_trials=scoring.n_trials, seed=scoring.seed)
-    found = (
+    of_better, of_worse = (
         next(score for score in scores[name] if score.metric == claim.metric) for name in (claim.better, claim.worse)
     )
-    return Verdict(claim, *found, difference, low, high, p_value)
+    return Verdict(claim, of_better, of_worse, difference, low, high, p_value)
 
 
 def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetDict, device: str | None) -> Results:
     """Evaluate a trained system, or reuse the result of an earlier call."""
     training = run.recipe.training
     options = _list_options(measurement, run)
-    data = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
+    data: dict[str, Any] = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = outputs_folder(table, measurement, run)
     evaluate, _ = EVALUATORS[measurement.evaluator or training.task]
     shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
-    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.summary["steps"]}
+    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.final_summary["steps"]}
     make = partial(evaluate, table, run, corpus, **options, **shared)
     return evaluate_once(folder, SPLIT, settings, make)
 
@@ -360,7 +362,8 @@ def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistic
 def _read_copies(file: Path) -> dict[str, SufficientStatistics]:
     """Of copies of the sources, where the outputs have the same scores."""
     texts = read_scored_texts([file])
-    found = Scoring(("bleu",), METRIC_OPTIONS).collect(replace(texts, runs=[texts.sources]))
+    sources = cast(list[str], texts.sources)  # a system's own outputs stand beside them
+    found = Scoring(("bleu",), METRIC_OPTIONS).collect(replace(texts, runs=[sources]))
     return {"bleu_4": found["bleu_4"], **read_judged(file.parent, "copies")}
 
 
@@ -381,7 +384,7 @@ def _read_documents(table: Table, file: Path) -> dict[str, SufficientStatistics]
 def _evaluate_language_model(
     table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any
 ) -> Results:
-    objective = run.recipe.training.objective
+    objective = cast(LanguageModelConfig, run.recipe.training).objective
     return evaluate_language_model(
         *load_paraphraser(run.folder, device),
         corpus[SPLIT],
