@@ -19,10 +19,19 @@ __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
 PERCENTAGES = (
-    *("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words", "copied"),
-    *("open", "cosine"),
+    "bleu",
+    "rouge",
+    "meteor",
+    "ter",
+    "pinc",
+    "ibleu",
+    "embedding",
+    "self_bleu",
+    "content_words",
+    "copied",
+    "open",
+    "cosine",
 )
-
 # Of a training, what the JSON file says.
 SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
