@@ -209,7 +209,7 @@ def _read_kinds(files: Mapping[str, Sequence[str]], max_samples: int) -> Texts:
 
 
 def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
-    paraphraser = Paraphraser.from_pretrained(path, device="cpu")
+    paraphraser = Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False)
 
     def choose(texts: list[str]) -> list[str | None]:
         found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=BATCH_SIZE))
@@ -220,7 +220,8 @@ def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
 
 
 def _load_round_trip(there: str, back: str) -> tuple[dict[str, Answer], int]:
-    writers = [Paraphraser.from_pretrained(path, device="cpu").writer for path in (there, back)]
+    paths = (there, back)
+    writers = [Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False).writer for path in paths]
 
     def translate(texts: list[str]) -> list[str | None]:
         return _search(writers[1], [text or "" for text in _search(writers[0], texts)])
