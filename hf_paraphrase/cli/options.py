@@ -163,8 +163,8 @@ class ReadingOptions(Verb):
 def strength_option() -> Any:
     """The option that sets how freely to paraphrase."""
     return option(
-        "How freely to paraphrase, from 0 (close to the text) to 1. Models without control tokens raise --min-novelty "
-        "and --diversity to half of it instead.  [default: the checkpoint's]",
+        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
+        "models with control tokens are told so.  [default: the checkpoint's]",
         None,
         least=0,
         most=1,

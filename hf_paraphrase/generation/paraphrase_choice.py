@@ -41,6 +41,8 @@ PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
 # The reason of a candidate that passed every rule.
 NOT_CHOSEN = "others were chosen"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+# By what the logarithm of a score falls for all the novelty that is wanted and missing.
+NOVELTY_PENALTY = 10.0
 # The floors of that measurement.
 MIN_ADEQUACY, MIN_NOVELTY = 0.03, 0.1
 # Of the open judge: of 260 pairs of one meaning, 2% have less than 0.34; of those that differ in a negation, 75% have
@@ -53,7 +55,8 @@ class Paraphrase(NamedTuple):
 
     Args:
         text: The paraphrase.
-        score: All three in one, by which paraphrases are ordered: see `combine_scores`.
+        score: All three in one, by which paraphrases are ordered: see `combine_scores`; less where `wanted_novelty` is
+            missed.
         adequacy: How well it preserves the meaning, by the chosen judge: see `generation.adequacy`.
         fluency: How well it reads, by a language model: see `generation.fluency`.
         novelty: How much of the wording is new: see `score_novelty`.
@@ -183,7 +186,7 @@ class Choice:
     def _rate(self, candidate: Paraphrase) -> Paraphrase:
         score = combine_scores([getattr(candidate, name) for name in SCORES], self.weights)
         missing = max(0.0, self.wanted_novelty - (candidate.novelty or 0.0))
-        return self._check_floors(candidate._replace(score=score * math.exp(-10 * missing)))
+        return self._check_floors(candidate._replace(score=score * math.exp(-NOVELTY_PENALTY * missing)))
 
     def _check_floors(self, candidate: Paraphrase) -> Paraphrase:
         """Give a candidate a reason where a score that it has is too low."""
