@@ -23,6 +23,7 @@ from ..models.layers.layer_weights import input_device
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
+from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from .input_limits import SourceCutter, halve_once
@@ -243,6 +244,7 @@ def token_log_probs(
         description: Of the progress bar; None for none.
     """
     found: list[list[float]] = [[] for _ in sources]
+    sources, targets = _with_stand_ins(tokenizer, sources, targets)
     joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
 
     def measure(rows: list[int]) -> list[list[float]]:
@@ -260,6 +262,14 @@ def token_log_probs(
             for row, log_probs in zip(rows, run_halving(measure, rows), strict=True):
                 found[row] = log_probs
     return found
+
+
+def _with_stand_ins(
+    tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], targets: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Sources and targets as the model reads and writes them."""
+    found = [find_stand_ins(tokenizer, f"{source} {target}") for source, target in zip(sources, targets, strict=True)]
+    return list(map(put_stand_ins, sources, found)), list(map(put_stand_ins, targets, found))
 
 
 def _encode_with_labels(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from transformers import pipeline
+
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.released import RELEASED, RELEASED_FOLDER
 from hf_paraphrase.released.packing import LARGEST
@@ -20,3 +22,9 @@ def test_the_files_are_small_and_have_their_card() -> None:
 def test_a_sentence_of_ones_own() -> None:
     (answer,) = Paraphraser.from_pretrained(device="cpu")(TEXT, n=1)
     assert answer.text != TEXT and "Thursday" in answer.text
+
+
+def test_signs_that_the_tokenizer_spells_in_bytes_are_kept() -> None:
+    text = "Zoë paid £20 for the ticket to Malmö."
+    (written,) = pipeline("text2text-generation", device="cpu")(text, num_beams=4)
+    assert all(kept in written["generated_text"] for kept in ("Zoë", "£20", "Malmö"))

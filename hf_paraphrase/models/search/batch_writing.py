@@ -12,6 +12,7 @@ from ..layers.layer_weights import input_device
 from ..text.control_tokens import find_control
 from ..text.encoded_inputs import encode_inputs
 from ..text.outside_words import decode_with_words
+from ..text.stand_ins import find_stand_ins, put_back, put_stand_ins
 from ..text.surface import restore_surface
 from ..text.unknown_words import find_attended, put_words, read_words_of_source
 from .generation_request import GenerationRequest
@@ -44,11 +45,13 @@ class Batch(NamedTuple):
         inputs: What `generate()` takes.
         source_words: The words that the tokens of each text are of, for `replace_unknown`; empty without it.
         outside_words: The words of each text outside the vocabulary, by their ids.
+        stand_ins: The words and signs of each text that others stand for, by these.
     """
 
     inputs: BatchEncoding
     source_words: list[list[str]]
     outside_words: list[dict[int, str]]
+    stand_ins: list[dict[str, str]]
 
 
 class Sequences(NamedTuple):
@@ -91,9 +94,11 @@ def encode(
         strength: How far outputs are to differ from the text, for a model with control tokens.
     """
     control = find_control(model.config, tokenizer, strength)
+    stand_ins = [find_stand_ins(tokenizer, text) for text in texts]
+    texts = list(map(put_stand_ins, texts, stand_ins))
     inputs, outside_words = encode_inputs(tokenizer, texts, pairs, model, truncation, max_length, control)
     source_words = read_words_of_source(inputs, texts) if replace_unknown else [[] for _ in texts]
-    return Batch(inputs, source_words, outside_words)
+    return Batch(inputs, source_words, outside_words, stand_ins)
 
 
 def generate(
@@ -138,6 +143,7 @@ def decode(
     attended: Sequence[int],
     source_words: Sequence[str] = (),
     outside_words: Mapping[int, str] | None = None,
+    stand_ins: Mapping[str, str] | None = None,
     *,
     restore_from: str | None = None,
     **options: Any,
@@ -150,11 +156,13 @@ def decode(
         attended: The source tokens that replace unknown words.
         source_words: Of the source, by `Batch`.
         outside_words: Of the source, by `Batch`.
+        stand_ins: Of the source, by `Batch`.
         restore_from: The source whose case and spacing the text gets; None to leave the text as it is.
         options: Of the tokenizer's `decode`.
     """
     words = put_words(ids, attended, source_words, outside_words or {})
     text = decode_with_words(tokenizer, *words, skip_special_tokens=True, **options)
+    text = put_back(text, stand_ins or {})
     return text if restore_from is None else restore_surface(text, restore_from)
 
 

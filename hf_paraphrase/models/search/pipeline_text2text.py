@@ -363,7 +363,7 @@ class Text2TextGenerationPipeline(Pipeline):
         ids = batch.inputs["input_ids"]
         # The tokenizer's own warning would come with every model, whether a long text is wrong or not.
         warn_of_length(ids.shape[1], self.model)
-        inputs, known = dict(batch.inputs), (batch.source_words[0], batch.outside_words[0])
+        inputs, known = dict(batch.inputs), tuple(column[0] for column in batch[1:])
         has_control = find_control(self.model.config, self.tokenizer, strength) is not None
         blank = not text.strip() or not has_words(ids[:, has_control:], self.tokenizer)
         if blank:  # never read, but a tokenizer may have made no token at all, which cannot be put in a batch

@@ -1,0 +1,91 @@
+"""Near signs in place of those that a tokenizer spells in bytes or replaces, which are put back into the outputs."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+
+from transformers import PreTrainedTokenizerBase
+
+__all__ = ["find_stand_ins", "put_back", "put_stand_ins"]
+
+WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
+# What canonical decomposition does not take apart, and signs.
+NEAR = str.maketrans(
+    dict(zip("ÐðĐđıŁłØøµμ£¥€₹‘’“”‐‑–—−", "DdDdiLlOouu$$$$''\"\"-----", strict=True))
+    | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "ß": "ss", "Þ": "Th", "þ": "th"}
+)
+QUOTES = "“”"
+
+
+def find_stand_ins(tokenizer: PreTrainedTokenizerBase, text: str) -> dict[str, str]:
+    """Find what is to stand for the words and signs of a text that a tokenizer spells in bytes or replaces by others.
+
+    A small model copies bytes badly, so it reads Zoë as Zoe, £20 as $20, m² as m2. A word has no stand-in if its
+    letters are near to none that the tokenizer knows (Привет), or if the text has the stand-in too.
+
+    Args:
+        tokenizer: Any; one without pieces for bytes is left alone.
+        text: The text.
+
+    Returns:
+        Words and signs of the text, in composed form (NFC), by what stands for them.
+    """
+    if text.isascii() or tokenizer.convert_tokens_to_ids("<0xC3>") in (None, tokenizer.unk_token_id):
+        return {}
+    words = set(WORD_OR_SIGN.findall(unicodedata.normalize("NFC", text)))
+    near = {word: _fold(word) for word in words if not word.isascii() and not _is_read_whole(tokenizer, word)}
+    if near.keys() >= set(QUOTES):
+        near[QUOTES] = near.pop(QUOTES[0])
+        del near[QUOTES[1]]
+    taken = Counter(map(str.lower, words)) + Counter(map(str.lower, near.values()))
+    return {
+        other: word
+        for word, other in near.items()
+        if WORD_OR_SIGN.fullmatch(other) and taken[other.lower()] == 1 and _is_read_whole(tokenizer, other)
+    }
+
+
+def put_stand_ins(text: str, stand_ins: Mapping[str, str]) -> str:
+    """Put what `find_stand_ins` found into its text, or into another."""
+    if not stand_ins:
+        return text
+    others = {word: other for other, word in stand_ins.items()}
+    others |= dict.fromkeys(QUOTES, others[QUOTES]) if QUOTES in others else {}
+    return WORD_OR_SIGN.sub(lambda match: others.get(match[0], match[0]), unicodedata.normalize("NFC", text))
+
+
+def put_back(text: str, stand_ins: Mapping[str, str]) -> str:
+    """Put the words and signs themselves into an output, also where a sentence begins with one."""
+    if not stand_ins:
+        return text
+    words = {_capitalize(other): _capitalize(word) for other, word in stand_ins.items()} | dict(stand_ins)
+
+    def restore(match: re.Match[str]) -> str:
+        word = words.get(match[0], match[0])
+        if word != QUOTES:
+            return word
+        return QUOTES[
+            match.start() > 0 and (text[match.start() - 1].isalnum() or text[match.start() - 1] in ".,;:!?…)")
+        ]
+
+    return WORD_OR_SIGN.sub(restore, text)
+
+
+def _fold(word: str) -> str:
+    """The nearest word without diacritics."""
+    parts = unicodedata.normalize("NFKD", word.translate(NEAR))
+    return "".join(character for character in parts if not unicodedata.combining(character))
+
+
+def _is_read_whole(tokenizer: PreTrainedTokenizerBase, word: str) -> bool:
+    """Whether a tokenizer makes pieces of the word's own letters and signs."""
+    pieces = tokenizer.tokenize(word)
+    read = "".join(pieces).replace("▁", "")
+    return not any(piece.startswith("<0x") for piece in pieces) and read.casefold() == word.casefold()
+
+
+def _capitalize(word: str) -> str:
+    return word[:1].upper() + word[1:]
