@@ -11,6 +11,7 @@ from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 from ..layers.layer_weights import input_device
 from ..text.control_tokens import find_control
 from ..text.encoded_inputs import encode_inputs
+from ..text.miscopied_words import mend_miscopied_words
 from ..text.outside_words import decode_with_words
 from ..text.stand_ins import find_stand_ins, put_back, put_stand_ins
 from ..text.surface import restore_surface
@@ -30,7 +31,7 @@ class Output(NamedTuple):
             unless `output_scores` asks for it, and for a blank source.
         log_prob: The mean log-probability of its tokens, end mark included, by the model alone. None where the search
             does not know it, and where the text is not what the search wrote: cut off, or with a mark dropped or
-            replaced.
+            replaced. Of a text in which a wrong copy of a word was mended it is that of the copy.
     """
 
     text: str
@@ -154,7 +155,7 @@ def decode(
         tokenizer: The tokenizer.
         ids: Of `Sequences`, as a list; so too the next.
         attended: The source tokens that replace unknown words.
-        source_words: Of the source, by `Batch`.
+        source_words: Of the source, by `Batch`; wrong copies of rare ones are mended.
         outside_words: Of the source, by `Batch`.
         stand_ins: Of the source, by `Batch`.
         restore_from: The source whose case and spacing the text gets; None to leave the text as it is.
@@ -162,6 +163,8 @@ def decode(
     """
     words = put_words(ids, attended, source_words, outside_words or {})
     text = decode_with_words(tokenizer, *words, skip_special_tokens=True, **options)
+    if source_words:
+        text = mend_miscopied_words(tokenizer, text, source_words)
     text = put_back(text, stand_ins or {})
     return text if restore_from is None else restore_surface(text, restore_from)
 

@@ -54,7 +54,8 @@ class GenerationRequest:
         return_retrieved: Whether a result names its pair.
         retriever: Retriever to use instead of the checkpoint's.
         replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
-            source that it attended to.
+            source that it attended to; and whether rare words that a model of sub-words copied wrongly become the
+            source's own.
         restore_surface: Whether outputs get the case and the spacing of ordinary text.
         strength: How far outputs are to differ from the text, from 0 to 1, for a model with control tokens.
 

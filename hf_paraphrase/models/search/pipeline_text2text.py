@@ -163,7 +163,8 @@ class Text2TextGenerationPipeline(Pipeline):
                 `fidelity` and `candidates_per_beam`; both with `exclude_source`; or a function that
                 `generate(custom_generate=…)` takes. The beams are as many as `num_return_sequences` at least.
             replace_unknown: Let the model write the mark of unknown words, and put the word of the text that it
-                attended to most in the place of each (Jean et al. 2015), in the case in which it stands there. For
+                attended to most in the place of each (Jean et al. 2015), in the case in which it stands there;
+                and put the rare words of the text in the place of wrong copies (Duraimrugan for Duraimurugan). For
                 models that attend to words, which all of transformers' do, with a fast tokenizer.
             restore_surface: Restore case and spacing of ordinary English in outputs that are lower-case or tokenised;
                 other text is unchanged.
