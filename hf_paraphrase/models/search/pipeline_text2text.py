@@ -123,6 +123,9 @@ class Text2TextGenerationPipeline(Pipeline):
         self.retriever = None
         self.task_parameters = task_parameters(model, task)
         self.prefix = self.task_parameters.pop("prefix")
+        stages = self._sanitize_parameters(**self.task_parameters)
+        self._preprocess_params = {**stages[0], **self._preprocess_params}
+        self._postprocess_params = {**stages[2], **self._postprocess_params}
 
     def __call__(
         self,
