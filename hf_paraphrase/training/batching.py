@@ -68,11 +68,7 @@ class LengthBatches:
 
 
 def _cut(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    max_rows: int | None,
-    max_tokens: int | None,
-    max_padding: float | None,
+    sources: np.ndarray, targets: np.ndarray, max_rows: int | None, max_tokens: int | None, max_padding: float | None
 ) -> list[int]:
     """The positions in the sorted lengths where batches start."""
     most_rows, most_tokens = max_rows or len(sources), math.inf if max_tokens is None else max_tokens

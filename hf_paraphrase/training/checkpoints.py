@@ -109,11 +109,7 @@ class Checkpoints:
         self._write(self.best(state), lambda directory: save_pretrained(model, tokenizer, directory))
 
     def save_last(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        state: TrainingState,
-        tensors: dict[str, Any],
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, state: TrainingState, tensors: dict[str, Any]
     ) -> None:
         """Save everything that a resumed run needs, then remove older checkpoints.
 

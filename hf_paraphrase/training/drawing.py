@@ -86,11 +86,7 @@ class DrawnBatches(LengthBatches):
     """
 
     def __init__(
-        self,
-        draw: Callable[[int], np.ndarray],
-        source_lengths: np.ndarray,
-        target_lengths: np.ndarray,
-        **limits: Any,
+        self, draw: Callable[[int], np.ndarray], source_lengths: np.ndarray, target_lengths: np.ndarray, **limits: Any
     ):
         super().__init__(source_lengths, target_lengths, **limits)
         self._draw, self._lengths, self._limits = draw, (source_lengths, target_lengths), limits

@@ -12,11 +12,7 @@ import torch
 from accelerate import Accelerator, PartialState
 from accelerate.utils import ProjectConfiguration, set_seed
 from datasets import DatasetDict, IterableDataset, IterableDatasetDict
-from transformers import (
-    GenerationConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
 from ..common.files import locked, write_directory, write_json

@@ -19,10 +19,7 @@ def make_optimizer(model: nn.Module, training: TrainingConfig) -> Optimizer:
     """
     matrices = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.ndim > 1]
     vectors = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.ndim <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": training.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     if training.optim == "sgd":
         return SGD(groups, lr=training.learning_rate)
     if training.optim == "adagrad":

@@ -10,13 +10,7 @@ from typing import Any
 
 import yaml
 from huggingface_hub.errors import StrictDataclassError
-from transformers import (
-    CONFIG_MAPPING,
-    AutoConfig,
-    GenerationConfig,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-)
+from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from ..common.bounds import check_generation_sizes, check_model_sizes
 from ..common.fields import check_known, check_type, parse_scalar, read_yaml

@@ -127,10 +127,7 @@ def _as_policy(model: PreTrainedModel, max_new_tokens: int) -> Iterator[None]:
     training, usual = model.training, model.generation_config
     kept = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "suppress_tokens")
     model.generation_config = GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        do_sample=True,
-        top_k=0,
-        **{name: getattr(usual, name) for name in kept},
+        max_new_tokens=max_new_tokens, do_sample=True, top_k=0, **{name: getattr(usual, name) for name in kept}
     )
     model.eval()
     try:

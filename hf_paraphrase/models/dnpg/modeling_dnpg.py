@@ -345,11 +345,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         if levels not in (None, "both", *LEVELS):
             raise ValueError(f"`levels` must be phrase, sentence or both, not {levels!r}")
         outputs = self.encode(
-            encoder_outputs,
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            source_levels=source_levels,
-            **kwargs,
+            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, source_levels=source_levels, **kwargs
         )
         if decoder_input_ids is None:
             raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")

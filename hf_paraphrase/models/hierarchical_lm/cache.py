@@ -25,12 +25,7 @@ class HierarchicalLmCache:
     is_compileable = False
 
     def __init__(
-        self,
-        layers: Iterable[Any],
-        like: torch.Tensor,
-        spelling_size: int,
-        max_words: int,
-        max_characters: int,
+        self, layers: Iterable[Any], like: torch.Tensor, spelling_size: int, max_words: int, max_characters: int
     ):
         batch_size = len(like)
         self.layers = [layer.new_state(like, batch_size, max_words) for layer in layers]

@@ -141,11 +141,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         if not config.share_embeddings:
             self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.lstm = StackedLstm(
-            config.decoder_input_size,
-            config.hidden_size,
-            config.num_layers,
-            config.residual_interval,
-            config.dropout,
+            config.decoder_input_size, config.hidden_size, config.num_layers, config.residual_interval, config.dropout
         )
         self.bridge = StateBridge(config) if config.bidirectional_encoder else None
         self.attention = self.combine = None
@@ -169,11 +165,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             beams = count_source_beams(memory)
             keys = self.attention.project_keys(memory[::beams])
             keys = keys if beams == 1 else keys.repeat_interleave(beams, dim=0)
-        return RecurrentCache(
-            (h, c) if self.bridge is None else self.bridge((h, c)),
-            keys,
-            beams=beams,
-        )
+        return RecurrentCache((h, c) if self.bridge is None else self.bridge((h, c)), keys, beams=beams)
 
     @can_return_tuple
     def forward(

@@ -217,13 +217,7 @@ class Draws:
     """
 
     def __init__(
-        self,
-        seed: int,
-        place: int,
-        count: int,
-        temperature: float | str,
-        noise: float | str,
-        device: torch.device,
+        self, seed: int, place: int, count: int, temperature: float | str, noise: float | str, device: torch.device
     ):
         # Mixed, not added: text 1 of seed 0 is not text 0 of seed 1. The generator looks at the lowest 32 bits alone.
         self.generator = torch.Generator().manual_seed(hash((seed, place)) % 2**63)

@@ -80,11 +80,7 @@ def forbid(
 
 
 def forbid_source(
-    scores: torch.Tensor,
-    written: torch.Tensor,
-    source: torch.Tensor,
-    frame: Frame,
-    listed: torch.Tensor | None = None,
+    scores: torch.Tensor, written: torch.Tensor, source: torch.Tensor, frame: Frame, listed: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Let no beam end in a copy of the source.
 

@@ -50,10 +50,7 @@ def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hu
 
 
 def find_pairs(
-    retriever: Any,
-    texts: Sequence[str],
-    num_neighbors: int,
-    exclude_sentences: Sequence[Sequence[str]] | None = None,
+    retriever: Any, texts: Sequence[str], num_neighbors: int, exclude_sentences: Sequence[Sequence[str]] | None = None
 ) -> list[list[Pair]]:
     """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones.
 

@@ -40,12 +40,7 @@ FORBIDDING = (
     SuppressTokensLogitsProcessor,
 )
 # They depend on the tokens and scores of a row, never on its index.
-OF_ROW = (
-    LogitNormalization,
-    NoBadWordsLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    SequenceBiasLogitsProcessor,
-)
+OF_ROW = (LogitNormalization, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor, SequenceBiasLogitsProcessor)
 
 
 class ScoringRules:

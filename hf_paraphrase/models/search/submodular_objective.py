@@ -54,11 +54,7 @@ class SubmodularObjective:
     """
 
     def __init__(
-        self,
-        candidates: torch.Tensor,
-        available: torch.Tensor,
-        source: WordsOfSource,
-        fidelity: float = 0.5,
+        self, candidates: torch.Tensor, available: torch.Tensor, source: WordsOfSource, fidelity: float = 0.5
     ):
         self.available, self.fidelity = available, fidelity
         in_v = available.double()

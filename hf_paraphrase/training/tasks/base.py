@@ -12,12 +12,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, IterableDataset
 from torch import nn
-from transformers import (
-    AutoModelForSeq2SeqLM,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...datasets import load_dataset
 from ...errors import InputError

@@ -215,11 +215,7 @@ def label_levels(
 
 
 def _find_linked(
-    row: Sequence[int],
-    other: Sequence[int],
-    strengths: np.ndarray,
-    special_ids: Collection[int],
-    min_strength: float,
+    row: Sequence[int], other: Sequence[int], strengths: np.ndarray, special_ids: Collection[int], min_strength: float
 ) -> list[bool]:
     """Which tokens of a row are confidently aligned words, or occur in the other row too."""
     is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)

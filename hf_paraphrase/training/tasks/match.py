@@ -14,12 +14,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import ClassLabel, Dataset, DatasetDict
 from torch import nn
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...common.fields import option
 from ...errors import InputError
