@@ -23,7 +23,7 @@ import torch
 import typer
 from benchmarks.timing import Row
 
-from hf_paraphrase.training.allocator import keep_freed_memory
+from hf_paraphrase.training.loop import keep_freed_memory
 
 # Part: module and function, loaded when it is asked for, since some need extras.
 PARTS = {

@@ -17,7 +17,7 @@ from hf_paraphrase.datasets import statistics
 from hf_paraphrase.evaluation import documents, language_models
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
 from hf_paraphrase.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
-from hf_paraphrase.training import curves
+from hf_paraphrase.training import reporting
 from tests.contrast import WHITE, contrast
 
 pytest.importorskip("matplotlib")
@@ -153,7 +153,7 @@ def drawn(monkeypatch):
         figures.append(figure)
         save_figure(figure, path)
 
-    for module in (curves, documents, language_models, matches, statistics):
+    for module in (reporting, documents, language_models, matches, statistics):
         monkeypatch.setattr(module, "save_figure", save)
     return figures
 
@@ -161,7 +161,7 @@ def drawn(monkeypatch):
 @pytest.mark.parametrize(
     ("draw", "curve"),
     [
-        (curves.plot_learning_curves, None),
+        (reporting.plot_learning_curves, None),
         (language_models.plot_fine_tuning, None),
         (documents.plot_reconstruction, RECONSTRUCTED),
         (statistics.plot_lengths, Counter(range(1, 30))),
@@ -211,7 +211,7 @@ def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
 # Dark pages: GitHub's, and a site's.
 PAGES = {"white": WHITE, "dark": (13, 17, 23), "slate": (15, 23, 42)}
 DRAWN = {
-    "curves": lambda path: curves.plot_learning_curves(RUNS, path),
+    "curves": lambda path: reporting.plot_learning_curves(RUNS, path),
     "fine-tuning": lambda path: language_models.plot_fine_tuning(RUNS, path),
     "architectures": lambda path: language_models.plot_architectures({"gru": [1.7, 1.8], "sarah": [1.6]}, path),
     "reconstruction": lambda path: documents.plot_reconstruction({"tiny": RECONSTRUCTED}, path),

@@ -162,7 +162,7 @@ class DrawCurves(Verb):
         """Draw."""
         check_matplotlib("explain curves")
         from ..evaluation.language_models import plot_fine_tuning
-        from ..training.curves import plot_learning_curves
+        from ..training.reporting import plot_learning_curves
 
         plot = plot_fine_tuning if self.fine_tuning else plot_learning_curves
         plot({str(run): run for run in self.runs}, self.output)

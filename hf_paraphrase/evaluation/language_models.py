@@ -22,7 +22,7 @@ from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLm
 from ..models.layers.precision import at_least_single
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
-from ..training.curves import evaluations_of
+from ..training.reporting import evaluations_of
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
 from .scoring import Scoring, load_given

@@ -11,7 +11,7 @@ from typing import Any
 from ..common.files import write_json, write_text
 from ..evaluation.results import Entry, Score
 from ..papers.table import Table
-from ..training.curves import plot_learning_curves
+from ..training.reporting import plot_learning_curves
 from .outputs import pack_outputs
 from .tables import MeasuredRow, MeasuredTable, Verdict
 

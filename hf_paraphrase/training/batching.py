@@ -1,14 +1,35 @@
+"""Batches of every epoch: which rows share one, in what order, and their tensors."""
+
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from accelerate import Accelerator
+from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-__all__ = ["LengthBatches", "OutsideWordsMixin", "PairCollator", "number_outside_words", "pad_rows", "share_batches"]
+__all__ = [
+    "DrawnBatches",
+    "EpochDraw",
+    "LengthBatches",
+    "OutsideWordsMixin",
+    "PairCollator",
+    "ShuffledDocuments",
+    "fingerprint",
+    "number_outside_words",
+    "pad_rows",
+    "share_batches",
+    "share_out",
+    "token_counts",
+    "value_counts",
+]
 
 
 class LengthBatches:
@@ -177,3 +198,198 @@ def share_batches(
         share = rows[accelerator.process_index :: accelerator.num_processes]
         batch = make_batch((share if len(share) else rows[:1]).tolist())
         yield {name: tensor.to(accelerator.device) for name, tensor in batch.items()}, share
+
+
+def token_counts(encoded: Dataset, column: str) -> np.ndarray:
+    """The number of elements in each row's list of a column, without making Python objects of them."""
+    return np.diff(_read_column(encoded, column).offsets)
+
+
+def value_counts(encoded: Dataset, column: str, size: int) -> np.ndarray:
+    """The count of each number below `size` in the lists of a column, `(size,)`."""
+    return np.bincount(_read_column(encoded, column).flatten().to_numpy(), minlength=size)
+
+
+def fingerprint(encoded: Dataset) -> str:
+    """A digest of all numbers in all columns and of where lists end."""
+    digest = hashlib.sha256()
+    for column in sorted(encoded.column_names):
+        values = _read_column(encoded, column)
+        while pa.types.is_list(values.type):
+            digest.update(np.diff(values.offsets))
+            values = values.flatten()
+        digest.update(values.to_numpy(zero_copy_only=False))
+    return digest.hexdigest()
+
+
+def _read_column(encoded: Dataset, column: str) -> pa.Array:
+    return encoded.with_format("arrow")[:][column].combine_chunks()
+
+
+class ShuffledDocuments:
+    """Batches of rows from many documents, in an order that only seed and epoch decide (Traynor 2018, section 3.1.2).
+
+    Every epoch takes the documents in a new order, up to `interleaved` of them side by side, a row of each in turn,
+    and shuffles the stream `buffer_size` rows at a time. Only row numbers are held, eight bytes each: the rows stay
+    in their file until they are needed.
+
+    Args:
+        documents: The document of each row, ascending.
+        batch_size: Rows of a batch.
+        accumulation: Batches that make one optimizer step.
+        buffer_size: Rows that are shuffled together.
+        interleaved: Documents that are read side by side.
+        seed: Seed of the orders.
+    """
+
+    def __init__(
+        self,
+        documents: np.ndarray,
+        batch_size: int,
+        accumulation: int = 1,
+        buffer_size: int = 4096,
+        interleaved: int = 128,
+        seed: int = 0,
+    ):
+        self.batch_size, self.accumulation, self.seed = batch_size, accumulation, seed
+        self.buffer_size, self.interleaved = buffer_size, interleaved
+        starts = np.flatnonzero(np.diff(documents, prepend=documents[:1] - 1))
+        self._documents = list(zip(starts.tolist(), [*starts[1:].tolist(), len(documents)], strict=True))
+        self._rows = len(documents)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-self._rows // (self.batch_size * self.accumulation))
+
+    def epoch(self, epoch: int) -> list[list[np.ndarray]]:
+        """The row numbers of each batch of each optimizer step.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+        """
+        random = np.random.default_rng((self.seed, epoch))
+        documents = [self._documents[number] for number in random.permutation(len(self._documents))]
+        rows = np.fromiter(interleave(documents, self.interleaved), dtype=np.int64, count=self._rows)
+        for start in range(0, self._rows, self.buffer_size):
+            random.shuffle(rows[start : start + self.buffer_size])
+        batches = np.split(rows, range(self.batch_size, self._rows, self.batch_size))
+        return [batches[start : start + self.accumulation] for start in range(0, len(batches), self.accumulation)]
+
+
+def interleave(documents: list[tuple[int, int]], at_once: int) -> Iterator[int]:
+    """Take a row of each of some documents in turn; where one ends, the next that waits takes its place.
+
+    Args:
+        documents: First row and end of each.
+        at_once: Documents that are open at the same time.
+    """
+    waiting = (iter(range(*document)) for document in documents)
+    opened: list[Iterator[int] | None] = list(islice(waiting, at_once))
+    while opened:
+        for place, rows in enumerate(opened):
+            row = None if rows is None else next(rows, None)
+            while row is None and rows is not None:
+                rows = opened[place] = next(waiting, None)
+                row = next(rows, None) if rows is not None else None
+            if row is not None:
+                yield row
+        opened = [rows for rows in opened if rows is not None]
+
+
+class EpochDraw:
+    """Draws the rows of an epoch: some of each group, and of each corpus its share.
+
+    The draw follows from seed and epoch alone, so that a resumed run and every process make the same one. An epoch has
+    as many rows as one pass over all corpora, in which each group gives its pairs. A corpus whose share is larger than
+    its pass is passed over again, with other pairs; one whose share is smaller gives a part of its pass.
+
+    Args:
+        groups: The group of each row; no two corpora have one in common.
+        corpora: The corpus of each row, from 0; None if there is only one.
+        shares: The part of each corpus of an epoch, which add up to 1; None gives each its pass.
+        pairs_per_group: Rows of a group in a pass, all different; None takes all.
+        seed: Seed of all draws.
+    """
+
+    def __init__(
+        self,
+        groups: np.ndarray,
+        corpora: np.ndarray | None = None,
+        shares: np.ndarray | None = None,
+        pairs_per_group: int | None = None,
+        seed: int = 0,
+    ):
+        self.groups, self.pairs_per_group, self.seed = groups, pairs_per_group, seed
+        corpora = np.zeros(len(groups), int) if corpora is None else corpora
+        self.rows = [np.flatnonzero(corpora == corpus) for corpus in range(corpora.max() + 1)]
+        passes = np.array([self._pass_size(rows) for rows in self.rows])
+        self.sizes = passes if shares is None else share_out(passes.sum(), shares)
+
+    def __call__(self, epoch: int) -> np.ndarray:
+        """The numbers of an epoch's rows, ascending."""
+        # The third number sets these draws apart from those that order the batches.
+        random = np.random.default_rng((self.seed, epoch, 3))
+        drawn = [self._draw(rows, size, random) for rows, size in zip(self.rows, self.sizes, strict=True)]
+        return np.sort(np.concatenate(drawn))
+
+    def _pass_size(self, rows: np.ndarray) -> int:
+        if self.pairs_per_group is None:
+            return len(rows)
+        _, counts = np.unique(self.groups[rows], return_counts=True)
+        return int(np.minimum(counts, self.pairs_per_group).sum())
+
+    def _draw(self, rows: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
+        """A number of rows of a corpus: whole passes, then part of one."""
+        drawn, missing = [], size
+        while missing > 0:
+            one = self._pass(rows, random)
+            drawn.append(one if len(one) <= missing else random.choice(one, missing, replace=False))
+            missing -= len(drawn[-1])
+        return np.concatenate(drawn)
+
+    def _pass(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Some rows of each group."""
+        if self.pairs_per_group is None:
+            return rows
+        rows = rows[np.lexsort((random.random(len(rows)), self.groups[rows]))]
+        _, starts, counts = np.unique(self.groups[rows], return_index=True, return_counts=True)
+        return rows[np.arange(len(rows)) - np.repeat(starts, counts) < self.pairs_per_group]
+
+
+class DrawnBatches(LengthBatches):
+    """Batches of the rows that are drawn for an epoch, cut by their own lengths, so that padding stays small.
+
+    A draw may make a few batches more or fewer than that of the first epoch, whose number all epochs have: the last of
+    the epoch's order are then left out, or the first ones come twice.
+
+    Args:
+        draw: The numbers of the rows of an epoch.
+        source_lengths: Tokens of each row's source, of all rows.
+        target_lengths: Tokens of each row's target.
+        limits: Other arguments of `LengthBatches`.
+    """
+
+    def __init__(
+        self, draw: Callable[[int], np.ndarray], source_lengths: np.ndarray, target_lengths: np.ndarray, **limits: Any
+    ):
+        super().__init__(source_lengths, target_lengths, **limits)
+        self._draw, self._lengths, self._limits = draw, (source_lengths, target_lengths), limits
+        self._steps = self._batches(draw(0)).steps_per_epoch
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._steps
+
+    def epoch(self, epoch: int) -> list[list[np.ndarray]]:
+        rows = self._draw(epoch)
+        steps = self._batches(rows).epoch(epoch)
+        return [[rows[batch] for batch in steps[number]] for number in np.resize(np.arange(len(steps)), self._steps)]
+
+    def _batches(self, rows: np.ndarray) -> LengthBatches:
+        return LengthBatches(*(lengths[rows] for lengths in self._lengths), **self._limits)
+
+
+def share_out(total: int, shares: np.ndarray) -> np.ndarray:
+    """Divide a number of rows by shares that add up to 1; at least one for each."""
+    ends = np.rint(np.cumsum(shares) * total).astype(int)
+    return np.maximum(np.diff(ends, prepend=0), 1)

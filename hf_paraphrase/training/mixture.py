@@ -17,7 +17,7 @@ from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
 from ..errors import InputError
-from .drawing import EpochDraw, share_out
+from .batching import EpochDraw, share_out
 
 if TYPE_CHECKING:
     from .arguments import TrainingConfig

@@ -16,8 +16,8 @@ from torch import nn
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.losses import SampledCrossEntropy, flat_cross_entropy
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.vocabulary_losses import SampledCrossEntropy, flat_cross_entropy
 
 from .matching import memory_in_use
 from .recurrent import random_batch, training_step

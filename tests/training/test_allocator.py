@@ -6,7 +6,7 @@ import pytest
 PROGRAM = """
 import platform, sys, torch
 from pathlib import Path
-from hf_paraphrase.training.allocator import keep_freed_memory
+from hf_paraphrase.training.loop import keep_freed_memory
 if platform.libc_ver()[0] != "glibc":
     sys.exit(77)
 def resident():

@@ -6,7 +6,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training import loop
-from hf_paraphrase.training.curves import plot_learning_curves
+from hf_paraphrase.training.reporting import plot_learning_curves
 
 from .tiny_runs import make_pairs, make_recipe
 

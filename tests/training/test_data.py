@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datasets import Dataset
 
-from hf_paraphrase.training.data import fingerprint, token_counts
+from hf_paraphrase.training.batching import fingerprint, token_counts
 
 
 def test_counts_and_fingerprint():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hf_paraphrase.training.drawing import DrawnBatches, EpochDraw, share_out
+from hf_paraphrase.training.batching import DrawnBatches, EpochDraw, share_out
 
 # Groups of 1 to 6 rows, which do not lie together.
 GROUPS = np.random.default_rng(0).permutation(np.repeat(np.arange(6), np.arange(1, 7)))

@@ -7,7 +7,7 @@ import torch
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.training.embeddings import start_from_word_vectors
+from hf_paraphrase.training.tasks.match import start_from_word_vectors
 
 WORDS = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "cat": 4, "dog": 5}
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from hf_paraphrase.training.objectives import cross_entropy_sums
+from hf_paraphrase.training.losses import cross_entropy_sums
 
 from .tiny_runs import make_recipe
 

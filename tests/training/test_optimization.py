@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from hf_paraphrase.training.arguments import TrainingConfig
-from hf_paraphrase.training.optimization import make_optimizer, make_scheduler
+from hf_paraphrase.training.run import make_optimizer, make_scheduler
 
 
 def rates(steps_per_epoch: int, epochs: int, **fields) -> list[float]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hf_paraphrase.training.shuffling import ShuffledDocuments, interleave
+from hf_paraphrase.training.batching import ShuffledDocuments, interleave
 
 DOCUMENTS = np.repeat([0, 1, 2, 5, 6], [7, 1, 4, 9, 3])
 

@@ -13,12 +13,11 @@ from torch.nn import functional
 
 from hf_paraphrase import EditLstmConfig, EditLstmForConditionalGeneration
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.training import vocabulary_losses
+from hf_paraphrase.training import losses
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.objectives import cross_entropy_sums
+from hf_paraphrase.training.losses import SampledCrossEntropy, cross_entropy_sums, flat_cross_entropy
 from hf_paraphrase.training.tasks import TASKS, base
-from hf_paraphrase.training.vocabulary_losses import SampledCrossEntropy, flat_cross_entropy
 
 from .tiny_runs import make_pairs, make_recipe
 
@@ -46,7 +45,7 @@ def labels():
 @pytest.fixture(params=["torch's", "ours"])
 def either(request, monkeypatch):
     """Chunks smaller than the batch, by PyTorch and by what stands in for it in older ones."""
-    monkeypatch.setattr(vocabulary_losses, "CHUNK", 4)
+    monkeypatch.setattr(losses, "CHUNK", 4)
     if request.param == "ours":
         monkeypatch.delattr(functional, "linear_cross_entropy", raising=False)
 
@@ -77,7 +76,7 @@ def test_double_precision_stays(either, projection, states, labels):
 
 
 def test_autocast_multiplies_in_half_precision_and_sums_in_single(projection, states, labels, monkeypatch):
-    monkeypatch.setattr(vocabulary_losses, "CHUNK", 4)
+    monkeypatch.setattr(losses, "CHUNK", 4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         expected, loss = plain(states, projection, labels), flat_cross_entropy(states, projection, labels)
     assert loss.dtype == torch.float32

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .adapt import AdaptTask
 from .answer import AnswerTask
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
-from .decompose import DecomposeTask
+from .decompose import AdaptTask, DecomposeTask
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask

@@ -15,11 +15,10 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from ...generation.prompt_encoder import PromptEncoder
 from ...generation.prompts import PROMPT_FILE, load_prompt
 from ..arguments import AnswerConfig
-from ..batching import pad_rows
+from ..batching import pad_rows, token_counts
 from ..checkpoints import naming_damage
-from ..data import token_counts
 from ..lora import add_lora, check_lora, load_lora
-from ..objectives import cross_entropy_sums
+from ..losses import cross_entropy_sums
 from ..packing import check_packing, pack_rows
 from .base import NoRowsLeft, Task, TaskData
 

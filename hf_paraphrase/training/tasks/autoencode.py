@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
-from ..data import token_counts
+from ..batching import token_counts
 from .base import NoRowsLeft, Seq2SeqTask, TaskData
 
 __all__ = ["AutoencodeTask"]

@@ -21,15 +21,10 @@ from ...pretrained import load_model, load_tokenizer, make_model
 from ...retrieval.cosine import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches, PairCollator
+from ..batching import DrawnBatches, LengthBatches, PairCollator, ShuffledDocuments, token_counts, value_counts
 from ..checkpoints import load_trained
-from ..data import token_counts, value_counts
-from ..drawing import DrawnBatches
+from ..losses import FLAT_FROM, SampledCrossEntropy, cross_entropy_sums, flat_cross_entropy, mean_loss
 from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
-from ..objectives import cross_entropy_sums
-from ..shuffling import ShuffledDocuments
-from ..validation import mean_loss
-from ..vocabulary_losses import FLAT_FROM, SampledCrossEntropy, flat_cross_entropy
 
 __all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData"]
 

@@ -21,7 +21,7 @@ from ...models.text.outside_words import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows, share_batches
-from ..validation import mean_loss
+from ..losses import mean_loss
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 

@@ -20,8 +20,7 @@ from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches, share_batches
-from ..shuffling import ShuffledDocuments
+from ..batching import LengthBatches, ShuffledDocuments, share_batches
 from .base import Seq2SeqTask, TaskData
 
 __all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]

@@ -9,7 +9,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
-from hf_paraphrase.training.tasks.adapt import AdaptConfig, AdaptTask
+from hf_paraphrase.training.tasks.decompose import AdaptConfig, AdaptTask
 from tests.models.tiny import save
 
 from ..tiny_runs import assert_equal, last_weights, send_after

@@ -1,13 +1,94 @@
+"""Losses over words and over splits, summed so that they do not depend on how rows are shared."""
+
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from torch import nn
 from torch.nn import functional
 
 from ..models.layers.precision import at_least_single
 
-__all__ = ["FLAT_FROM", "SampledCrossEntropy", "flat_cross_entropy"]
+__all__ = ["FLAT_FROM", "SampledCrossEntropy", "add_up", "cross_entropy_sums", "flat_cross_entropy", "mean_loss"]
+
+
+def cross_entropy_sums(
+    model: nn.Module, batch: dict[str, torch.Tensor], label_smoothing: float = 0.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The negative log-likelihood of a batch's labels in nats, summed over tokens.
+
+    Sums, because a step may consist of several batches on several processes: only the number of tokens in the whole
+    step makes a mean that does not depend on how the step was divided.
+
+    Args:
+        model: Returns `loss`, a mean over the labels that are not -100, and `logits`.
+        batch: What its forward takes, `labels` among it; at least one label is not -100.
+        label_smoothing: Part of each target's probability that is spread over all words (Szegedy et al. 2016).
+
+    Returns:
+        The loss to minimise, and the negative log-likelihood to report; the same where nothing is smoothed.
+    """
+    labels = batch["labels"]
+    outputs = model(**batch)
+    likelihood = outputs.loss * (labels != -100).sum()
+    if not label_smoothing:
+        return likelihood, likelihood.detach()
+    logits = at_least_single(outputs.logits.flatten(0, 1))
+    smoothed = nn.functional.cross_entropy(logits, labels.flatten(), reduction="sum", label_smoothing=label_smoothing)
+    return smoothed, likelihood.detach()
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module,
+    loss_sums: Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch.Tensor]],
+    shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
+    counts: np.ndarray,
+    accelerator: Accelerator,
+    stop: Callable[[], bool] = lambda: False,
+) -> float | None:
+    """The mean loss of a split, for each unit that counts, over all processes.
+
+    Dropout is off, and random generators end as they began, so that validating does not change the training.
+
+    Args:
+        model: Without the wrapper for several processes.
+        loss_sums: The loss of a batch, as `Task.loss_sums`.
+        shares: This process's batches, as of `share_batches`.
+        counts: How much each row of the split counts.
+        accelerator: Knows the processes.
+        stop: Asked before every batch whether to give up; the same on every process.
+
+    Returns:
+        The loss, or None if it was given up.
+    """
+    total, units, stopped = 0.0, 0, False
+    training, devices = model.training, [accelerator.device] if accelerator.device.type == "cuda" else []
+    model.eval()
+    with torch.random.fork_rng(devices):
+        for batch, rows in shares:
+            stopped = stop()
+            if stopped:
+                break
+            if len(rows):
+                total += float(loss_sums(model, batch)[1])
+                units += int(counts[rows].sum())
+    model.train(training)
+    if stopped:
+        return None
+    all_total, all_units = add_up(accelerator, [total, units])
+    return all_total / all_units
+
+
+def add_up(accelerator: Accelerator, values: list[float]) -> list[float]:
+    """Sum each of some numbers over the processes."""
+    if accelerator.num_processes == 1:
+        return values
+    return accelerator.reduce(torch.tensor(values, dtype=torch.float64, device=accelerator.device), "sum").tolist()
+
 
 # Words from which the flat loss is the faster one too, on a CPU: with the 306 symbols of a language model of
 # characters it takes a third longer than all logits at once.
