@@ -12,8 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.dnpg.levels import LEVELS, read_levels
 from ..models.layers.portable import can
-from ..models.text.encoded_inputs import encode_inputs
-from ..models.text.outside_words import decode_with_words
+from ..models.text.encoded_inputs import decode_with_words, encode_inputs
 
 __all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 

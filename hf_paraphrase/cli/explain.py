@@ -48,7 +48,7 @@ class ExplainEdit(ModelOptions):
         from ..common.files import write_text
         from ..generation.engine import load_paraphraser
         from ..models.layers.portable import can
-        from ..models.search.retrieved_pairs import load_retriever
+        from ..models.search.pipeline_checks import load_retriever
 
         try:
             check_ability(self.model, "has_levels", self.trust_remote_code)

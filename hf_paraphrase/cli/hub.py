@@ -62,7 +62,7 @@ class Push(Verb):
         """Push, and return the address; or return the card."""
         from ..hub import push
         from ..metrics import list_metrics
-        from ..models.search.decodings import DECODINGS
+        from ..models.search.generation_request import DECODINGS
 
         if self.repo_id is None and not self.dry_run:
             raise InputError("--repo-id is missing: the repository to push to, such as you/your-model")

@@ -25,7 +25,7 @@ from ..installation import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..models.search.retrieved_pairs import find_pairs
+from ..models.search.pipeline_checks import find_pairs
 from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval

@@ -27,7 +27,7 @@ from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..models.layers.portable import can
 from ..models.search.generation_request import GenerationRequest
-from ..models.search.retrieved_pairs import find_pairs, load_retriever
+from ..models.search.pipeline_checks import find_pairs, load_retriever
 from ..models.text.candidate_selection import tokens
 from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows

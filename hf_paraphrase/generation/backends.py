@@ -10,8 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..models.layers.portable import can
-from ..models.search.pipeline_checks import check_model
-from ..models.search.retrieved_pairs import load_retriever
+from ..models.search.pipeline_checks import check_model, load_retriever
 from ..models.text.encoded_inputs import read_prefix
 from .ctranslate2_engine import CTranslate2Engine, CTranslate2Generator, load_engine
 from .language_model_writer import CTranslate2LanguageModelWriter, LanguageModelWriter

@@ -17,8 +17,7 @@ from xxhash import xxh3_64
 from ..common.files import write_directory
 from ..errors import InputError
 from ..installation import require
-from ..models.text.control_tokens import control_ids
-from ..models.text.encoded_inputs import source_limit
+from ..models.text.encoded_inputs import control_ids, source_limit
 
 __all__ = ["BACKENDS", "CTranslate2Engine", "CTranslate2Generator", "load_engine"]
 

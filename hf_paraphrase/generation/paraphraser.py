@@ -19,9 +19,7 @@ from ..common.checks import whole_number
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.search.argument_types import check_argument_names
-from ..models.search.pipeline_checks import read_array
-from ..models.search.retrieved_pairs import load_retriever
+from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from ..released import RELEASED

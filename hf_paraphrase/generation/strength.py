@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import InputError
-from ..models.text.control_tokens import check_strength
+from ..models.text.encoded_inputs import check_strength
 from .paraphrase_choice import Choice
 
 __all__ = ["read_strength", "strengthen"]

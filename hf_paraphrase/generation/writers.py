@@ -15,11 +15,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.search.argument_types import check_arguments
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..models.search.generation_request import GenerationRequest
-from ..models.search.retrieved_pairs import find_pairs
-from ..models.text.control_tokens import control_ids, find_control
+from ..models.search.pipeline_checks import check_arguments, find_pairs
+from ..models.text.encoded_inputs import control_ids, find_control
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine

@@ -29,7 +29,7 @@ from ..metrics.self_bleu.scoring import self_bleu_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
-from ..tokenization.words import SPECIAL_TOKENS
+from ..tokenization.tokenizers import SPECIAL_TOKENS
 from ..training.tasks.language_model import LanguageModelConfig
 from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all

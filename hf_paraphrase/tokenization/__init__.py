@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from .documents import join_sentences, train_document_tokenizer
-from .subwords import train_tokenizer
-from .words import train_word_tokenizer
+from .tokenizers import join_sentences, train_document_tokenizer, train_tokenizer, train_word_tokenizer
 
 __all__ = ["join_sentences", "train_document_tokenizer", "train_tokenizer", "train_word_tokenizer"]

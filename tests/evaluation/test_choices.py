@@ -17,7 +17,7 @@ from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Entry, Results
 from hf_paraphrase.generation.engine import generate_several, load_paraphraser
 from hf_paraphrase.metrics.ibleu.scoring import ibleu
-from hf_paraphrase.models.search.retrieved_pairs import find_pairs
+from hf_paraphrase.models.search.pipeline_checks import find_pairs
 from tests.generation.paraphrasers import make_paraphraser
 from tests.models.tiny import save, tiny_bart, tiny_t5
 

@@ -18,7 +18,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import ctranslate2_engine
 from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Engine
 from hf_paraphrase.generation.engine import generate_several, mean_log_probs
-from hf_paraphrase.models.text.control_tokens import find_control
+from hf_paraphrase.models.text.encoded_inputs import find_control
 from tests.generation.paraphrasers import make_paraphraser, random_sentences
 from tests.models.tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_t5, word_tokenizer
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from transformers import GenerationConfig
 
-from hf_paraphrase.models.search.argument_types import check_arguments
 from hf_paraphrase.models.search.generation_request import GenerationRequest
+from hf_paraphrase.models.search.pipeline_checks import check_arguments
 from tests.generation.paraphrasers import make_paraphraser
 from tests.models.test_pipeline_text2text import text2text
 from tests.models.tiny import tiny_t5

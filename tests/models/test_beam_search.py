@@ -25,10 +25,10 @@ from hf_paraphrase.models.hierarchical_autoencoder.modeling_hierarchical_autoenc
 )
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.search.batch_writing import generate_with_scores
 from hf_paraphrase.models.search.beam_cache import BeamLayer
 from hf_paraphrase.models.search.beam_search import beam_search
 from hf_paraphrase.models.search.found_sentences import DEAD
-from hf_paraphrase.models.search.sequence_scores import generate_with_scores
 
 from .small_batches import pad
 from .test_diverse_decoding import tiny_marian

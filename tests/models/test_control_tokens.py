@@ -14,8 +14,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import generate_paraphrases
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
-from hf_paraphrase.models.text.control_tokens import find_control
-from hf_paraphrase.models.text.encoded_inputs import encode_inputs, source_limit
+from hf_paraphrase.models.text.encoded_inputs import encode_inputs, find_control, source_limit
 from tests.models.tiny import WORDS, tiny_bart, tiny_model, tiny_t5, word_tokenizer
 
 TOKENS = ["<novelty-0>", "<novelty-1>", "<novelty-2>"]

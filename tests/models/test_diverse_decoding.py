@@ -12,14 +12,9 @@ from transformers import MarianConfig, MarianMTModel, PreTrainedModel
 from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
+from hf_paraphrase.models.search.dips import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 from hf_paraphrase.models.search.diverse_beam_search import GroupedSearch
 from hf_paraphrase.models.search.found_sentences import DEAD, Frame, forbid_source
-from hf_paraphrase.models.search.submodular_objective import (
-    SubmodularObjective,
-    WordsOfSource,
-    choose_set,
-    word_closeness,
-)
 
 from . import naive_decoding as naive
 from .small_batches import pad

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.hierarchical_lm.sarah import scan_sarah
+from hf_paraphrase.models.hierarchical_lm.sentence_layers import scan_sarah
 
 
 @pytest.mark.parametrize("num_heads", [1, 2])

@@ -9,8 +9,7 @@ import torch
 from hf_paraphrase import HierarchicalLmTokenizer
 from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
-from hf_paraphrase.models.hierarchical_lm.scaled_linear import ScaledLinear
-from hf_paraphrase.models.hierarchical_lm.sentence_layers import SentenceAttention, make_layer
+from hf_paraphrase.models.hierarchical_lm.sentence_layers import ScaledLinear, SentenceAttention, make_layer
 from hf_paraphrase.training.recipe import list_recipes, load_recipe
 
 RECIPES = {name: load_recipe(folder).model_config for name, folder in list_recipes().items()}

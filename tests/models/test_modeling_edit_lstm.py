@@ -7,7 +7,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.edit_lstm.edit_vector import find_words_missing_from
+from hf_paraphrase.models.edit_lstm.copy_mechanism import find_words_missing_from
 from hf_paraphrase.models.edit_lstm.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
 
 from . import naive_edit_lstm

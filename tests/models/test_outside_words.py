@@ -6,7 +6,7 @@ import pickle
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from hf_paraphrase.models.text.outside_words import OpenTokenizer, decode_with_words
+from hf_paraphrase.models.text.encoded_inputs import OpenTokenizer, decode_with_words
 from hf_paraphrase.tokenization import train_word_tokenizer
 
 TEXTS = ["How do I reach Zürich?", "how to reach Basel, or ZÜRICH's lake"]

@@ -29,8 +29,7 @@ from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmPreTrainedModel,
 )
 from .configuration_edit_lstm import EditLstmConfig
-from .copy_mechanism import CopyMechanism, CopyMemory
-from .edit_vector import EditVector, EmbeddedSentences
+from .copy_mechanism import CopyMechanism, CopyMemory, EditVector, EmbeddedSentences
 
 __all__ = ["EditLstmForConditionalGeneration", "EditLstmModel", "EditLstmPreTrainedModel"]
 

@@ -26,8 +26,7 @@ from ..search.embedding_paraphraser import EmbeddingParaphraser, perturb
 from .cache import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged, Words, at_symbols, find_words, spellings
-from .scaled_linear import ScaledLinear
-from .sentence_layers import SentenceAttention, TransformerLayer, condition, make_layer
+from .sentence_layers import ScaledLinear, SentenceAttention, TransformerLayer, condition, make_layer
 from .word_coders import FeedForward, WordDecoder, WordEncoder
 
 __all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]

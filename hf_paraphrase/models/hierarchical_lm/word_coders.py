@@ -10,8 +10,7 @@ from torch import nn
 from ..layers.layer_weights import parameter_of
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
-from .scaled_linear import ScaledLinear
-from .sentence_layers import Gru
+from .sentence_layers import Gru, ScaledLinear
 
 __all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
 

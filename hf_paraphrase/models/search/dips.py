@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -11,10 +11,195 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel,
 from transformers.generation.utils import GenerateBeamOutput
 
 from ..layers.layer_weights import parameter_of
+from ..layers.precision import at_least_single
 from .found_sentences import DEAD, Frame, check_beams, forbid_source, keep_best, read_words
-from .submodular_objective import SubmodularObjective, WordsOfSource, choose_set, word_closeness
 
-__all__ = ["dips"]
+__all__ = ["MAX_NGRAM", "SubmodularObjective", "WordsOfSource", "choose_set", "dips", "word_closeness"]
+
+# The lengths of n-grams that count, 1 to this, as in the authors' code.
+MAX_NGRAM = 3
+# Values that differ by less are equal: order of summation, and with it the size of a batch, changes the last digits.
+TIE = 1e-9
+
+
+class WordsOfSource(NamedTuple):
+    """What candidates are compared with.
+
+    Args:
+        ids: Tokens of each source text, `(texts, length)`.
+        mask: Which of them are words, `(texts, length)`.
+        closeness: Of every word of the vocabulary to the nearest word of each source, `(texts, vocab_size)`.
+    """
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    closeness: torch.Tensor
+
+
+class SubmodularObjective:
+    """F(X) = λ L(X, s) + (1 - λ) D(X) of a set X of candidates V for a text s (Kumar et al. 2019, section 4).
+
+    Fidelity and diversity are
+
+        L = √(Σ_{x∈X} Σ_n β_n |x_n ∩ s_n|) + √(Σ_{x∈X} 1/|x| Σ_{w∈x} max_{v∈s} ψ(w, v))
+        D = Σ_n γ_n |∪_{x∈X} x_n| + Σ_{x∈X} Σ_{y∈V} R(x, y),  R(x, y) = 1 - EditDistance(x, y) / (|x| + |y|)
+
+    x_n being the set of n-grams of x. Each of the four terms is divided by its value for all of V, so that their
+    weights do not depend on lengths. F is monotone and submodular, so greedy selection reaches at least 1 - 1/e of the
+    maximum over sets of that size. Readings where the paper leaves a choice, with its code: n = 1, 2, 3; β_n =
+    1/(4-n), γ_n = 1/n; edits insert and delete words, whence R is the length of the longest common subsequence over
+    the mean length (under a root in that code). ψ(w, v) = exp(-‖w - v‖²) of embeddings of length 1, which are the
+    model's own in place of word2vec.
+
+    Args:
+        candidates: `(texts, candidates, length)` tokens, all words.
+        available: Mask of candidates, `(texts, candidates)`; the others are not in V.
+        source: The texts to paraphrase.
+        fidelity: λ, from 0 to 1.
+    """
+
+    def __init__(
+        self, candidates: torch.Tensor, available: torch.Tensor, source: WordsOfSource, fidelity: float = 0.5
+    ):
+        self.available, self.fidelity = available, fidelity
+        in_v = available.double()
+        self.grams, in_source, sizes = find_ngrams(candidates, source)
+        self.gram_weights = 1 / sizes
+        words = source.closeness.gather(1, candidates.flatten(1)).view_as(candidates)
+        alike = common_subsequences(candidates) / candidates.shape[2]
+        # What each candidate adds to the sums within the roots, and to the last sum.
+        self.overlap = (self.grams * (in_source / (MAX_NGRAM + 1 - sizes)).unsqueeze(1)).sum(dim=2) * in_v
+        self.closeness = words.double().mean(dim=2) * in_v
+        self.alike = (alike * in_v.unsqueeze(1)).sum(dim=2) * in_v
+        self.scale = [term.clamp(min=1e-12) for term in self._terms(*self._sums(available))]
+
+    def value(self, chosen: torch.Tensor) -> torch.Tensor:
+        """F of the candidates marked in `(texts, candidates)`, `(texts,)`."""
+        return self._weigh(*self._sums(chosen)).squeeze(1)
+
+    def value_with_each(self, chosen: torch.Tensor) -> torch.Tensor:
+        """F of the candidates marked in `(texts, candidates)` and one more, `(texts, candidates)`."""
+        overlap, closeness, covered, alike = self._sums(chosen)
+        new = (self.grams @ (self.gram_weights * (1 - self._covered(chosen))).unsqueeze(2)).squeeze(2)
+        return self._weigh(overlap + self.overlap, closeness + self.closeness, covered + new, alike + self.alike)
+
+    def _sums(self, chosen: torch.Tensor) -> list[torch.Tensor]:
+        overlap, closeness, alike = (
+            (chosen * part).sum(dim=1, keepdim=True) for part in (self.overlap, self.closeness, self.alike)
+        )
+        coverage = (self._covered(chosen) * self.gram_weights).sum(dim=1, keepdim=True)
+        return [overlap, closeness, coverage, alike]
+
+    def _covered(self, chosen: torch.Tensor) -> torch.Tensor:
+        return (chosen.double().unsqueeze(1) @ self.grams).squeeze(1).clamp(max=1)
+
+    def _terms(self, overlap, closeness, coverage, alike) -> list[torch.Tensor]:
+        return [overlap.sqrt(), closeness.sqrt(), coverage, alike]
+
+    def _weigh(self, *sums: torch.Tensor) -> torch.Tensor:
+        overlap, closeness, coverage, alike = (
+            term / scale for term, scale in zip(self._terms(*sums), self.scale, strict=True)
+        )
+        return self.fidelity * (overlap + closeness) + (1 - self.fidelity) * (coverage + alike)
+
+
+def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
+    """Choose a set of candidates for each text, greedily by the objective; of equals the first.
+
+    Where the likeliest candidates, which stand first, make as good a set, they are it: no set is worth less than they.
+
+    Args:
+        objective: Of candidates in the order of their probabilities.
+        size: Size of the set; all available candidates if there are fewer.
+
+    Returns:
+        The chosen, `(texts, candidates)`.
+    """
+    available = objective.available
+    chosen = torch.zeros_like(available)
+    for _ in range(min(size, available.shape[1])):
+        values = objective.value_with_each(chosen).masked_fill(chosen | ~available, -torch.inf)
+        is_best = values >= values.amax(dim=1, keepdim=True) - TIE
+        chosen = chosen | (is_best & (is_best.cumsum(dim=1) == 1))
+    chosen = chosen & available
+    likeliest = available & (available.cumsum(dim=1) <= size)
+    is_better = objective.value(chosen) > objective.value(likeliest) + TIE
+    return torch.where(is_better.unsqueeze(1), chosen, likeliest)
+
+
+def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Say which n-grams each candidate has.
+
+    Returns:
+        1 where a candidate has an n-gram, `(texts, candidates, ngrams)`; 1 where the source has it, `(texts, ngrams)`;
+        and n, `(texts, ngrams)`. Places that a text has no n-gram for are all 0, but in n, where they are 1.
+    """
+    parts = []
+    for n in range(1, min(MAX_NGRAM, candidates.shape[2]) + 1):
+        ours, theirs = number_ngrams(candidates, n, source)
+        count = int(max(ours.max(), theirs.max())) + 1
+        grams = torch.zeros(*candidates.shape[:2], count, dtype=torch.double, device=candidates.device)
+        grams.scatter_(2, ours, 1.0)
+        in_source = torch.zeros(len(candidates), count, dtype=torch.double, device=candidates.device)
+        in_source.scatter_(1, theirs, 1.0)
+        # Number 0 is not an n-gram.
+        parts.append((grams[..., 1:], in_source[:, 1:], torch.full_like(in_source[:, 1:], n)))
+    has, in_source, lengths = (torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
+    return has, in_source, lengths
+
+
+def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor]:
+    """Number the n-grams of each text's candidates and source from 1; 0 is padding.
+
+    Returns:
+        `(texts, candidates, ngrams of each)`, and `(texts, ngrams of the source)`, at least one.
+    """
+    ours = join_tokens(candidates, n)
+    theirs = torch.full((len(candidates), 1), -1, device=candidates.device)
+    if source.ids.shape[1] >= n:
+        whole = source.mask.unfold(1, n, 1).all(dim=2)
+        theirs = torch.cat((theirs, join_tokens(source.ids, n).masked_fill(~whole, -1)), dim=1)
+    ids = torch.cat((theirs, ours.flatten(1)), dim=1)
+    ordered, order = ids.sort(dim=1)
+    is_new = nn.functional.pad(ordered[:, 1:] != ordered[:, :-1], (1, 0))
+    numbers = torch.empty_like(ids).scatter_(1, order, is_new.long().cumsum(dim=1))
+    return numbers[:, theirs.shape[1] :].view_as(ours), numbers[:, : theirs.shape[1]]
+
+
+def join_tokens(ids: torch.Tensor, n: int) -> torch.Tensor:
+    """One number for each n-gram of the last dimension, for up to 2 million tokens."""
+    windows = ids.unfold(-1, n, 1)
+    joined = windows[..., 0]
+    for place in range(1, n):
+        joined = (joined << 21) | windows[..., place]
+    return joined
+
+
+def common_subsequences(sequences: torch.Tensor) -> torch.Tensor:
+    """Lengths of the longest common subsequences of each two candidates: `(texts, n, length)` -> `(texts, n, n)`."""
+    texts, count, length = sequences.shape
+    # Of the words of the one sequence so far, with each beginning of the other.
+    lengths = torch.zeros(texts, count, count, length + 1, dtype=torch.int32, device=sequences.device)
+    for place in range(length):
+        same = sequences[:, :, None, place, None] == sequences[:, None, :, :]
+        longer = torch.maximum(lengths[..., 1:], lengths[..., :-1] + same)
+        lengths[..., 1:] = longer.cummax(dim=3).values
+    return lengths[..., -1].double()
+
+
+def word_closeness(embeddings: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`.
+
+    Words of a source that are outside the vocabulary have no embedding, and are near none.
+    """
+    vectors = nn.functional.normalize(at_least_single(embeddings), dim=1)
+    closeness = vectors.new_zeros(len(ids), len(vectors))
+    for row, words, has_vector in zip(closeness, ids, mask & (ids < len(vectors)), strict=True):
+        if has_vector.any():
+            cosines = (vectors @ vectors[words[has_vector]].T).amax(dim=1)
+            row.copy_(torch.exp(2 * cosines - 2))
+            row[words[has_vector]] = 1  # exactly, so that copied words are equals
+    return closeness
 
 
 def dips(

@@ -6,18 +6,52 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.generation import GenerationMode
 
 from ..text.candidate_selection import select_by_jaccard, select_by_mbr
-from ..text.control_tokens import check_strength
-from ..text.encoded_inputs import read_prefix
+from ..text.encoded_inputs import check_strength, read_prefix
 from ..text.unknown_words import check_replaceable
-from .argument_types import check_arguments, plain_number
 from .beam_search import beam_search
-from .decodings import asks_for_beams, asks_for_groups, find_decoding
+from .dips import dips
 from .diverse_beam_search import diverse_beam_search
+from .pipeline_checks import check_arguments, plain_number
 
-__all__ = ["GenerationRequest", "check_arguments_of_a_text", "task_parameters"]
+__all__ = ["DECODINGS", "GenerationRequest", "check_arguments_of_a_text", "find_decoding", "task_parameters"]
+
+# What `generate()` does not hand on to a search of another's.
+FOR_ITS_OWN_SEARCH = ("assistant_model", "assistant_tokenizer", "streamer", "synced_gpus", "tokenizer")
+
+DECODINGS: dict[str, Callable] = {"beam": beam_search, "diverse_beam": diverse_beam_search, "dips": dips}
+
+
+def find_decoding(decoding: str | Callable | None) -> Callable | None:
+    """What `generate(custom_generate=…)` takes: None for transformers' own decoding; a function is used as it is.
+
+    Raises:
+        ValueError: Unknown decoding.
+    """
+    if decoding is None or callable(decoding):
+        return decoding
+    if not isinstance(decoding, str) or decoding not in DECODINGS:
+        raise ValueError(f"`decoding` must be one of {', '.join(DECODINGS)}, or a function, not {decoding!r}")
+    return DECODINGS[decoding]
+
+
+def asks_for_groups(parameters: Mapping[str, Any]) -> bool:
+    """Whether generation parameters ask for diverse beam search, by transformers 4's rules."""
+    return (parameters.get("num_beam_groups") or 1) > 1 or bool(parameters.get("diversity_penalty"))
+
+
+def asks_for_beams(parameters: Mapping[str, Any]) -> bool:
+    """Whether `generate()` would run its own beam search with these parameters."""
+    if any(parameters.get(name) is not None for name in FOR_ITS_OWN_SEARCH):
+        return False
+    config = GenerationConfig()
+    names = vars(config).keys() & parameters.keys()
+    vars(config).update({name: parameters[name] for name in names})
+    return config.get_generation_mode() == GenerationMode.BEAM_SEARCH
+
 
 # Arguments of `generate()` that number the texts of a batch, or hold a row for each.
 OF_A_TEXT = (

@@ -15,24 +15,27 @@ from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from ..layers.portable import can
-from ..text.control_tokens import find_control
-from ..text.encoded_inputs import has_words
+from ..text.encoded_inputs import find_control, has_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
-from .argument_types import check_argument_names, check_arguments, plain_number
 from .batch_writing import Sequences, decode, encode, generate
-from .decodings import find_decoding
-from .generation_request import GenerationRequest, check_arguments_of_a_text, task_parameters
+from .generation_request import GenerationRequest, check_arguments_of_a_text, find_decoding, task_parameters
 from .pipeline_checks import (
+    TextWithPair,
+    check_argument_names,
+    check_arguments,
     check_each_text,
     check_length,
     check_model,
+    check_pairs,
     check_text,
     check_tokenizer,
+    find_pairs,
+    load_retriever,
+    plain_number,
     read_array,
     warn_of_length,
 )
-from .retrieved_pairs import TextWithPair, check_pairs, find_pairs, load_retriever
 
 __all__ = ["Text2TextGenerationPipeline"]
 

@@ -1,18 +1,167 @@
-"""Texts, and the pairs that they are edited by, as a model reads them."""
+"""Texts and pairs as a model reads them, with control tokens and ids for words outside the vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any, cast
 
 import torch
 from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..layers.portable import can
-from .control_tokens import control_ids, prepend_control
-from .outside_words import OpenTokenizer
 
-__all__ = ["encode_inputs", "has_words", "keep_prefix", "read_prefix", "source_limit"]
+__all__ = [
+    "OpenTokenizer",
+    "check_strength",
+    "control_ids",
+    "decode_with_words",
+    "encode_inputs",
+    "find_control",
+    "has_words",
+    "keep_prefix",
+    "read_prefix",
+    "source_limit",
+]
+
+
+def check_strength(strength: float | None) -> None:
+    """Raise ValueError unless `strength` is None or a number from 0 to 1."""
+    is_number = isinstance(strength, int | float) and not isinstance(strength, bool)
+    if strength is not None and not (is_number and 0 <= strength <= 1):
+        raise ValueError(f"`strength` must be a number from 0 to 1, not {strength!r:.100}")
+
+
+def control_ids(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The ids of a model's control tokens, from "stay close" to "differ freely"; empty for a model without any."""
+    tokens = list(getattr(config, "control_tokens", None) or ())
+    return cast(list[int], tokenizer.convert_tokens_to_ids(tokens))
+
+
+def find_control(
+    config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, strength: float | None = None
+) -> int | None:
+    """Return the id of the control token for a strength.
+
+    Args:
+        config: The model's: `control_tokens` names the tokens, one for each level, and `default_strength` is used
+            where `strength` is None.
+        tokenizer: Its tokenizer.
+        strength: From 0 (close to the source) to 1 (as free as possible). Of n levels it asks for level
+            `round(strength * (n - 1))`.
+
+    Returns:
+        The id; None where neither the call nor the config names a strength, and the model runs plain.
+
+    Raises:
+        ValueError: The strength is out of range, or the model has no control tokens.
+
+    Source: Bandel et al. 2022, Quality Controlled Paraphrase Generation.
+    """
+    ids = control_ids(config, tokenizer)
+    if strength is not None and not ids:
+        raise ValueError(
+            f"`strength`: this {config.model_type} has no control tokens; `Paraphraser` moves thresholds instead"
+        )
+    strength = getattr(config, "default_strength", None) if strength is None else strength
+    check_strength(strength)
+    if strength is None or not ids:
+        return None
+    return ids[round(strength * (len(ids) - 1))]
+
+
+def prepend_control(inputs: MutableMapping[str, torch.Tensor], control: int) -> None:
+    """Put a control token before the first token of each text, in place; padding on either side stays outside.
+
+    Args:
+        inputs: `input_ids` and `attention_mask`, each `(texts, length)`; both get one column more.
+        control: The token's id.
+    """
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    rows, first = torch.arange(len(ids)), mask.argmax(1)
+    for name, values, value in (("input_ids", ids, control), ("attention_mask", mask, 1)):
+        # The copied column is padding on the left, or is overwritten.
+        inputs[name] = torch.cat([values[:, :1], values], dim=1)
+        inputs[name][rows, first] = value
+
+
+class OpenTokenizer:
+    """A tokenizer that gives each unknown word its own id, in order of appearance.
+
+    A sub-word tokenizer knows every word, and one without offsets (a slow one) cannot say which it did not know: their
+    ids stay as they are.
+
+    Args:
+        tokenizer: The tokenizer.
+        vocab_size: The first id of a word outside its vocabulary.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, vocab_size: int):
+        self.tokenizer, self.vocab_size = tokenizer, vocab_size
+        self._ids: dict[str, int] = {}
+
+    @property
+    def words(self) -> dict[int, str]:
+        """The words outside the vocabulary so far, by their ids."""
+        return {number: word for word, number in self._ids.items()}
+
+    def __call__(self, texts: Sequence[str], **kwargs: Any) -> dict[str, list[list[int]]]:
+        """Encode texts.
+
+        Args:
+            texts: Texts.
+            kwargs: Of the tokenizer's own call, such as `truncation`.
+
+        Returns:
+            `input_ids`, a list for each text.
+        """
+        encoded = self.tokenizer(list(texts), **kwargs)
+        if encoded.encodings is None or self.tokenizer.unk_token_id is None:
+            return {"input_ids": encoded["input_ids"]}
+        rows = zip(texts, encoded["input_ids"], encoded.encodings, strict=True)
+        return {"input_ids": [self.number(text, ids, encoding.offsets) for text, ids, encoding in rows]}
+
+    def num_special_tokens_to_add(self) -> int:
+        """As the tokenizer's own."""
+        return self.tokenizer.num_special_tokens_to_add()
+
+    def number(self, text: str, ids: list[int], offsets: list[tuple[int, int]]) -> list[int]:
+        """Replace the unknown word's id among those of a text, whose tokens stand at `offsets`."""
+        unknown = self.tokenizer.unk_token_id
+        if unknown not in ids:
+            return ids
+        return [
+            self._id_of(text[start:end]) if word == unknown else word
+            for word, (start, end) in zip(ids, offsets, strict=True)
+        ]
+
+    def _id_of(self, word: str) -> int:
+        normalizer = self.tokenizer.backend_tokenizer.normalizer
+        word = word if normalizer is None else normalizer.normalize_str(word)
+        return self._ids.setdefault(word, self.vocab_size + len(self._ids))
+
+
+def decode_with_words(
+    tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], words: Mapping[int, str], **kwargs: Any
+) -> str:
+    """Decode ids, including those of words outside the vocabulary.
+
+    Args:
+        tokenizer: Knows the others.
+        ids: What a model generated.
+        words: `OpenTokenizer.words` of the text it copied from.
+        kwargs: Of the tokenizer's `decode`.
+    """
+    if words.keys().isdisjoint(ids):
+        return cast(str, tokenizer.decode(cast(list[int], ids), **kwargs))
+    skipped = tokenizer.all_special_ids if kwargs.get("skip_special_tokens") else []
+    tokens = [
+        words[word] if word in words else cast(str, tokenizer.convert_ids_to_tokens(word))
+        for word in ids
+        if word not in skipped
+    ]
+    decoder = tokenizer.backend_tokenizer.decoder
+    return " ".join(tokens) if decoder is None else decoder.decode(tokens)
+
 
 TASK = "text2text-generation"
 

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
-from .control_tokens import control_ids
+from .encoded_inputs import control_ids
 
 __all__ = ["can_replace_unknown", "check_replaceable", "find_attended", "put_words", "read_words_of_source"]
 

@@ -18,7 +18,7 @@ from ...errors import InputError
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single
-from ...models.text.outside_words import OpenTokenizer
+from ...models.text.encoded_inputs import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
 from ..word_alignment import align_words

@@ -17,7 +17,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...common.fields import option
 from ...errors import InputError
 from ...models.layers.portable import can
-from ...models.text.outside_words import OpenTokenizer
+from ...models.text.encoded_inputs import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows, share_batches

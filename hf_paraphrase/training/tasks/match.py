@@ -32,15 +32,7 @@ from ..batching import pad_rows, token_counts
 from ..losses import mean_loss
 from .base import Task, TaskData
 
-__all__ = [
-    "MatchCollator",
-    "MatchConfig",
-    "MatchTask",
-    "encode_texts",
-    "score_labels",
-    "score_rankings",
-    "start_from_word_vectors",
-]
+__all__ = ["MatchTask"]
 
 logger = logging.getLogger(__name__)
 

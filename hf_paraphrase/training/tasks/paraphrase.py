@@ -19,8 +19,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...metrics.pinc.scoring import pinc_statistics
-from ...models.text.encoded_inputs import keep_prefix
-from ...models.text.outside_words import OpenTokenizer
+from ...models.text.encoded_inputs import OpenTokenizer, keep_prefix
 from ..arguments import ParaphraseConfig
 from ..losses import mean_loss
 from ..self_critical import Reward, SelfCritical, load_reward
