@@ -139,15 +139,6 @@ class TrainingConfig(Options):
     halving_start_epoch: float = option("`step_halving`: epochs until the learning rate is first halved.", 3, least=0)
     halving_interval_epochs: float = option("`step_halving`: epochs from one halving to the next.", 3, above=0)
     mixed_precision: Literal["no", "fp16", "bf16"] | None = option("Null: what `accelerate launch` says.", None)
-    torch_compile: bool = option(
-        "Compile the model by `torch.compile`, which takes minutes at first. On a CPU it did not pay: a step of "
-        "transformer-quora-small takes 1.23 times as long by it, one of residual-lstm-quora-small 1.02 times.",
-        False,
-    )
-    torch_compile_backend: Literal["inductor", "cudagraphs", "aot_eager", "eager"] = option(
-        "What `torch_compile` makes kernels with; the last two only trace, to see whether a model can be compiled.",
-        "inductor",
-    )
     seed: int = option("Seed of the weights, the batches and dropout.", 42, least=0)
 
     eval_strategy: Literal["epoch", "steps"] = option("Validate after each epoch or each `eval_steps`.", "epoch")
@@ -292,12 +283,6 @@ class AnswerConfig(TrainingConfig):
         None,
     )
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
-    packing: bool = option(
-        "Put several examples of a batch into a row, up to `max_prompt_length` + `max_target_length` tokens, in place "
-        "of padding; none attends to another, and the loss is the same. Batches of like lengths have 1 to 5% of "
-        "padding anyway: measured on a CPU, packed steps took 1.2 to 1.6 times as long.",
-        False,
-    )
     lora: dict[str, Any] | None = option(
         "Train low-rank adapters of `pretrained` in place of its weights (Hu et al. 2022): arguments of peft's "
         "`LoraConfig`, such as {r: 16, lora_alpha: 32, target_modules: all-linear}. The run ends with the merged "

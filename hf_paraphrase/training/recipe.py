@@ -29,6 +29,8 @@ COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
 # A file with one of these was saved by transformers, which also writes fields that no class declares.
 SAVED_MARKS = {"architectures", "transformers_version", "_from_model_config"}
 SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
+# Fields that recipes of earlier runs have, with the one value that is still trained by.
+FORMER_FIELDS = {"torch_compile": False, "torch_compile_backend": "inductor", "packing": False}
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,9 @@ def read_training(values: dict[str, Any], source: str) -> TrainingConfig:
     """Read the fields of `training.yaml` for its task."""
     task = values.get("task", TrainingConfig.task)
     check_known([task], TASKS, source, "task")
+    values = {
+        name: value for name, value in values.items() if name not in FORMER_FIELDS or FORMER_FIELDS[name] != value
+    }
     return TASKS[task].config_class.from_dict(values, source)
 
 

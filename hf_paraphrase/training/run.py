@@ -95,9 +95,6 @@ class TrainingRun:
         self.scheduler = make_scheduler(optimizer, training, self.train_rows.steps_per_epoch, self.total_steps)
         self.model = model
         self.wrapped, self.optimizer = accelerator.prepare(model, optimizer)
-        if training.torch_compile:
-            # Not by Accelerate, which would hold to what the first run of a process said.
-            self.wrapped = torch.compile(self.wrapped, backend=training.torch_compile_backend)
         self.state = TrainingState(data_fingerprint=fingerprint(self.encoded["train"]))
         set_seed(training.seed, device_specific=True)
         if resumed is not None:

@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ..common.fields import parse_scalar
 from ..common.files import read_json_object, write_text
 from ..errors import InputError
-from ..installation import require
 from . import loop
 from .recipe import Recipe
 
@@ -34,26 +34,17 @@ def search(
         What `search.json` holds: of each run its `values`, `folder`, the `best` validation and its `cost`.
 
     Raises:
-        InputError: A field or value that the recipe cannot have, or Optuna is not installed.
+        InputError: A field or value that the recipe cannot have.
     """
-    require("optuna", "search", "--search", package="Optuna")
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     for name, values in grid.items():
         for value in values:
             recipe.override({name: value})
     runs: list[dict[str, Any]] = []
-
-    def objective(trial: optuna.Trial) -> float:
-        values = {name: trial.suggest_categorical(name, list(choices)) for name, choices in grid.items()}
+    for combination in product(*grid.values()):
+        values = dict(zip(grid, combination, strict=True))
         folder = "-".join(f"{name}={value}" for name, value in values.items())
         summary = train_once(recipe.override(values), Path(output_dir) / folder, kwargs)
         runs.append({"values": values, "folder": folder, "best": summary["best"], "cost": summary["best_cost"]})
-        return summary["best_cost"]
-
-    sampler = optuna.samplers.GridSampler({name: list(choices) for name, choices in grid.items()}, seed=0)
-    optuna.create_study(sampler=sampler).optimize(objective)
     result = {"recipe": recipe.name, "runs": sorted(runs, key=lambda run: run["cost"])}
     write_text(Path(output_dir) / "search.json", json.dumps(result, indent=2) + "\n")
     return result

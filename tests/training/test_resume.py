@@ -145,32 +145,6 @@ def test_mixed_precision_resumes_exactly(tmp_path, monkeypatch, pairs, other_pre
     assert {tensor.dtype for tensor in last_weights(tmp_path / "whole").values()} == {torch.float32}
 
 
-def test_a_compiled_run_learns_as_a_plain_one_and_resumes(tmp_path, monkeypatch, pairs, uninterrupted):
-    """Its weights have the plain names; a plain run in the same process before does not keep it from compiling."""
-    torch.compiler.reset()  # what other tests compiled counts against the limit of compilations
-    plain = make_recipe(**FIELDS, dropout=0.0)
-    train(plain, tmp_path / "plain", dataset=pairs)
-    graphs, compile_ = [], torch.compile
-
-    def trace(graph, inputs):
-        graphs.append(graph)
-        return graph
-
-    def compile_by_tracing(model, backend):
-        assert backend == "aot_eager"
-        return compile_(model, backend=trace)
-
-    monkeypatch.setattr(torch, "compile", compile_by_tracing)
-    recipe = plain.override({"torch_compile": True, "torch_compile_backend": "aot_eager"})
-    interrupt(monkeypatch, 6, recipe, tmp_path / "parts", pairs)
-    assert graphs
-    train(recipe, tmp_path / "parts", dataset=pairs, resume=True)
-    found, expected = (last_weights(tmp_path / name) for name in ("parts", "plain"))
-    assert found.keys() == uninterrupted[0].keys()
-    for name, weight in expected.items():
-        torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")])
 def test_signal_saves_and_says_how_to_go_on(tmp_path, monkeypatch, pairs, number, name):
     stopped = interrupt(monkeypatch, 2, make_recipe(), tmp_path, pairs, number=number)

@@ -4,7 +4,7 @@ from typing import Any, Literal, cast
 
 import torch
 from torch import nn
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers import initialization as init
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
@@ -13,9 +13,8 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from ..layers.attention import AdditiveAttention
 from ..layers.copying import Copying, add_copied_words, copying_loss, count_outside_words
 from ..layers.dropout import Dropout
-from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.encoder_decoder import EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss, scored
-from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
 from ..layers.scan import is_traced
@@ -52,11 +51,8 @@ from .outputs import DnpgDecoderOutput, DnpgEncoderOutput, DnpgModelOutput, Dnpg
 __all__ = ["DnpgForConditionalGeneration", "DnpgModel", "DnpgPreTrainedModel"]
 
 
-class DnpgPreTrainedModel(PortableModel, PreTrainedModel):
+class DnpgPreTrainedModel(WritingPreTrainedModel):
     config_class = DnpgConfig
-    base_model_prefix = "model"
-    supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["PostNormLayer"]
     _supports_sdpa = True
 
@@ -67,11 +63,6 @@ class DnpgPreTrainedModel(PortableModel, PreTrainedModel):
             init.xavier_uniform_(module.weight)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.hidden_size**-0.5)
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        # The decoder makes its own, which has the aggregator's state too.
-        return False
 
 
 class DnpgEncoder(DnpgPreTrainedModel):
@@ -289,15 +280,9 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
 
     encoder: DnpgEncoder
     decoder: DnpgDecoder
-
+    encoder_class, decoder_class = DnpgEncoder, DnpgDecoder
     encoder_output_class, encoder_output_reason = DnpgEncoderOutput, "it carries the levels"
     output_class = DnpgModelOutput
-
-    def __init__(self, config: DnpgConfig):
-        super().__init__(config)
-        self.encoder = DnpgEncoder(config)
-        self.decoder = DnpgDecoder(config)
-        self.post_init()
 
     @can_return_tuple
     def forward(
@@ -316,20 +301,14 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     ) -> DnpgModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run both decoders over their inputs.
 
+        Other arguments are those of `EncoderDecoder.forward`.
+
         Args:
-            input_ids: Words of the source, `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
             source_levels: The level of each of these words, set by hand: 0 for phrase, 1 for sentence, `(batch,
                 source_length)`; else the separator's.
             levels: Which level may rewrite; both by default. With "phrase" the words of the template are copied, and
                 the phrase level writes freely in place of phrases. With "sentence" the phrase level writes exactly the
                 words of phrases, in any order, and the sentence level writes freely around them.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed if padding precedes target
-                words.
-            encoder_outputs: The encoder outputs for these inputs.
-            cache: The cache of the steps before. It is updated in place and returned.
-            use_cache: Return the cache; `config.use_cache` by default.
             output_levels: Return the levels of source and target, and the scores that they follow from.
             kwargs: `output_hidden_states` to return the embeddings and every layer's output of the phrase level;
                 `output_attentions` to return weights: of the phrase level's encoder, and of both decoders, those over
@@ -347,17 +326,14 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         outputs = self.encode(
             encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, source_levels=source_levels, **kwargs
         )
-        if decoder_input_ids is None:
-            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
+        embeddings = self.embed_targets(
+            decoder_input_ids, None, outputs.num_outside_words if self.config.copy else None
+        )
         if cache is None and (self.config.use_cache if use_cache is None else use_cache):
             cache = EncoderDecoderCache(DnpgCache(), DynamicCache())
         control = self._control(levels, outputs, decoder_input_ids, decoder_attention_mask, cache)
-        known, size = decoder_input_ids, self.config.vocab_size
-        if self.config.copy:
-            is_outside = (known >= size) & (known < size + outputs.num_outside_words)
-            known = known.masked_fill(is_outside, self.config.unk_token_id)
         decoded = self.decoder(
-            embed(self.encoder.embed_tokens, known, "decoder_input_ids") * self.config.hidden_size**0.5,
+            embeddings * self.config.hidden_size**0.5,
             attention_mask=decoder_attention_mask,
             encoder_outputs=outputs,
             encoder_attention_mask=attention_mask,

@@ -257,29 +257,14 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
     ) -> EditLstmModelOutput:
         """Encode x and the pair unless `encoder_outputs` are given, and run the decoder over its inputs.
 
+        Other arguments and errors are those of `EncoderDecoder.forward`; the edit vector, or what is copied, is
+        returned too.
+
         Args:
-            input_ids: Words of x, `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between; so too
-                the masks below.
             retrieved_source_ids: Words of p, `(batch, retrieved_length)`.
-            retrieved_source_mask: Its mask.
+            retrieved_source_mask: Its mask, as `attention_mask`.
             retrieved_target_ids: Words of q, `(batch, retrieved_target_length)`.
             retrieved_target_mask: Its mask.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
-                a target word.
-            encoder_outputs: What the encoder returned for these inputs.
-            cache: The cache of the steps before. It is updated in place and returned.
-            use_cache: Return the cache; `config.use_cache` by default.
-            kwargs: `output_hidden_states` to return the embeddings of x, the decoder's inputs and every layer's
-                output; `output_attentions` to return the weights over x as `cross_attentions`.
-
-        Returns:
-            `last_hidden_state` of shape `(batch, target_length, hidden_size)`, the edit vector or what is copied, and
-            what was asked for.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or an input is missing.
         """
         encoder_outputs = self.encode(
             encoder_outputs,
@@ -291,23 +276,9 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
             retrieved_target_mask=retrieved_target_mask,
             **kwargs,
         )
-        if decoder_input_ids is None:
-            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
-        known = decoder_input_ids
-        if self.config.copy:
-            size = self.config.vocab_size
-            is_outside = (known >= size) & (known < size + encoder_outputs.num_outside_words)
-            known = known.masked_fill(is_outside, self.config.unk_token_id)
-        outputs = self.decoder(
-            embed(self.get_decoder_embeddings(), known, "decoder_input_ids"),
-            attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            return_dict=True,
-            **kwargs,
-        )
+        outside = encoder_outputs.num_outside_words if self.config.copy else None
+        states, masks = self.embed_targets(decoder_input_ids, None, outside), (attention_mask, decoder_attention_mask)
+        outputs = self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
         return self.join_outputs(
             encoder_outputs, outputs, edit_vector=encoder_outputs.edit_vector, copying=outputs.copying
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -18,9 +18,8 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from ..layers.dropout import Dropout
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.portable import PortableModel
 from ..layers.token_ids import embed
 from ..layers.transformer import (
     Memory,
@@ -84,11 +83,8 @@ class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
     retrieved_attentions: tuple[torch.Tensor, ...] | None = None
 
 
-class FsetPreTrainedModel(PortableModel, PreTrainedModel):
+class FsetPreTrainedModel(WritingPreTrainedModel):
     config_class = FsetConfig
-    base_model_prefix = "model"
-    supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["PostNormLayer"]
     _supports_sdpa = True
 
@@ -106,11 +102,6 @@ class FsetPreTrainedModel(PortableModel, PreTrainedModel):
             init.normal_(module.weight, std=self.config.hidden_size**-0.5)
         elif isinstance(module, EditProvider) and module.aggregate is not None:
             init.normal_(module.aggregate)
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        # The decoder makes its own: the cross-attention's has two entries a layer, for x and for p.
-        return False
 
 
 class FsetEncoder(FsetPreTrainedModel):
@@ -247,15 +238,9 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
 
     encoder: FsetEncoder
     decoder: FsetDecoder
-
+    encoder_class, decoder_class = FsetEncoder, FsetDecoder
     encoder_output_class, encoder_output_reason = FsetEncoderOutput, "it carries the edits"
     output_class = FsetModelOutput
-
-    def __init__(self, config: FsetConfig):
-        super().__init__(config)
-        self.encoder = FsetEncoder(config)
-        self.decoder = FsetDecoder(config)
-        self.post_init()
 
     @can_return_tuple
     def forward(
@@ -276,30 +261,15 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     ) -> FsetModelOutput:
         """Encode x and the pair unless `encoder_outputs` are given, and run the decoder over its inputs.
 
+        Other arguments and errors are those of `EncoderDecoder.forward`.
+
         Args:
-            input_ids: Words of x, `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between; so too
-                the masks below.
             retrieved_source_ids: Words of p, `(batch, retrieved_length)`.
-            retrieved_source_mask: Its mask.
+            retrieved_source_mask: Its mask, as `attention_mask`.
             retrieved_target_ids: Words of q, `(batch, retrieved_target_length)`.
             retrieved_target_mask: Its mask.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
-                a target word.
-            encoder_outputs: What the encoder returned for these inputs.
-            cache: The cache of the steps before. It is updated in place and returned.
-            use_cache: Return the cache; `config.use_cache` by default.
             output_edits: Return `edit_vector` (z) and `micro_edit_vectors` (M).
-            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
-                `output_attentions` to return all weights: those over x as `cross_attentions`, those over p as
-                `retrieved_attentions`.
-
-        Returns:
-            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and the requested outputs.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or an input is missing.
+            kwargs: With `output_attentions` the weights over p are returned as `retrieved_attentions`.
         """
         encoder_outputs = self.encode(
             encoder_outputs,
@@ -311,18 +281,9 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
             retrieved_target_mask=retrieved_target_mask,
             **kwargs,
         )
-        if decoder_input_ids is None:
-            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
-        outputs = self.decoder(
-            embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids") * self.config.hidden_size**0.5,
-            attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            return_dict=True,
-            **kwargs,
-        )
+        states = self.embed_targets(decoder_input_ids) * self.config.hidden_size**0.5
+        masks = attention_mask, decoder_attention_mask
+        outputs = self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
         names = ("edit_vector", "micro_edit_vectors") if output_edits else ()
         edits = {name: getattr(encoder_outputs, name) for name in names}
         if outputs.cross_attentions is not None and self.config.use_micro_edits:

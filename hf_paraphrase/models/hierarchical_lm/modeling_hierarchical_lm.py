@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import GenerationMixin, LogitsProcessorList, PreTrainedModel
+from transformers import GenerationMixin, LogitsProcessorList
 from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -17,9 +17,8 @@ from transformers.modeling_outputs import (
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
 from ..layers.token_ids import check_ids
 from ..search.embedding_paraphraser import EmbeddingParaphraser, perturb
@@ -63,7 +62,7 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
     window_positions: torch.Tensor | None = None
 
 
-class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
+class HierarchicalLmPreTrainedModel(WritingPreTrainedModel):
     """Base class of the models, with initial weights, which the thesis does not give.
 
     Nothing in this family normalises: it is by their initial weights alone that vectors keep their size through ten
@@ -73,9 +72,6 @@ class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
     """
 
     config_class = HierarchicalLmConfig
-    base_model_prefix = "model"
-    supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["cache"]
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, ScaledLinear):
@@ -91,10 +87,6 @@ class HierarchicalLmPreTrainedModel(PortableModel, PreTrainedModel):
             init.normal_(module.weight)
         elif isinstance(module, TransformerLayer):
             init.zeros_(module.position_bias)
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False
 
     def _find_words(self, ids: torch.Tensor, mask: torch.Tensor | None) -> Words:
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
@@ -297,15 +289,9 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
 
     encoder: HierarchicalLmEncoder
     decoder: HierarchicalLmDecoder
-
+    encoder_class, decoder_class = HierarchicalLmEncoder, HierarchicalLmDecoder
     encoder_output_class, encoder_output_reason = HierarchicalLmEncoderOutput, "it has `sentence_states`"
     output_class = HierarchicalLmModelOutput
-
-    def __init__(self, config: HierarchicalLmConfig):
-        super().__init__(config)
-        self.encoder = HierarchicalLmEncoder(config)
-        self.decoder = HierarchicalLmDecoder(config)
-        self.post_init()
 
     @can_return_tuple
     def forward(
@@ -321,14 +307,10 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     ) -> HierarchicalLmModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
 
+        Other arguments and errors are those of `EncoderDecoder.forward`, with symbols for words.
+
         Args:
-            input_ids: Source symbols `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target symbols so far, START first, `(batch, target_length)`; with `cache`, the
-                new ones only.
-            decoder_attention_mask: `(batch, target_length)`; only needed if padding precedes target symbols.
-            encoder_outputs: What the encoder returned for this source.
-            cache: The cache of the steps before. It is updated in place and returned.
+            decoder_input_ids: Target symbols so far, START first.
             use_cache: Run symbol by symbol and return the cache; by default only if one is given. `generate()` asks
                 for it; a whole target is faster without.
             kwargs: `output_hidden_states` to return the encoder's words and layers, and what the output layer scores;
@@ -337,9 +319,6 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         Returns:
             `last_hidden_state` of shape `(batch, target_length, word_decoder_sizes[-1])`, zero at padding, and what
             was asked for.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
         """
         if input_ids is None and encoder_outputs is None:
             raise ValueError("pass `input_ids` or `encoder_outputs`")

@@ -5,20 +5,18 @@ from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import GenerationMixin, PreTrainedConfig
 from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
     Seq2SeqModelOutput,
 )
-from transformers.processing_utils import Unpack
-from transformers.utils import TransformersKwargs, can_return_tuple
+from transformers.utils import can_return_tuple
 
 from ..layers.attention import AdditiveAttention
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder
+from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.portable import PortableModel
 from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
 from ..layers.token_ids import embed
 from ..layers.vocabulary import VocabularyProjection
@@ -43,11 +41,8 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
     final_cell: torch.Tensor = SET_BY_MODEL
 
 
-class ResidualLstmPreTrainedModel(PortableModel, PreTrainedModel):
+class ResidualLstmPreTrainedModel(WritingPreTrainedModel):
     config_class: type[PreTrainedConfig] = ResidualLstmConfig
-    base_model_prefix = "model"
-    supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["StackedLstm"]
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -59,10 +54,6 @@ class ResidualLstmPreTrainedModel(PortableModel, PreTrainedModel):
         is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
         if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
             init.zeros_(module.weight[module.padding_idx])
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False
 
     def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
         embeddings = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
@@ -238,69 +229,8 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     encoder_output_class: type[BaseModelOutput] = ResidualLstmEncoderOutput
     encoder_output_reason = "it carries the final state"
 
-    def __init__(self, config: ResidualLstmConfig):
-        super().__init__(config)
-        self.encoder = self.encoder_class(config)
-        self.decoder = self.decoder_class(config)
-        self.post_init()
-
     def get_decoder_embeddings(self) -> nn.Embedding:
-        """Return the table that embeds the decoder's inputs: the encoder's, where they share one."""
         return self.encoder.embed_tokens if self.decoder.embed_tokens is None else self.decoder.embed_tokens
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: ResidualLstmEncoderOutput | None = None,
-        cache: RecurrentCache | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        decoder_inputs_embeds: torch.Tensor | None = None,
-        use_cache: bool | None = None,
-        **kwargs: Unpack[TransformersKwargs],
-    ) -> Seq2SeqModelOutput:
-        """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
-
-        Args:
-            input_ids: Source words `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`; only needed where padding stands before a target word.
-            encoder_outputs: What the encoder returned for this source.
-            cache: The cache of the steps before. It is updated in place and returned.
-            inputs_embeds: `(batch, source_length, embedding_size)`, instead of `input_ids`.
-            decoder_inputs_embeds: `(batch, target_length, embedding_size)`, instead of `decoder_input_ids`.
-            use_cache: Return the cache; `config.use_cache` by default.
-            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
-                `output_attentions` to return the weights over the source as `cross_attentions`.
-
-        Returns:
-            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
-        """
-        encoder_outputs = self.encode(
-            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
-        )
-        if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
-            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
-        if decoder_input_ids is not None:
-            decoder_inputs_embeds = embed(self.get_decoder_embeddings(), decoder_input_ids, "decoder_input_ids")
-        outputs = self.decoder(
-            decoder_inputs_embeds,
-            attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            return_dict=True,
-            **kwargs,
-        )
-        return self.join_outputs(encoder_outputs, outputs)
 
 
 class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmPreTrainedModel, GenerationMixin):

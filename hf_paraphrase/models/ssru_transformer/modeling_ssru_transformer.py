@@ -4,21 +4,17 @@ from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin, PreTrainedModel
+from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
 )
 from transformers.models.marian.modeling_marian import MarianAttention, MarianDecoderLayer, MarianEncoderLayer
-from transformers.processing_utils import Unpack
-from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.encoder_decoder import EncoderDecoder
+from ..layers.encoder_decoder import EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.portable import PortableModel
 from ..layers.precision import at_least_single
 from ..layers.scan import is_traced, scan
 from ..layers.token_ids import embed
@@ -137,17 +133,9 @@ class SsruDecoderLayer(MarianDecoderLayer):
         self.self_attn = Ssru(config.d_model, layer_idx)
 
 
-class SsruTransformerPreTrainedModel(PortableModel, PreTrainedModel):
+class SsruTransformerPreTrainedModel(WritingPreTrainedModel):
     config_class = SsruTransformerConfig
-    base_model_prefix = "model"
-    supports_gradient_checkpointing = True
-    _skip_keys_device_placement = ["cache"]
     _no_split_modules = ["MarianEncoderLayer", "SsruDecoderLayer"]
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        # The decoder makes its own, which keeps states.
-        return False
 
     def add_positions(
         self, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor | None, past: int = 0
@@ -209,7 +197,8 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         self,
         inputs_embeds: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        encoder_hidden_states: torch.Tensor | None = None,
+        *,
+        encoder_outputs: BaseModelOutput,
         encoder_attention_mask: torch.Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool = True,
@@ -224,7 +213,9 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         real = None if attention_mask is None else attention_mask[:, past:, None].bool()
         source_mask = additive_mask(encoder_attention_mask, states.dtype)
         for layer in self.layers:
-            states = layer(states, real, encoder_hidden_states, encoder_attention_mask=source_mask, cache=cache)
+            states = layer(
+                states, real, encoder_outputs.last_hidden_state, encoder_attention_mask=source_mask, cache=cache
+            )
         return BaseModelOutputWithPastAndCrossAttentions(states, cache=cache if use_cache else None)
 
 
@@ -238,69 +229,8 @@ class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
 
     encoder: SsruTransformerEncoder
     decoder: SsruTransformerDecoder
-
+    encoder_class, decoder_class = SsruTransformerEncoder, SsruTransformerDecoder
     encoder_output_class, encoder_output_reason = BaseModelOutput, "the last hidden state, in a `BaseModelOutput`"
-
-    def __init__(self, config: SsruTransformerConfig):
-        super().__init__(config)
-        self.encoder = SsruTransformerEncoder(config)
-        self.decoder = SsruTransformerDecoder(config)
-        self.post_init()
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
-        encoder_outputs: BaseModelOutput | None = None,
-        cache: EncoderDecoderCache | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-        decoder_inputs_embeds: torch.Tensor | None = None,
-        use_cache: bool | None = None,
-        **kwargs: Unpack[TransformersKwargs],
-    ) -> Seq2SeqModelOutput:
-        """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
-
-        Args:
-            input_ids: Source words `(batch, source_length)`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`, all words so far; only needed where padding stands before
-                a target word.
-            encoder_outputs: What the encoder returned for this source.
-            cache: The cache of the steps before. It is updated in place and returned.
-            inputs_embeds: `(batch, source_length, d_model)`, instead of `input_ids`, before scaling.
-            decoder_inputs_embeds: The same, instead of `decoder_input_ids`.
-            use_cache: Return the cache; `config.use_cache` by default.
-            kwargs: `output_hidden_states` to return the embeddings and every layer's output of encoder and decoder;
-                `output_attentions` to return the encoder's weights and those over the source.
-
-        Returns:
-            `last_hidden_state` of shape `(batch, target_length, d_model)` and the requested outputs.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or an input is missing.
-        """
-        encoder_outputs = self.encode(
-            encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
-        )
-        if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
-            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
-        if decoder_input_ids is not None:
-            decoder_inputs_embeds = embed(self.encoder.embed_tokens, decoder_input_ids, "decoder_input_ids")
-        outputs = self.decoder(
-            decoder_inputs_embeds,
-            attention_mask=decoder_attention_mask,
-            encoder_hidden_states=encoder_outputs.last_hidden_state,
-            encoder_attention_mask=attention_mask,
-            cache=cache,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            return_dict=True,
-            **kwargs,
-        )
-        return self.join_outputs(encoder_outputs, outputs)
 
 
 class SsruTransformerForConditionalGeneration(LanguageModelHeadMixin, SsruTransformerPreTrainedModel, GenerationMixin):

@@ -19,7 +19,6 @@ from ..batching import pad_rows, token_counts
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
 from ..losses import cross_entropy_sums
-from ..packing import check_packing, pack_rows
 from .base import NoRowsLeft, Task, TaskData
 
 __all__ = ["AnswerTask"]
@@ -103,13 +102,10 @@ class AnswerTask(Task):
         self, tokenizer: PreTrainedTokenizerBase
     ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
         pad = tokenizer.pad_token_id
-        most = self.training.max_prompt_length + self.training.max_target_length
 
         def collate(features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
             pairs = [(feature["input_ids"], feature["labels"]) for feature in features]
             rows = [(prompt + answer, [-100] * len(prompt) + answer) for prompt, answer in pairs]
-            if self.training.packing:
-                return pack_rows(rows, most, pad)
             return {
                 "input_ids": pad_rows([ids for ids, _ in rows], pad),
                 "attention_mask": pad_rows([[1] * len(ids) for ids, _ in rows], 0),
@@ -118,16 +114,10 @@ class AnswerTask(Task):
 
         return collate
 
-    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
-        super().prepare_model(model, data)
-        if self.training.packing:
-            check_packing(model, data.splits["train"][0]["input_ids"])
-
     def loss_sums(
         self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        # With a cache, transformers would not look for packed examples.
-        return cross_entropy_sums(model, {**batch, "use_cache": False} if self.training.packing else batch)
+        return cross_entropy_sums(model, batch)
 
 
 def _encode(
