@@ -57,30 +57,18 @@ class DnpgConfig(WritingConfig):
     aggregator_size: int = 128
     dropout: float | int = 0.1
     copy: bool = True
-    use_cache: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
-    eos_token_id: int | list[int] | None = 2
     unk_token_id: int | None = 3
-    decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = True
 
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
         sizes = ("vocab_size", "hidden_size", "num_layers", "sentence_layers", "num_heads", "intermediate_size")
-        for name in (*sizes, "window_size", "separator_size", "separator_layers", "aggregator_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if self.hidden_size % 2:
-            raise ValueError(f"`hidden_size` holds sines and cosines: it must be even, not {self.hidden_size}")
-        if self.hidden_size % self.num_heads:
-            raise ValueError(f"`num_heads` ({self.num_heads}) must divide `hidden_size` ({self.hidden_size})")
+        self.check_sizes(*sizes, "window_size", "separator_size", "separator_layers", "aggregator_size")
+        self.check_width("hidden_size", "num_heads")
+        self.check_dropout("dropout")
         if not self.window_size % 2:
             raise ValueError(f"`window_size` has a word in its middle: it must be odd, not {self.window_size}")
         if not self.separator_temperature > 0:
             raise ValueError(f"`separator_temperature` must be greater than 0, not {self.separator_temperature}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
         if self.copy and self.unk_token_id is None:
             raise ValueError("`copy` reads words outside the vocabulary as `unk_token_id`: it must not be null")

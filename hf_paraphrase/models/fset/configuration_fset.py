@@ -51,12 +51,6 @@ class FsetConfig(WritingConfig):
     initializer_range: float | int = 0.02
     use_edit_vector: bool = True
     use_micro_edits: bool = True
-    use_cache: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
-    eos_token_id: int | list[int] | None = 2
-    decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = True
 
     def __post_init__(self, **kwargs):
@@ -67,16 +61,9 @@ class FsetConfig(WritingConfig):
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
         sizes = ("vocab_size", "hidden_size", "num_layers", "num_heads", "provider_layers", "provider_heads")
-        for name in (*sizes, "micro_edit_size", "edit_vector_size", "intermediate_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if self.hidden_size % 2:
-            raise ValueError(f"`hidden_size` holds sines and cosines: it must be even, not {self.hidden_size}")
-        for name in ("num_heads", "provider_heads"):
-            if self.hidden_size % getattr(self, name):
-                raise ValueError(f"`{name}` ({getattr(self, name)}) must divide `hidden_size` ({self.hidden_size})")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
+        self.check_sizes(*sizes, "micro_edit_size", "edit_vector_size", "intermediate_size")
+        self.check_width("hidden_size", "num_heads", "provider_heads")
+        self.check_dropout("dropout")
         if not (self.use_edit_vector or self.use_micro_edits):
             raise ValueError(
                 "with neither `use_edit_vector` nor `use_micro_edits` the retrieved pair is not used: that is a plain "

@@ -67,26 +67,18 @@ class HierarchicalLmConfig(WritingConfig):
     decode_window: int | None = None
     sentence_noise: float | int = 0.0
     dropout: float | int = 0.1
-    use_cache: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
     eos_token_id: int | None = 2
     stop_token_id: int = 4
-    decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
         sizes = ("vocab_size", "embedding_size", "max_characters", "max_words", "num_layers", "num_heads")
-        for name in (*sizes, "value_size", "key_size", "word_decoder_hidden_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
+        self.check_sizes(*sizes, "value_size", "key_size", "word_decoder_hidden_size")
+        self.check_dropout("dropout")
         for name in ("word_encoder_sizes", "word_decoder_sizes"):
             if not getattr(self, name) or min(getattr(self, name)) < 1:
                 raise ValueError(f"`{name}` must name at least one layer, all of 1 unit or more")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
         if self.sentence_noise < 0:
             raise ValueError(f"`sentence_noise` must not be negative: {self.sentence_noise}")
         if self.decode_window is not None and self.decode_window < 1:

@@ -42,10 +42,7 @@ class SentencePairConfig(PortableConfig):
 
     def validate_architecture(self):
         """Refuse sizes that no model of this family has; runs whenever a configuration is made."""
-        for name in ("vocab_size", "embedding_size", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
+        self.check_sizes("vocab_size", "embedding_size", "hidden_size")
+        self.check_dropout("dropout")
         if self.problem_type == "ranking" and self.num_labels != 1:
             raise ValueError(f"`problem_type='ranking'` gives one score, not `num_labels={self.num_labels}`")

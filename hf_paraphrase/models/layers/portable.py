@@ -62,6 +62,27 @@ class PortableConfig(PortableCode, PreTrainedConfig):
                 raise ValueError(f"`{name}` can no longer be {given!r}: models with it need hf-paraphrase 0.1.0")
         super().__post_init__(**kwargs)
 
+    def check_sizes(self, *names: str) -> None:
+        """Raise ValueError for a field below 1."""
+        for name in names:
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
+
+    def check_dropout(self, *names: str) -> None:
+        """Raise ValueError for a field that is no probability of dropping."""
+        for name in names:
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
+
+    def check_width(self, width: str, *heads: str) -> None:
+        """Raise ValueError for a width without room for sines and cosines, or that heads do not divide."""
+        size = getattr(self, width)
+        if size % 2:
+            raise ValueError(f"`{width}` holds sines and cosines: it must be even, not {size}")
+        for name in heads:
+            if size % getattr(self, name):
+                raise ValueError(f"`{name}` ({getattr(self, name)}) must divide `{width}` ({size})")
+
     def save_pretrained(self, save_directory: str | os.PathLike, *args: Any, **kwargs: Any) -> None:
         """Save as `PreTrainedConfig.save_pretrained` does, with the code of the family."""
         if self.is_of_package():

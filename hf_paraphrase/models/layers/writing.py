@@ -13,7 +13,14 @@ TASK = "text2text-generation"
 
 
 class WritingConfig(PortableConfig):
-    """Base of the configurations of models that write text."""
+    """Base of the configurations of models that write text, with the marks of the tokenizers trained here."""
+
+    use_cache: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    decoder_start_token_id: int | None = 1
+    is_encoder_decoder: bool = True
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):

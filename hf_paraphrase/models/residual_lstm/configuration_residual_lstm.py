@@ -51,12 +51,6 @@ class ResidualLstmConfig(WritingConfig):
     dropout: float | int = 0.5
     share_embeddings: bool = True
     initializer_range: float | None = None
-    use_cache: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
-    eos_token_id: int | list[int] | None = 2
-    decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def __post_init__(self, **kwargs):
@@ -68,13 +62,10 @@ class ResidualLstmConfig(WritingConfig):
 
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
-        for name in ("vocab_size", "embedding_size", "hidden_size", "num_layers", "attention_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
+        self.check_sizes("vocab_size", "embedding_size", "hidden_size", "num_layers", "attention_size")
+        self.check_dropout("dropout")
         if self.residual_interval < 0:
             raise ValueError(f"`residual_interval` must be 0 (no residual) or more, not {self.residual_interval}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
         if self.bidirectional_encoder and self.num_layers % 2:
             raise ValueError(f"`bidirectional_encoder` halves `num_layers`, which must be even, not {self.num_layers}")
         if self.tie_word_embeddings and self.embedding_size != self.hidden_size:

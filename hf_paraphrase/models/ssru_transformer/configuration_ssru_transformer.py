@@ -47,17 +47,9 @@ class SsruTransformerConfig(MarianConfig, WritingConfig):
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
         sizes = ("vocab_size", "d_model", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim")
-        for name in sizes:
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if self.d_model % 2:
-            raise ValueError(f"`d_model` holds sines and cosines: it must be even, not {self.d_model}")
-        for name in ("encoder_attention_heads", "decoder_attention_heads"):
-            if self.d_model % getattr(self, name):
-                raise ValueError(f"`{name}` ({getattr(self, name)}) must divide `d_model` ({self.d_model})")
-        for name in ("dropout", "attention_dropout", "activation_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be in [0, 1), not {getattr(self, name)}")
+        self.check_sizes(*sizes)
+        self.check_width("d_model", "encoder_attention_heads", "decoder_attention_heads")
+        self.check_dropout("dropout", "attention_dropout", "activation_dropout")
         if not self.share_encoder_decoder_embeddings or self.decoder_vocab_size != self.vocab_size:
             raise ValueError(
                 "source and target share one table of words: leave out `share_encoder_decoder_embeddings` and "
