@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,13 +12,26 @@ from torch import nn
 from torch.nn import functional
 
 from ..models.layers.precision import at_least_single
+from .batching import share_batches
 
-__all__ = ["FLAT_FROM", "SampledCrossEntropy", "add_up", "cross_entropy_sums", "flat_cross_entropy", "mean_loss"]
+__all__ = [
+    "FLAT_FROM",
+    "Batch",
+    "SampledCrossEntropy",
+    "Sums",
+    "Validation",
+    "add_up",
+    "cross_entropy_sums",
+    "flat_cross_entropy",
+]
 
 
-def cross_entropy_sums(
-    model: nn.Module, batch: dict[str, torch.Tensor], label_smoothing: float = 0.0
-) -> tuple[torch.Tensor, torch.Tensor]:
+Batch = dict[str, torch.Tensor]
+# A loss to minimise and one to report, detached, each summed over the units of a batch.
+Sums = tuple[torch.Tensor, torch.Tensor]
+
+
+def cross_entropy_sums(model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Sums:
     """The negative log-likelihood of a batch's labels in nats, summed over tokens.
 
     Sums, because a step may consist of several batches on several processes: only the number of tokens in the whole
@@ -41,46 +55,53 @@ def cross_entropy_sums(
     return smoothed, likelihood.detach()
 
 
-@torch.no_grad()
-def mean_loss(
-    model: nn.Module,
-    loss_sums: Callable[[nn.Module, dict[str, torch.Tensor]], tuple[torch.Tensor, torch.Tensor]],
-    shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-    counts: np.ndarray,
-    accelerator: Accelerator,
-    stop: Callable[[], bool] = lambda: False,
-) -> float | None:
-    """The mean loss of a split, for each unit that counts, over all processes.
-
-    Dropout is off, and random generators end as they began, so that validating does not change the training.
+@dataclass
+class Validation:
+    """Measures a model on a split, over all processes.
 
     Args:
         model: Without the wrapper for several processes.
-        loss_sums: The loss of a batch, as `Task.loss_sums`.
         shares: This process's batches, as of `share_batches`.
         counts: How much each row of the split counts.
         accelerator: Knows the processes.
         stop: Asked before every batch whether to give up; the same on every process.
-
-    Returns:
-        The loss, or None if it was given up.
     """
-    total, units, stopped = 0.0, 0, False
-    training, devices = model.training, [accelerator.device] if accelerator.device.type == "cuda" else []
-    model.eval()
-    with torch.random.fork_rng(devices):
-        for batch, rows in shares:
-            stopped = stop()
-            if stopped:
-                break
-            if len(rows):
-                total += float(loss_sums(model, batch)[1])
-                units += int(counts[rows].sum())
-    model.train(training)
-    if stopped:
-        return None
-    all_total, all_units = add_up(accelerator, [total, units])
-    return all_total / all_units
+
+    model: nn.Module
+    shares: Iterable[tuple[Batch, np.ndarray]]
+    counts: np.ndarray
+    accelerator: Accelerator
+    stop: Callable[[], bool]
+
+    @torch.no_grad()
+    def mean_loss(self, loss_sums: Callable[[nn.Module, Batch], Sums]) -> float | None:
+        """The mean loss, for each unit that counts; None if it was given up.
+
+        Dropout is off, and random generators end as they began, so that validating does not change the training.
+
+        Args:
+            loss_sums: The loss of a batch, as `Task.loss_sums`.
+        """
+        total, units, stopped, device = 0.0, 0, False, self.accelerator.device
+        training = self.model.training
+        self.model.eval()
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            for batch, rows in self.shares:
+                stopped = self.stop()
+                if stopped:
+                    break
+                if len(rows):
+                    total += float(loss_sums(self.model, batch)[1])
+                    units += int(self.counts[rows].sum())
+        self.model.train(training)
+        if stopped:
+            return None
+        all_total, all_units = add_up(self.accelerator, [total, units])
+        return all_total / all_units
+
+    def of(self, batches: Iterable[np.ndarray], make_batch: Callable[[Sequence[int]], Batch], counts: np.ndarray):
+        """The same of other rows: arguments as in `share_batches`, and how much each row counts."""
+        return replace(self, shares=share_batches(batches, make_batch, self.accelerator), counts=counts)
 
 
 def add_up(accelerator: Accelerator, values: list[float]) -> list[float]:

@@ -23,7 +23,7 @@ from ..errors import InputError
 from .arguments import TrainingConfig
 from .batching import LengthBatches, fingerprint, share_batches
 from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state
-from .losses import add_up
+from .losses import Validation, add_up
 from .mixture import describe_mixture
 from .recipe import Recipe
 from .reporting import Reporter, perplexity
@@ -263,14 +263,9 @@ class TrainingRun:
             self._agree()
             return self._interrupted
 
-        scores = self.task.validate(
-            self.model,
-            self.data,
-            self._share(self.encoded["validation"], self.validation_batches, None),
-            self.validation_counts,
-            self.accelerator,
-            is_stopped,
-        )
+        shares = self._share(self.encoded["validation"], self.validation_batches, None)
+        validation = Validation(self.model, shares, self.validation_counts, self.accelerator, is_stopped)
+        scores = self.task.validate(self.data, validation)
         if scores is None:
             return
         state, loss, cost = self.state, scores["loss"], self.task.cost(scores)

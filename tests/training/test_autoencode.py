@@ -76,7 +76,7 @@ def test_documents_without_words_are_left_out(caplog):
     empty = Dataset.from_dict({"sentences": [[], ["room"]]})
     assert len(task.encode(DatasetDict(train=empty), tokenizer).splits["train"]) == 1
     assert "left out 1 of 2 documents" in caplog.text
-    with pytest.raises(InputError, match="none of the 1 documents has words"):
+    with pytest.raises(InputError, match="none of the 1 documents can be used: they have no words"):
         task.encode(DatasetDict(train=empty.select([0])), tokenizer)
 
 

@@ -18,8 +18,8 @@ from ..arguments import AnswerConfig
 from ..batching import pad_rows, token_counts
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
-from ..losses import cross_entropy_sums
-from .base import NoRowsLeft, Task, TaskData
+from ..losses import Batch, Sums, cross_entropy_sums
+from .base import Task, TaskData, encode_rows
 
 __all__ = ["AnswerTask"]
 
@@ -71,22 +71,13 @@ class AnswerTask(Task):
         return model
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        options = {
-            "encoder": PromptEncoder(tokenizer, self.prompt),
-            "most": (self.training.max_prompt_length, self.training.max_target_length),
-        }
+        lack = "one side has no words, or is longer than `max_prompt_length` or `max_target_length`"
+        encoder = PromptEncoder(tokenizer, self.prompt)
+        most = (self.training.max_prompt_length, self.training.max_target_length)
         splits = {}
         for split, pairs in rows.items():
-            options["kept"] = [name for name in ("group", "corpus") if name in pairs.column_names]
-            splits[split] = pairs.map(
-                _encode, batched=True, remove_columns=pairs.column_names, fn_kwargs=options, desc="Tokenising"
-            )
-            dropped = len(pairs) - len(splits[split])
-            why = "one side has no words, or is longer than `max_prompt_length` or `max_target_length`"
-            if not len(splits[split]):
-                raise NoRowsLeft(f"none of the {dropped} pairs can be used: {why}")
-            if dropped:
-                logger.warning("left out %d of %d pairs: %s", dropped, len(pairs), why)
+            kept = [name for name in ("group", "corpus") if name in pairs.column_names]
+            splits[split] = encode_rows(pairs, _encode, "pairs", lack, encoder=encoder, most=most, kept=kept)
         return TaskData(DatasetDict(splits), tokenizer)
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:
@@ -114,9 +105,7 @@ class AnswerTask(Task):
 
         return collate
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         return cross_entropy_sums(model, batch)
 
 

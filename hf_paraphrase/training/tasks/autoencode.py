@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
 from ..batching import token_counts
-from .base import NoRowsLeft, Seq2SeqTask, TaskData
+from .base import Seq2SeqTask, TaskData, encode_rows
 
 __all__ = ["AutoencodeTask"]
 
@@ -70,20 +69,8 @@ def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBas
     Raises:
         NoRowsLeft: If no document is left.
     """
-    encoded = documents.map(
-        _encode,
-        batched=True,
-        remove_columns=documents.column_names,
-        # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
-        fn_kwargs={"tokenizer": copy.deepcopy(tokenizer), "max_length": max_length},
-        desc="Tokenising",
-    )
-    dropped = len(documents) - len(encoded)
-    if not len(encoded):
-        raise NoRowsLeft(f"none of the {dropped} documents has words")
-    if dropped:
-        logger.warning("left out %d of %d documents: they have no words", dropped, len(documents))
-    return encoded
+    lack = "they have no words"
+    return encode_rows(documents, _encode, "documents", lack, tokenizer=tokenizer, max_length=max_length)
 
 
 def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, IterableDataset
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -23,14 +24,40 @@ from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import DrawnBatches, LengthBatches, PairCollator, ShuffledDocuments, token_counts, value_counts
 from ..checkpoints import load_trained
-from ..losses import FLAT_FROM, SampledCrossEntropy, cross_entropy_sums, flat_cross_entropy, mean_loss
+from ..losses import FLAT_FROM, Batch, SampledCrossEntropy, Sums, Validation, cross_entropy_sums, flat_cross_entropy
 from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
 
-__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData"]
+__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData", "encode_rows"]
+
+logger = logging.getLogger(__name__)
 
 
 class NoRowsLeft(InputError):
     """None of the rows to encode can be used."""
+
+
+def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str, lack: str, **options: Any) -> Dataset:
+    """Tokenise rows once, for all epochs; those that `encode` leaves out are counted in a warning.
+
+    Args:
+        rows: Rows of texts.
+        encode: Makes columns of columns.
+        unit: What rows are, in messages.
+        lack: Why rows are left out.
+        options: Its further arguments. A tokenizer among them is copied: it remembers how it was last called, and
+            handed a fresh one, `map` finds its cached result the next time.
+
+    Raises:
+        NoRowsLeft: If no row is left.
+    """
+    options = {name: deepcopy(one) if name == "tokenizer" else one for name, one in options.items()}
+    columns = rows.column_names
+    encoded = rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
+    if not len(encoded):
+        raise NoRowsLeft(f"none of the {len(rows)} {unit} can be used: {lack}")
+    if len(encoded) < len(rows):
+        logger.warning("left out %d of %d %s: %s", len(rows) - len(encoded), len(rows), unit, lack)
+    return encoded
 
 
 @dataclass(frozen=True)
@@ -298,9 +325,7 @@ class Task(ABC):
         """What makes the tensors of a batch, as the model's forward takes them, of examples."""
 
     @abstractmethod
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         """The loss of a batch, summed over its units.
 
         Sums, because a step may consist of several batches on several processes: only the count of the whole step
@@ -310,21 +335,13 @@ class Task(ABC):
             The loss to minimise, and the one to report, detached.
         """
 
-    def validate(
-        self,
-        model: nn.Module,
-        data: TaskData,
-        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-        counts: np.ndarray,
-        accelerator: Accelerator,
-        stop: Callable[[], bool],
-    ) -> dict[str, float] | None:
-        """Score a model on the validation split; arguments as in `mean_loss`, and the training data.
+    def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
+        """Score a model on the validation split.
 
         Returns:
             `loss` and the task's own metrics; None if validation was aborted.
         """
-        loss = mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
+        loss = validation.mean_loss(partial(self.loss_sums, data=data))
         return None if loss is None else {"loss": loss}
 
     def cost(self, scores: dict[str, float]) -> float:
@@ -386,8 +403,6 @@ class Seq2SeqTask(Task):
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         return PairCollator(tokenizer.pad_token_id)
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         # Validation reports the likelihood alone.
         return cross_entropy_sums(model, batch, self.training.label_smoothing_factor if model.training else 0.0)

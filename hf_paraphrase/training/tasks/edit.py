@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
-from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...common.fields import option
@@ -20,8 +18,8 @@ from ...models.layers.portable import can
 from ...models.text.encoded_inputs import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
-from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows, share_batches
-from ..losses import mean_loss
+from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
+from ..losses import Batch, Validation
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 
@@ -164,28 +162,19 @@ class EditTask(ParaphraseTask):
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
         return CopyCollator(tokenizer) if self.training.copy_unknown_words else EditCollator(tokenizer.pad_token_id)
 
-    def validate(
-        self,
-        model: nn.Module,
-        data: TaskData,
-        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-        counts: np.ndarray,
-        accelerator: Accelerator,
-        stop: Callable[[], bool],
-    ) -> dict[str, float] | None:
-        scores = super().validate(model, data, shares, counts, accelerator, stop)
+    def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
+        scores = super().validate(data, validation)
         if scores is None:
             return None
         rows = data.splits["validation"]
         rows = rows.select(range(min(COMPARED_ROWS, len(rows))))
         batches, collate = self.make_batches(rows).in_order(), self.make_collator(data.tokenizer)
-
-        def loss_of(examples: Sequence[dict[str, Any]]) -> float | None:
-            shares = share_batches(batches, lambda rows: collate([examples[row] for row in rows]), accelerator)
-            return mean_loss(model, partial(self.loss_sums, data=data), shares, counts, accelerator, stop)
-
         for name, examples in self._pairs_compared(rows, data.splits["train"]).items():
-            loss = loss_of(examples)
+
+            def make_batch(rows: Sequence[int], examples: Sequence[dict[str, Any]] = examples) -> Batch:
+                return collate([examples[row] for row in rows])
+
+            loss = validation.of(batches, make_batch, validation.counts).mean_loss(partial(self.loss_sums, data=data))
             if loss is None:
                 return None
             scores[f"loss_{name}_pair"] = loss

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import torch
-from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, Features, List, Value
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...common.fields import option
@@ -20,7 +17,8 @@ from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
-from ..batching import LengthBatches, ShuffledDocuments, share_batches
+from ..batching import LengthBatches, ShuffledDocuments
+from ..losses import Validation
 from .base import Seq2SeqTask, TaskData
 
 __all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
@@ -136,23 +134,15 @@ class LanguageModelTask(Seq2SeqTask):
             training.seed,
         )
 
-    def validate(
-        self,
-        model: nn.Module,
-        data: TaskData,
-        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-        counts: np.ndarray,
-        accelerator: Accelerator,
-        stop: Callable[[], bool],
-    ) -> dict[str, float] | None:
-        scores = super().validate(model, data, shares, counts, accelerator, stop)
+    def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
+        scores = super().validate(data, validation)
         general = data.splits.get("general")
         if scores is None or general is None:
             return scores
         batches = LengthBatches(*self.lengths(general), max_rows=self.training.train_batch_size).in_order()
         collate = self.make_collator(data.tokenizer)
-        shares = share_batches(batches, lambda rows: collate(general.__getitems__(rows)), accelerator)
-        general_scores = super().validate(model, data, shares, self.counts(general), accelerator, stop)
+        of_general = validation.of(batches, lambda rows: collate(general.__getitems__(rows)), self.counts(general))
+        general_scores = super().validate(data, of_general)
         return None if general_scores is None else {**scores, "general_loss": general_scores["loss"]}
 
 

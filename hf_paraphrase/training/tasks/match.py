@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import ClassLabel, Dataset, DatasetDict
 from torch import nn
@@ -29,7 +28,7 @@ from ...tokenization import train_tokenizer
 from ...tokenization.word_vectors import load_word_vectors
 from ..arguments import TrainingConfig
 from ..batching import pad_rows, token_counts
-from ..losses import mean_loss
+from ..losses import Batch, Sums, Validation
 from .base import Task, TaskData
 
 __all__ = ["MatchTask"]
@@ -181,25 +180,15 @@ class MatchTask(Task):
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> MatchCollator:
         return MatchCollator(tokenizer.pad_token_id)
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         loss, _ = _run(model, batch)
         return loss, loss.detach()
 
-    def validate(
-        self,
-        model: nn.Module,
-        data: TaskData,
-        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-        counts: np.ndarray,
-        accelerator: Accelerator,
-        stop: Callable[[], bool],
-    ) -> dict[str, float] | None:
+    def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
         outputs: list[tuple[list, list]] = []
         has_names = _label_names(data.splits["train"]) is not None
 
-        def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        def loss_sums(model: nn.Module, batch: Batch) -> Sums:
             loss, logits = _run(model, batch)
             if has_names:
                 outputs.extend(zip(logits.float().tolist(), batch["labels"].tolist(), strict=True))
@@ -209,7 +198,7 @@ class MatchTask(Task):
                 outputs.extend((scores.tolist(), labels.tolist()) for scores, labels in zip(*parts, strict=True))
             return loss, loss
 
-        loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
+        loss = validation.mean_loss(loss_sums)
         if loss is None:
             return None
         logits, labels = zip(*gather_object(outputs), strict=True)
@@ -229,7 +218,7 @@ def _label_names(encoded: Dataset) -> list[str] | None:
     return labels.names if isinstance(labels, ClassLabel) else None
 
 
-def _run(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+def _run(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss of a batch, summed over its pairs or queries, and the logits."""
     if "group_ids" not in batch:
         outputs = model(**batch)

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import copy
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, islice
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import torch
-from accelerate import Accelerator
 from accelerate.utils import gather_object
 from datasets import Dataset, DatasetDict
 from tokenizers import AddedToken
@@ -21,9 +18,9 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...metrics.pinc.scoring import pinc_statistics
 from ...models.text.encoded_inputs import OpenTokenizer, keep_prefix
 from ..arguments import ParaphraseConfig
-from ..losses import mean_loss
+from ..losses import Batch, Sums, Validation
 from ..self_critical import Reward, SelfCritical, load_reward
-from .base import NoRowsLeft, Seq2SeqTask, TaskData
+from .base import Seq2SeqTask, TaskData, encode_rows
 
 __all__ = ["CONTROL", "ControlLevels", "ParaphraseTask", "add_tokens", "draw_plain", "encode_pairs"]
 
@@ -162,9 +159,7 @@ class ParaphraseTask(Seq2SeqTask):
         sources, targets = super().lengths(encoded)
         return sources + (CONTROL in encoded.column_names), targets
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], data: TaskData
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         if self.reward is not None and model.training:
             return self._policy_gradient(data).loss_sums(model, batch, self.training.label_smoothing_factor)
         return super().loss_sums(model, batch, data)
@@ -179,24 +174,16 @@ class ParaphraseTask(Seq2SeqTask):
 
         return SelfCritical(reward, tokenizer, training.max_target_length, training.cross_entropy_weight)
 
-    def validate(
-        self,
-        model: nn.Module,
-        data: TaskData,
-        shares: Iterable[tuple[dict[str, torch.Tensor], np.ndarray]],
-        counts: np.ndarray,
-        accelerator: Accelerator,
-        stop: Callable[[], bool],
-    ) -> dict[str, float] | None:
+    def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
         if self.reward is None:
-            return super().validate(model, data, shares, counts, accelerator, stop)
+            return super().validate(data, validation)
         policy_gradient, rewards = self._policy_gradient(data), []
 
-        def loss_sums(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        def loss_sums(model: nn.Module, batch: Batch) -> Sums:
             rewards.extend(policy_gradient.greedy_rewards(cast(PreTrainedModel, model), batch).tolist())
             return self.loss_sums(model, batch, data)
 
-        loss = mean_loss(model, loss_sums, shares, counts, accelerator, stop)
+        loss = validation.mean_loss(loss_sums)
         return None if loss is None else {"loss": loss, "reward": float(np.mean(gather_object(rewards)))}
 
     def cost(self, scores: dict[str, float]) -> float:
@@ -231,27 +218,18 @@ def encode_pairs(
     Raises:
         NoRowsLeft: If no pair is left.
     """
-    encoded = pairs.map(
+    return encode_rows(
+        pairs,
         _encode,
-        batched=True,
-        remove_columns=pairs.column_names,
-        # A tokenizer remembers its last truncation. Handed a fresh copy, map finds its cached result the next time.
-        fn_kwargs={
-            "tokenizer": copy.deepcopy(tokenizer),
-            "limits": (max_source_length - (levels is not None), max_target_length),
-            "nested": dict(nested),
-            "source_prefix": source_prefix,
-            "levels": levels,
-            "kept": [name for name in ("group", "corpus") if name in pairs.column_names],
-        },
-        desc="Tokenising",
+        "pairs",
+        "one side has no words",
+        tokenizer=tokenizer,
+        limits=(max_source_length - (levels is not None), max_target_length),
+        nested=dict(nested),
+        source_prefix=source_prefix,
+        levels=levels,
+        kept=[name for name in ("group", "corpus") if name in pairs.column_names],
     )
-    dropped = len(pairs) - len(encoded)
-    if not len(encoded):
-        raise NoRowsLeft(f"none of the {dropped} pairs has words on both sides")
-    if dropped:
-        logger.warning("left out %d of %d pairs: one side has no words", dropped, len(pairs))
-    return encoded
 
 
 def _encode(

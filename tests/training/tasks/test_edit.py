@@ -14,6 +14,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import ParaphraseRetriever
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
 from hf_paraphrase.training.tasks import edit
@@ -264,7 +265,8 @@ def test_validation_says_whether_the_pair_is_used(tokenizer, monkeypatch):
     encoded = data.splits
     monkeypatch.setattr(task, "loss_sums", lambda model, batch, data: (None, model(**batch)))
     counts = task.counts(encoded["validation"])
-    scores = task.validate(PairReader(), data, batches_of(task, data), counts, Accelerator(cpu=True), bool)
+    validation = Validation(PairReader(), batches_of(task, data), counts, Accelerator(cpu=True), bool)
+    scores = task.validate(data, validation)
     nearest = task.features(encoded["validation"], [0, 1, 2], None)
     expected = sum(len(set(example["labels"]) - set(example["retrieved_target_ids"])) for example in nearest) / sum(
         counts
@@ -294,7 +296,8 @@ def test_a_comparison_of_pairs_that_is_stopped_gives_no_scores(tokenizer, monkey
     answers = iter([False, False, True])
     counts = task.counts(encoded["validation"])
     shares = batches_of(task, data)
-    assert task.validate(PairReader(), data, shares, counts, Accelerator(cpu=True), lambda: next(answers)) is None
+    validation = Validation(PairReader(), shares, counts, Accelerator(cpu=True), lambda: next(answers))
+    assert task.validate(data, validation) is None
 
 
 def test_the_first_rows_of_a_long_validation_split_are_compared(tokenizer, monkeypatch):
@@ -305,7 +308,8 @@ def test_the_first_rows_of_a_long_validation_split_are_compared(tokenizer, monke
     encoded = data.splits
     monkeypatch.setattr(task, "loss_sums", lambda model, batch, data: (None, model(**batch)))
     counts = task.counts(encoded["validation"])
-    scores = task.validate(PairReader(), data, batches_of(task, data), counts, Accelerator(cpu=True), bool)
+    validation = Validation(PairReader(), batches_of(task, data), counts, Accelerator(cpu=True), bool)
+    scores = task.validate(data, validation)
     assert scores["loss_nearest_pair"] == 0 < scores["loss"]
 
 

@@ -14,6 +14,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.layers.sentence_pair import matching_loss
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.signals import TrainingInterrupted
 from hf_paraphrase.training.tasks import TaskData
@@ -145,14 +146,15 @@ def test_validation_counts_each_query_alike():
             yield collate(task.features(data.splits["validation"], part, None)), np.array(part)
 
     counts = task.counts(data.splits["validation"])
-    scores = [task.validate(model, data, share(size), counts, Accelerator(cpu=True), lambda: False) for size in (1, 4)]
+    validations = [Validation(model, share(size), counts, Accelerator(cpu=True), bool) for size in (1, 4)]
+    scores = [task.validate(data, validation) for validation in validations]
     assert scores[0] == pytest.approx(scores[1])
     losses = []
     for batch, _ in share(1):
         group_ids, labels = batch.pop("group_ids"), batch.pop("labels")
         losses.append(matching_loss(model(**batch).logits, labels, "ranking", group_ids).item())
     assert scores[0]["loss"] == pytest.approx(np.mean(losses))
-    assert task.validate(model, data, share(4), counts, Accelerator(cpu=True), lambda: True) is None
+    assert task.validate(data, Validation(model, share(4), counts, Accelerator(cpu=True), lambda: True)) is None
 
 
 def test_what_is_no_label_is_refused():

@@ -11,6 +11,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.tasks import TASKS, Task
 
 from .. import tiny_runs
@@ -71,7 +72,7 @@ def validate(task, recipe, data) -> dict[str, float]:
     encoded = data.splits["validation"]
     rows = np.arange(len(encoded))
     batch = task.make_collator(data.tokenizer)(task.features(encoded, rows.tolist(), None))
-    return task.validate(model, data, [(batch, rows)], task.counts(encoded), Accelerator(cpu=True), bool)
+    return task.validate(data, Validation(model, [(batch, rows)], task.counts(encoded), Accelerator(cpu=True), bool))
 
 
 @pytest.mark.parametrize("case", CASES)
