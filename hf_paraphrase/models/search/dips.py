@@ -12,7 +12,7 @@ from transformers.generation.utils import GenerateBeamOutput
 
 from ..layers.layer_weights import parameter_of
 from ..layers.precision import at_least_single
-from .found_sentences import DEAD, Frame, check_beams, forbid_source, keep_best, read_words
+from .found_sentences import DEAD, Frame, HookedSearch, check_beams, forbid_source, keep_best, read_words
 
 __all__ = ["MAX_NGRAM", "SubmodularObjective", "WordsOfSource", "choose_set", "dips", "word_closeness"]
 
@@ -264,8 +264,8 @@ def dips(
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
-class SubmodularSearch:
-    """Makes a model's beam search choose its beams as a set; the model itself stays as it is.
+class SubmodularSearch(HookedSearch):
+    """Makes a model's beam search choose its beams as a set.
 
     Args:
         model: Any model whose `generate()` does beam search.
@@ -285,39 +285,19 @@ class SubmodularSearch:
         frame: Frame,
         exclude_source: bool,
     ) -> None:
-        # A shallow copy has the model's weights, and methods of its own.
-        self.model = cast(Any, copy.copy(model))
-        self.model._get_top_k_continuations = self.find_continuations
-        self.model._check_early_stop_heuristic = self.check_early_stop
-        usual = cast(Any, model)
-        self.usual_search, self.usual_check = usual._get_top_k_continuations, usual._check_early_stop_heuristic
+        super().__init__(model)
         self.source, self.fidelity, self.frame, self.exclude_source = source, fidelity, frame, exclude_source
         # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
         self.candidates_per_beam = max(candidates_per_beam, 1 + len(frame.ends))
-        self.beam_scores: torch.Tensor | None = None
 
-    def find_continuations(
-        self,
-        accumulated_log_probs: torch.Tensor,
-        running_sequences: torch.Tensor,
-        cur_len: int,
-        decoder_prompt_len: int,
-        num_beams: int,
-        **kwargs: Any,
-    ) -> tuple:
-        """Find the next words: words outside the chosen set, and end tokens, are masked.
-
-        Args:
-            accumulated_log_probs: `(texts, num_beams * vocab_size)`.
-            running_sequences: `(texts, num_beams, max_length)`.
-        """
-        vocab_size = accumulated_log_probs.shape[1] // num_beams
-        written = running_sequences[:, :, decoder_prompt_len:cur_len]
+    def change(self, log_probs: torch.Tensor, written: torch.Tensor, length: int) -> torch.Tensor:
+        """Mask words outside the chosen set, and end tokens."""
+        _, num_beams, vocab_size = log_probs.shape
         if self.exclude_source:
-            log_probs = accumulated_log_probs.unflatten(1, (num_beams, -1))
-            accumulated_log_probs = forbid_source(log_probs, written, self.source.ids, self.frame).flatten(1)
-        width = min(self.candidates_per_beam * num_beams, accumulated_log_probs.shape[1])
-        log_probs, places = accumulated_log_probs.topk(width)
+            log_probs = forbid_source(log_probs, written, self.source.ids, self.frame)
+        scores = log_probs.flatten(1)
+        width = min(self.candidates_per_beam * num_beams, scores.shape[1])
+        log_probs, places = scores.topk(width)
         beams, words = (places // vocab_size).unsqueeze(2), places % vocab_size
         candidates = torch.cat((written.take_along_dim(beams, dim=1), words.unsqueeze(2)), dim=2)
         is_end = torch.isin(words, self.frame.ends)
@@ -327,18 +307,5 @@ class SubmodularSearch:
         objective = SubmodularObjective(candidates, ~is_end & (log_probs > DEAD), source, self.fidelity)
         is_likeliest = torch.arange(width, device=words.device) < num_beams
         kept = choose_set(objective, num_beams) | (is_end & is_likeliest & (log_probs > DEAD))
-        chosen = torch.full_like(accumulated_log_probs, -torch.inf)
-        chosen.scatter_(1, places, log_probs.masked_fill(~kept, -torch.inf))
-        return self.usual_search(
-            accumulated_log_probs=chosen,
-            running_sequences=running_sequences,
-            cur_len=cur_len,
-            decoder_prompt_len=decoder_prompt_len,
-            num_beams=num_beams,
-            **kwargs,
-        )
-
-    def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
-        """Which texts may still improve; keeps the scores of their hypotheses."""
-        self.beam_scores = kwargs["beam_scores"]
-        return self.usual_check(**kwargs)
+        chosen = torch.full_like(scores, -torch.inf)
+        return chosen.scatter_(1, places, log_probs.masked_fill(~kept, -torch.inf))

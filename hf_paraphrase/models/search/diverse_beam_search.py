@@ -10,7 +10,7 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel,
 from transformers.generation.utils import GenerateBeamOutput
 
 from .beam_search import BeamSearch, is_covered
-from .found_sentences import DEAD, Frame, check_beams, forbid, forbid_source, keep_best, read_words
+from .found_sentences import DEAD, Frame, HookedSearch, check_beams, forbid, forbid_source, keep_best, read_words
 
 __all__ = ["diverse_beam_search"]
 
@@ -94,8 +94,8 @@ def diverse_beam_search(
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
-class GroupedSearch:
-    """Makes a model's beam search charge groups for each other's words; the model itself stays as it is.
+class GroupedSearch(HookedSearch):
+    """Makes a model's beam search charge groups for each other's words.
 
     Args:
         model: Any model whose `generate()` does beam search.
@@ -115,46 +115,15 @@ class GroupedSearch:
         source: torch.Tensor | None,
         max_length: int,
     ) -> None:
-        # A shallow copy has the model's weights, and methods of its own.
-        self.model = cast(Any, copy.copy(model))
-        self.model._get_top_k_continuations = self.find_continuations
-        self.model._check_early_stop_heuristic = self.check_early_stop
-        usual = cast(Any, model)
-        self.usual_search, self.usual_check = usual._get_top_k_continuations, usual._check_early_stop_heuristic
+        super().__init__(model)
         self.groups, self.penalty = groups, penalty
         self.frame, self.source, self.max_length = frame, source, max_length
         self.searching: torch.Tensor | None = None
-        self.beam_scores: torch.Tensor | None = None
 
-    def find_continuations(
-        self,
-        accumulated_log_probs: torch.Tensor,
-        running_sequences: torch.Tensor,
-        cur_len: int,
-        decoder_prompt_len: int,
-        num_beams: int,
-        **kwargs: Any,
-    ) -> tuple:
-        """Find the best next words.
-
-        Args:
-            accumulated_log_probs: `(texts * groups, num_beams * vocab_size)`.
-            running_sequences: `(texts * groups, num_beams, max_length)`.
-        """
-        written = running_sequences[:, :, decoder_prompt_len:cur_len]
-        scores = self.charge(
-            accumulated_log_probs.unflatten(1, (num_beams, -1)).unflatten(0, (-1, self.groups)),
-            written.unflatten(0, (-1, self.groups)),
-            is_last=cur_len + 1 >= self.max_length,
-        )
-        return self.usual_search(
-            accumulated_log_probs=scores.flatten(0, 1).flatten(1),
-            running_sequences=running_sequences,
-            cur_len=cur_len,
-            decoder_prompt_len=decoder_prompt_len,
-            num_beams=num_beams,
-            **kwargs,
-        )
+    def change(self, log_probs: torch.Tensor, written: torch.Tensor, length: int) -> torch.Tensor:
+        """Charge the groups, which the search takes for texts."""
+        log_probs, written = (part.unflatten(0, (-1, self.groups)) for part in (log_probs, written))
+        return self.charge(log_probs, written, is_last=length + 1 >= self.max_length).flatten(0, 1)
 
     def charge(
         self,
@@ -235,10 +204,9 @@ class GroupedSearch:
 
     def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
         """Which groups, `(texts * groups, 1)`, may still improve; kept with the scores of their hypotheses."""
-        improvable = self.usual_check(**kwargs)
+        improvable = super().check_early_stop(**kwargs)
         is_full = kwargs["is_sent_finished"].all(dim=1, keepdim=True)
         self.searching = improvable & ~is_full if kwargs["early_stopping"] is True else improvable
-        self.beam_scores = kwargs["beam_scores"]
         return improvable
 
 

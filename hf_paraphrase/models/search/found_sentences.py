@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 
-__all__ = ["DEAD", "Frame", "check_beams", "forbid", "forbid_source", "keep_best", "read_words"]
+__all__ = ["DEAD", "Frame", "HookedSearch", "check_beams", "forbid", "forbid_source", "keep_best", "read_words"]
 
 # A beam with less than this continues nothing: beam search starts all beams of a text but one at -1e9, and returns
 # that where it has found nothing.
@@ -41,6 +42,63 @@ class Frame:
     def until_end(self, ids: torch.Tensor) -> torch.Tensor:
         """Generated sentences `(*, length)` with -1 from their first end on."""
         return ids.masked_fill(torch.isin(ids, self.ends).long().cumsum(dim=-1) > 0, -1)
+
+
+class HookedSearch:
+    """A model's beam search, whose scores of words a subclass changes; the model itself stays as it is.
+
+    Args:
+        model: Any model whose `generate()` does beam search.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        # A shallow copy has the model's weights, and methods of its own.
+        self.model, usual = cast(Any, copy.copy(model)), cast(Any, model)
+        self.model._get_top_k_continuations = self.find_continuations
+        self.model._check_early_stop_heuristic = self.check_early_stop
+        self.usual_search, self.usual_check = usual._get_top_k_continuations, usual._check_early_stop_heuristic
+        self.beam_scores: torch.Tensor | None = None
+
+    def find_continuations(
+        self,
+        accumulated_log_probs: torch.Tensor,
+        running_sequences: torch.Tensor,
+        cur_len: int,
+        decoder_prompt_len: int,
+        num_beams: int,
+        **kwargs: Any,
+    ) -> tuple:
+        """Find the best next words.
+
+        Args:
+            accumulated_log_probs: `(texts, num_beams * vocab_size)`.
+            running_sequences: `(texts, num_beams, max_length)`.
+        """
+        written = running_sequences[:, :, decoder_prompt_len:cur_len]
+        scores = self.change(accumulated_log_probs.unflatten(1, (num_beams, -1)), written, cur_len)
+        return self.usual_search(
+            accumulated_log_probs=scores.flatten(1),
+            running_sequences=running_sequences,
+            cur_len=cur_len,
+            decoder_prompt_len=decoder_prompt_len,
+            num_beams=num_beams,
+            **kwargs,
+        )
+
+    def change(self, log_probs: torch.Tensor, written: torch.Tensor, length: int) -> torch.Tensor:
+        """Return the scores by which words are chosen.
+
+        Args:
+            log_probs: Of beams with one word more, `(texts, num_beams, vocab_size)`.
+            written: The words before it, `(texts, num_beams, length of these)`.
+            length: Tokens of a beam so far, the prompt's included.
+        """
+        raise NotImplementedError
+
+    def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
+        """Which texts may still improve; keeps the scores of their hypotheses."""
+        self.beam_scores = kwargs["beam_scores"]
+        return self.usual_check(**kwargs)
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
