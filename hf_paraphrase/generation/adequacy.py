@@ -54,7 +54,6 @@ def load_adequacy(
             `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
             where it embeds sentences, and all-MiniLM-L6-v2 otherwise.
         matcher: For "matcher": the folder or Hub repository of a classifier of sentence pairs, or a pipeline.
-        trust_remote_code: Let their own code run.
 
     Raises:
         InputError: Unknown measure, an argument of another measure, or a model that cannot be loaded.
@@ -143,9 +142,6 @@ class EmbeddingAdequacy:
 
     It measures similarity of topic and meaning, as learnt by the encoder. It hardly notices negation, swapped roles or
     changed numbers.
-
-    Args:
-        encoder: Makes the vectors.
     """
 
     def __init__(self, encoder: SentenceEncoder):
@@ -163,9 +159,6 @@ class MatcherAdequacy:
     the smaller of the probabilities that the source entails the candidate and the candidate the source; of a scorer,
     the logistic function of the score. It measures what the classifier was trained for, on similar sentences. It does
     not see style, and the probabilities are as calibrated as the classifier is.
-
-    Args:
-        matcher: The classifier.
     """
 
     def __init__(self, matcher: TextClassificationPipeline):

@@ -50,8 +50,6 @@ class _ConvertedModel:
     """A model as CTranslate2 runs it; its weights are converted once, into the cache.
 
     Args:
-        model: What to convert.
-        tokenizer: Its tokenizer.
         compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
 
     Raises:
@@ -205,10 +203,8 @@ class CTranslate2Generator(_ConvertedModel):
         The end token is the last one, unless an answer was cut off.
 
         Args:
-            prompts: Token ids.
             shared: How many first tokens all prompts share; they are read once.
             ends: The tokens that end an answer.
-            batch_size: Prompts at once.
             generate_kwargs: Arguments of `generate()`.
 
         Raises:

@@ -58,9 +58,6 @@ class SentenceChange(NamedTuple):
 class PlainDocument:
     """A document without any markup: its prose are runs of lines between blank ones.
 
-    Args:
-        text: The document.
-
     Attributes:
         passages: Those runs.
     """
@@ -86,9 +83,6 @@ class PlainDocument:
 
 class SubtitleDocument:
     """SubRip or WebVTT: its prose are the texts of cues that hold whole sentences.
-
-    Args:
-        text: The document.
 
     Attributes:
         passages: Those texts.
@@ -125,7 +119,6 @@ def format_of(name: str, format: str = "auto") -> str:
     """The format of a file, by its ending where nobody names it.
 
     Args:
-        name: Of the file.
         format: "auto", or what `rewrite_document` takes.
 
     Raises:

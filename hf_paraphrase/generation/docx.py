@@ -39,7 +39,6 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
     """Replace the XML of a document's parts that hold prose.
 
     Args:
-        document: The file.
         rewrite: Takes those parts by their names, and returns new ones.
 
     Returns:
@@ -70,7 +69,6 @@ def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
     """Find the running text of a part: its paragraphs, without headings, tables and drawings.
 
     Args:
-        text: The XML of the part.
         styles: The document's styles, which identify headings.
 
     Returns:

@@ -19,7 +19,6 @@ def find_fault(source: str, candidate: str) -> str | None:
 
     Args:
         source: The text; of marks that it leaves open itself, nothing is asked.
-        candidate: Its paraphrase.
     """
     open_before = _find_open(source)
     for mark in _find_open(candidate):

@@ -57,7 +57,6 @@ class CausalFluency:
 
     Args:
         model: Any causal language model.
-        tokenizer: Its tokenizer.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase):
@@ -101,8 +100,6 @@ def load_causal_fluency(
 
     Args:
         path: A checkpoint folder or Hub repository.
-        device: Where to put it.
-        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: Nothing of the kind can be loaded.

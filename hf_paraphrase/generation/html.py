@@ -32,9 +32,6 @@ def find_html_passages(text: str) -> list[list[Character]]:
 
     Headings, tables, code, forms, scripts and elements with `translate="no"` are not prose.
 
-    Args:
-        text: The page.
-
     Returns:
         The characters of each passage.
     """

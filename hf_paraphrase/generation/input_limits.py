@@ -35,9 +35,7 @@ class SourceCutter:
 
     Args:
         model: The model.
-        tokenizer: Its tokenizer.
         max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
-        prefix: Prefix of every text.
         quiet: Its creator reports the truncated texts.
 
     Attributes:
@@ -108,10 +106,6 @@ def halve_once(run: Callable[[int], Result], batch_size: int) -> Result:
     """Run something in batches; where these do not fit into memory once more, in batches of half the size.
 
     Unlike accelerate's `find_executable_batch_size`, whose judgement of errors it takes, it then lets the error go on.
-
-    Args:
-        run: Takes a batch size.
-        batch_size: The first one to try.
     """
     try:
         return run(batch_size)

@@ -52,7 +52,6 @@ class Int8Linear(Int8Layer):
         """Map `(*, in_features)` to `(*, out_features)`.
 
         Args:
-            x: The inputs.
             added: To add to the product in place of the bias, of the result's shape, which it is overwritten with.
         """
         if torch.is_grad_enabled() and x.requires_grad:

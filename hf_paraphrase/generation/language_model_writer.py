@@ -72,8 +72,6 @@ class LanguageModelWriter(ModelWriter):
 
     Args:
         model: A causal language model.
-        tokenizer: Its tokenizer.
-        prompt: What it is told.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: Prompt):

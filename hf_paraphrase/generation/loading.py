@@ -44,7 +44,6 @@ def check_loading_arguments(names: Iterable[str], own: Iterable[str]) -> None:
 
     Args:
         names: The arguments meant for the model's `from_pretrained`.
-        own: The caller's other arguments.
 
     Raises:
         InputError: With the closest names.

@@ -59,9 +59,6 @@ class MarkdownDocument:
     Its prose are paragraphs, in lists and quotes too. Headings, tables, code, HTML, front matter, display math, link
     definitions and their markers are not prose.
 
-    Args:
-        text: The document.
-
     Attributes:
         passages: Its paragraphs.
         has_markup: Whether there is anything except paragraphs without markup, and indented lines.

@@ -27,9 +27,6 @@ def pair_features(
 
     Args:
         writer: Runs the model.
-        sources: Texts with words.
-        candidates: One for each.
-        batch_size: Pairs at once.
 
     Returns:
         `(pairs, len(FEATURES))`. The first two are averages over both directions, source to candidate and back, of the

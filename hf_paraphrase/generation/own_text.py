@@ -31,8 +31,6 @@ def text_features(writer: ModelWriter, texts: Sequence[str], batch_size: int) ->
 
     Args:
         writer: Runs the model.
-        texts: Texts with words.
-        batch_size: Texts at once.
 
     Returns:
         `(texts, 3)`: the mean log-probability of a text's tokens given the text itself, its characters a token, and

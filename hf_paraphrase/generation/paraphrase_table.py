@@ -19,7 +19,6 @@ class Paraphrases(list[Paraphrase]):
 
     Args:
         paraphrases: The chosen ones, then rejected ones if requested.
-        source: The text.
         refusal: Why the model refused the text; None where it did not.
     """
 

@@ -86,7 +86,6 @@ class Prompt(Options):
         """The messages of a chat that asks to paraphrase a text.
 
         Args:
-            text: The text.
             strength: How far the paraphrase is to differ.
             kept: What of the text must stay as it is.
         """
@@ -110,7 +109,6 @@ class Prompt(Options):
 
         Args:
             answer: What the model wrote.
-            source: The text to paraphrase.
         """
         if "thoughts" in self.read and "<think>" not in source:
             answer = THOUGHTS.sub("", answer)

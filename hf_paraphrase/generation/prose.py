@@ -67,7 +67,6 @@ class Passage:
     """Lines of a document, without what precedes and follows the text of each.
 
     Args:
-        document: The document.
         lines: Where the text of each line starts and ends in it; lines that follow each other.
         number: Of the first of them, from 1.
         read_markup: Finds the markup in the text.
@@ -181,7 +180,6 @@ def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
     serving all further ones; the lines before and after the sentence's own stay as they are.
 
     Args:
-        sentence: The old sentence.
         text: The new one, on one line, with the same spans of markup.
         markup: The markup of `text`.
 

@@ -279,7 +279,6 @@ def find_kept(text: str, kind: str) -> list[str]:
     quotes.
 
     Args:
-        text: Any text.
         kind: A key of `KEPT`.
     """
     return list(dict.fromkeys(_find_all(text, kind)))
@@ -309,8 +308,6 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     same order: "from 5 to 10" is not "from 10 to 5". So must placeholders without a name; none may change its case.
 
     Args:
-        source: The text.
-        candidate: Its paraphrase.
         keep: As `check_keep` returns it; words of the caller's own may change their case.
         ignore_case: Whether Stockholm may become stockholm, as a model that writes lower case only has it.
     """

@@ -42,7 +42,6 @@ def sample_seeded(
         model: Any model that generates.
         input_ids: `(texts * num_return_sequences, begun)`, as `generate()` makes them; so too the other arguments.
         inputs_tensor: The texts, `(texts, source_length)`.
-        seed: Of the call.
         recorder: Reads the scores before anything shapes them.
         model_kwargs: What `generate()` has prepared for the model.
 

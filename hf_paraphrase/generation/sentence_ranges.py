@@ -69,7 +69,6 @@ def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
     English. A blank line ends a sentence too. Together the sentences cover all visible text.
 
     Args:
-        text: Running text.
         language: Its code, such as "de", by which abbreviations are known. Sentence-final punctuation of all languages
             counts.
     """

@@ -49,7 +49,6 @@ class ServerWriter(ModelWriter):
     Args:
         address: Such as "http://localhost:8080/v1".
         model: The name of a model there.
-        prompt: What it is told.
 
     Attributes:
         tokens: The tokens read and written so far, "prompt" and "completion", as the server counts them.

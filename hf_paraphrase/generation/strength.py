@@ -27,7 +27,6 @@ def strengthen(choice: Choice, strength: float) -> Choice:
     that a closer one is chosen only where it is much better, or none is so free.
 
     Args:
-        choice: What the caller asks for.
         strength: From 0 to 1.
     """
     return replace(choice, wanted_novelty=max(choice.wanted_novelty, 0.6 * strength))

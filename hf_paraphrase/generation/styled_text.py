@@ -175,9 +175,6 @@ def split_styled(
     """The sentences of passages, in order.
 
     Args:
-        source: The document.
-        passages: The characters of each.
-        language: The code of their language.
         removable: See `StyledSentence`.
     """
     line_starts = [0, *(found.end() for found in re.finditer("\n", source))]

@@ -57,11 +57,7 @@ class SourceModule:
 
 @cache
 def source_module(name: str) -> SourceModule:
-    """Read a module of `models`.
-
-    Args:
-        name: As in "layers.recurrent".
-    """
+    """Read a module of `models`, named as in "layers.recurrent"."""
     text = Path(__file__).parent.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8")
     tree = ast.parse(text)
     siblings = {
@@ -80,7 +76,6 @@ def bundle_name(module: str, family: str) -> str:
     """The module of a bundle that a file goes into.
 
     Args:
-        module: As in "layers.recurrent".
         family: The family of the saved model; files of another family that it uses join its own.
     """
     folder, _, name = module.partition(".")

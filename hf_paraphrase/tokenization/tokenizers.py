@@ -87,7 +87,6 @@ def train_fast(
     Args:
         tokenizer: Normaliser, pre-tokenizer, model and decoder.
         make_trainer: Makes the trainer of that model.
-        texts: Texts to learn from.
         vocab_size: Most tokens.
         sentence_pairs: Whether to return `token_type_ids` too.
         alphabet: Characters that the vocabulary has whether `texts` have them or not.
@@ -233,7 +232,6 @@ def train_document_tokenizer(
         documents: Lists of sentences to count words in; read once.
         vocab_size: Most words, the special tokens and the end-of-sentence mark included (`<pad>` 0, `<s>` 1, `</s>` 2,
             `<unk>` 3, `\n` 4).
-        lowercase: Whether to lower-case everything.
 
     Returns:
         A fast tokenizer. `AutoTokenizer` loads it without this package.

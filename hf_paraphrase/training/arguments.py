@@ -206,7 +206,6 @@ class TrainingConfig(Options):
         """Read the fields of a recipe.
 
         Args:
-            values: Field names and values.
             source: The file they come from, for messages.
 
         Raises:

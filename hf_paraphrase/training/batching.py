@@ -41,8 +41,6 @@ class LengthBatches:
     accumulated batches of 32 are one of 64.
 
     Args:
-        source_lengths: Tokens of each row's source.
-        target_lengths: Tokens of each row's target.
         max_rows: Most rows in a batch.
         max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A longer row forms its
             own batch.
@@ -142,7 +140,6 @@ def number_outside_words(
     Args:
         feature: The row; its ids from `vocab_size` on are words outside the vocabulary.
         owners: Those of its fields whose words can be copied.
-        vocab_size: Words of the vocabulary.
         unk_token_id: What all others of these words are.
 
     Returns:
@@ -187,7 +184,6 @@ def share_batches(
 
     Args:
         batches: Row numbers, the same on every process.
-        make_batch: Makes tensors of rows.
         accelerator: Knows this process's number and device.
 
     Yields:
@@ -235,9 +231,7 @@ class ShuffledDocuments:
 
     Args:
         documents: The document of each row, ascending.
-        batch_size: Rows of a batch.
         accumulation: Batches that make one optimizer step.
-        buffer_size: Rows that are shuffled together.
         interleaved: Documents that are read side by side.
         seed: Seed of the orders.
     """
@@ -365,7 +359,6 @@ class DrawnBatches(LengthBatches):
     Args:
         draw: The numbers of the rows of an epoch.
         source_lengths: Tokens of each row's source, of all rows.
-        target_lengths: Tokens of each row's target.
         limits: Other arguments of `LengthBatches`.
     """
 

@@ -88,9 +88,6 @@ class Checkpoints:
     Both are complete pretrained folders, except that `last-STEP` of a run with `lora` holds the adapter alone. Each
     appears whole, by a rename, and what it replaces is removed afterwards: whenever a run is killed, the newest
     `last-STEP` and the `best-STEP` that it names are there.
-
-    Args:
-        directory: The run's output folder.
     """
 
     def __init__(self, directory: Path):
@@ -117,8 +114,6 @@ class Checkpoints:
 
         Args:
             model: Without wrappers.
-            tokenizer: Saved beside it.
-            state: Where the run is.
             tensors: States of optimizer, schedule and random generators: tensors and plain values, nested.
         """
 
@@ -168,7 +163,6 @@ def load_checkpoint(
     """Read a checkpoint of `Checkpoints.save_last`: model, progress, and the other tensors.
 
     Args:
-        checkpoint: Its folder.
         load: Loads the model.
 
     Raises:

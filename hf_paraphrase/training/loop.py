@@ -56,8 +56,6 @@ def train(
     `training_summary.json` and, where matplotlib is installed, `learning_curves.png`.
 
     Args:
-        recipe: The recipe.
-        output_dir: Folder of the run.
         data_dir: Folder with the corpus's files, instead of the recipe's.
         dataset: Loaded rows instead of the recipe's corpus: splits `train` and `validation`, with the task's columns
             (`source` and `target` for paraphrasing). A streamed `train` is read while it is trained on,
@@ -288,7 +286,6 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
     """Find out whether a run may start in its output folder.
 
     Args:
-        recipe: Of the run.
         directory: Its output folder, which need not exist.
         overwrite: An existing run may be removed.
         resume: An existing run is resumed; one without a checkpoint starts again.

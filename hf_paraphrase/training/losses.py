@@ -127,7 +127,6 @@ def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torc
 
     Args:
         states: Of the decoder, `(batch, target_length, hidden_size)`.
-        projection: The output layer.
         labels: `(batch, target_length)`, -100 if there is none.
 
     Returns:

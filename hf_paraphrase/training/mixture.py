@@ -93,9 +93,6 @@ class MixedCorpus:
     def load(self, folder: str | os.PathLike | None) -> Splits:
         """Read its splits.
 
-        Args:
-            folder: Where relative paths start.
-
         Raises:
             InputError: It has no training pairs.
         """
@@ -148,8 +145,6 @@ def load_mixture(
 
     Args:
         corpora: At least one.
-        folder: Where relative paths start.
-        seed: Draws the validation rows.
         select: Leaves rows out of a corpus's split.
 
     Returns:
@@ -218,7 +213,6 @@ def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) ->
     """Metadata of each corpus of a mixture: name, licence, rows, and share of an epoch.
 
     Args:
-        training: Of the recipe.
         splits: `train` and `validation`, encoded.
 
     Returns:

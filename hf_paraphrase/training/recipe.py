@@ -194,7 +194,6 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
     """The fields of the three files, merged over those of the extended recipe.
 
     Args:
-        folder: Of the recipe.
         children: The folders that led here by their `extends`.
     """
     model_file, generation_file, training_file = (

@@ -41,12 +41,7 @@ class Reporter:
     """Shows and keeps what happens: a progress bar, `log_history.jsonl` and the trackers, on the main process.
 
     Args:
-        accelerator: Its trackers are started here.
-        recipe: Given to the trackers.
-        directory: The run's output folder.
         history: Entries of the log that a resumed run begins with; new ones are added.
-        step: Steps already taken.
-        total_steps: Steps of the whole run.
     """
 
     def __init__(
@@ -114,7 +109,6 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
 
     Args:
         runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
-        path: The PNG file to write.
 
     Raises:
         FileNotFoundError: If a folder holds no `log_history.jsonl`.

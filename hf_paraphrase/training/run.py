@@ -50,9 +50,7 @@ class TrainingRun:
     checkpoint names), so that a resumed run takes the same steps.
 
     Args:
-        recipe: What is trained and how.
         task: What the model learns.
-        directory: The output folder.
         accelerator: Knows processes, device and precision.
         model: A new model, or that of the checkpoint to resume from.
         data: The training data; its tokenizer is saved with the model.

@@ -25,7 +25,6 @@ def search(
     search resumes.
 
     Args:
-        recipe: What is trained and how.
         grid: Fields of the recipe, and the values to try.
         output_dir: Folder of the search; `search.json` lists the runs, the best first.
         kwargs: Further arguments of `loop.train`, such as `data_dir`.

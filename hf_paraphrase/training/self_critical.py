@@ -28,7 +28,6 @@ def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
 
     Args:
         name: `rouge`, or where to load a classifier of sentence pairs from.
-        trust_remote_code: Let its own code run.
 
     Raises:
         InputError: A library is missing, or the classifier does not exist.
@@ -73,7 +72,6 @@ class SelfCritical:
     matcher that learns on (inverse reinforcement learning, with its curriculum).
 
     Args:
-        reward: The reward of an output.
         tokenizer: Makes texts of ids, for the reward.
         max_new_tokens: Most tokens of an output, its end token included.
         cross_entropy_weight: Part of the loss that is the target's cross-entropy, in [0, 1).
@@ -100,7 +98,6 @@ class SelfCritical:
         Args:
             model: In training mode.
             batch: What its forward takes, `labels` among it.
-            label_smoothing: Of the cross-entropy.
         """
         bare = extract_model_from_parallel(model, keep_torch_compile=False)
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
@@ -144,7 +141,6 @@ def log_probabilities(
 
     Args:
         model: Returns `logits`.
-        inputs: What its encoder reads.
         outputs: As `generate()` returns them, `(rows, 1 + length)`: a start token, and padding behind the end.
         eos_token_id: The end token, which counts; later tokens do not.
         suppressed: Tokens that are never generated; the others share their probability.

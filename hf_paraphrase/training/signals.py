@@ -18,7 +18,6 @@ class TrainingInterrupted(Exception):
     """A signal stopped the training, which was saved first.
 
     Args:
-        number: The signal.
         message: Where training stopped and how to resume.
     """
 

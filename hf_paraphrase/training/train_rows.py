@@ -34,12 +34,7 @@ class Portion:
 
 
 class StoredRows:
-    """A train split that is stored whole: a portion is an epoch.
-
-    Args:
-        task: Makes the batches.
-        encoded: The split.
-    """
+    """A train split that is stored whole: a portion is an epoch."""
 
     place = None
 
@@ -95,8 +90,6 @@ class StreamedRows:
 
     Args:
         task: Encodes windows and makes their batches.
-        tokenizer: What encodes them.
-        stream: The split.
         place: The position in the checkpoint to resume from.
     """
 
@@ -159,7 +152,6 @@ def read_windows(
     Args:
         stream: Rows, not shuffled: a shuffled stream does not find its place again.
         size: Rows of a window; the last one of a pass may have fewer.
-        epoch: The pass to begin with.
         position: Where in it, as yielded before.
 
     Yields:

@@ -180,7 +180,6 @@ class KeptTemplate(NamedTuple):
         Args:
             ids: `(batch, source_length)`.
             levels: What each word is, `(batch, source_length, 2)`, zeros at padding.
-            eos_token_id: The end mark.
         """
         ids = nn.functional.pad(ids, (0, 1), value=eos_token_id)
         is_phrase, is_template = (nn.functional.pad(levels[..., level] > 0, (0, 1)) for level in range(2))
@@ -208,8 +207,6 @@ class KeptTemplate(NamedTuple):
         Args:
             inputs: The decoder's, `(batch, target_length)`.
             is_word: Which of them are words, neither padding nor the start token.
-            progress: Before them.
-            vocab_size: Words that can be written.
         """
         levels, words, (written, in_phrase) = [], [], progress
         for step in range(inputs.shape[1]):

@@ -60,7 +60,6 @@ def find_words_missing_from(
         ids: `(batch, length)`.
         words: Which of them count, of the same shape.
         other_ids: `(batch, other_length)`.
-        other_words: Which of these count.
     """
     in_other = _same(ids, other_ids, other_words).any(-1)
     is_repeated = _same(ids, ids, words).tril(-1).any(-1)
@@ -117,7 +116,6 @@ class CopyMechanism(nn.Module):
 
         Args:
             outputs: Attentional states `(batch, target_length, hidden_size)`.
-            memory: The pair.
 
         Returns:
             The states to generate words from, of the same shape, and the copy weights.

@@ -14,11 +14,9 @@ class HierarchicalLmCache:
     """The decoder's cache between `generate()` steps: character, word and sentence levels.
 
     Args:
-        layers: The sentence decoder's layers.
         like: Has the device and type of the states, and a row for each of the batch's, `(batch, value_size)`.
         spelling_size: Width of the word decoder's state.
         max_words: Capacity in words; it grows if needed.
-        max_characters: Characters of a word.
     """
 
     # Rows close their words at different steps; generate() must not compile against it as a static cache.

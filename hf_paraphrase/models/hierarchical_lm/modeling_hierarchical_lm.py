@@ -118,7 +118,6 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         """Encode words; where dropout makes no difference between them, each spelling once.
 
         Args:
-            symbols: Flat symbols.
             starts: Position of each word's first character, `(words,)`.
             characters: How many it has, `(words,)`; those behind `max_characters` are clipped.
 
@@ -196,9 +195,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         """Run over all words, then over all characters.
 
         Args:
-            words: Of the decoder's inputs.
             vectors: Their encodings, `(words, width)`.
-            embeddings: Maps characters to their embeddings.
             sentence_states: Of the sources, `(batch, num_layers, value_size)`.
 
         Returns:

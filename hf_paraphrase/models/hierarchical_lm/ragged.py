@@ -123,10 +123,6 @@ def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch
 def spellings(symbols: torch.Tensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
     """Find words that are spelled alike.
 
-    Args:
-        symbols: Flat symbols.
-        words: The characters of each word.
-
     Returns:
         One word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`.
     """

@@ -25,9 +25,6 @@ class ScaledLinear(nn.Linear):
     """A linear layer before a GELU whose parameters start so that outputs have a mean square of 1.
 
     Args:
-        in_features: Width of the inputs.
-        out_features: Width of the outputs.
-        bias: Whether there is one.
         mean_square: Of the inputs in training, as expected; dropout p makes 1 / (1 - p) of 1.
         scale: What all initial parameters are multiplied by, for smaller outputs.
     """

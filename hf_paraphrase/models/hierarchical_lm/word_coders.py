@@ -22,9 +22,6 @@ class FeedForward(nn.Module):
     """GELU layers, each followed by dropout.
 
     Args:
-        input_size: Width of the inputs.
-        sizes: Width of each layer's outputs.
-        dropout: Probability of dropping an output.
         mean_square: Of the inputs before the dropout that all of them have been through, too.
     """
 

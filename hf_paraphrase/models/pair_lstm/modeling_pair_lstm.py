@@ -93,9 +93,6 @@ class WordByWordAttention(nn.Module):
 
     There Y holds the states of the LSTM over the first sentence, and h_t are those over the second (Rocktäschel et
     al. 2016, equations 11 to 15).
-
-    Args:
-        size: Width of all states.
     """
 
     def __init__(self, size: int):

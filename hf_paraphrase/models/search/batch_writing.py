@@ -37,7 +37,6 @@ def generate_with_scores(
 
     Args:
         model: The model.
-        inputs: What it reads.
         generate_kwargs: Other arguments of its `generate()`.
         log_probs: Whether the mean log-probabilities are wanted too; only our beam searches know them.
     """
@@ -146,12 +145,8 @@ def encode(
     """Encode texts, prefix included, and for each the pair to edit it by.
 
     Args:
-        model: What reads them.
-        tokenizer: Its tokenizer.
-        texts: The texts.
         pairs: For each text a pair, where the model edits by one.
         replace_unknown: Whether the words of the source are needed later.
-        truncation: As the tokenizer takes it.
         max_length: Most tokens of a text that is cut.
         strength: How far outputs are to differ from the text, for a model with control tokens.
     """
@@ -175,9 +170,7 @@ def generate(
 
     Args:
         model: The model.
-        tokenizer: Its tokenizer.
         inputs: Of a `Batch`, where the model is.
-        request: What is asked.
         log_probs: Whether to return the scores of the search.
     """
     found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
@@ -213,7 +206,6 @@ def decode(
     """Turn a sequence into text.
 
     Args:
-        tokenizer: The tokenizer.
         ids: Of `Sequences`, as a list; so too the next.
         attended: The source tokens that replace unknown words.
         source_words: Of the source, by `Batch`; wrong copies of rare ones are mended.
@@ -234,7 +226,6 @@ def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) 
     """Turn ids into text without the special tokens, but for the mark of unknown words.
 
     Args:
-        tokenizer: The tokenizer.
         ids: Inputs or outputs of a model.
     """
     skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
@@ -258,10 +249,7 @@ def write_batch(
 
     Args:
         model: The model, in evaluation mode.
-        tokenizer: Its tokenizer.
-        texts: Texts with words.
         pairs: For each text the pair to edit it by, for a model that does so.
-        request: What is asked.
         prefix: What the model reads before every text.
         max_length: Most tokens of a text and its prefix, which is cut there.
         keep_unknown: Whether the outputs keep the mark of unknown words.

@@ -24,9 +24,6 @@ class BeamLayer(DynamicLayer):
     """Keys and values stored token by token.
 
     So one pass over them puts beams in order and makes room for a token, where otherwise each takes a copy.
-
-    Args:
-        layer: The cache that it continues.
     """
 
     def __init__(self, layer: DynamicLayer):

@@ -54,7 +54,6 @@ class SubmodularObjective:
     Args:
         candidates: `(texts, candidates, length)` tokens, all words.
         available: Mask of candidates, `(texts, candidates)`; the others are not in V.
-        source: The texts to paraphrase.
         fidelity: λ, from 0 to 1.
     """
 
@@ -269,8 +268,6 @@ class SubmodularSearch(HookedSearch):
 
     Args:
         model: Any model whose `generate()` does beam search.
-        source: The texts to paraphrase.
-        fidelity: λ of the objective.
         candidates_per_beam: Continuations to choose from, for each beam.
         frame: Knows the ends of a sentence.
         exclude_source: Complete no copy of the source.

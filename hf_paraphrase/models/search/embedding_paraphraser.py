@@ -67,14 +67,12 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
         A text's result depends on `seed` and its position in `texts`, not on its batch.
 
         Args:
-            texts: A sentence, or several.
             tokenizer: The model's.
             num_candidates: Candidates of each text; equal ones are returned once, empty ones not.
             temperature: Of the softmax; 0 always takes the likeliest character. "uniform" draws one from U(0, 1) for
                 every candidate.
             noise: w of the noise `N(0, (w std(s))²)` on a sentence vector s; "uniform" as above.
             seed: Decides what is drawn; None to ask torch's generator.
-            batch_size: Candidates written at a time.
             max_new_tokens: Most symbols of a candidate.
 
         Returns:
@@ -160,7 +158,6 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
         """The sentence vectors of texts (Traynor 2018, section 4.2.5).
 
         Args:
-            texts: Sentences.
             tokenizer: The model's.
             batch_size: Batch size; sentences of similar length share a batch.
             layer: The layer whose vector is wanted; the thesis takes the last.
@@ -184,7 +181,6 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
         Args:
             words: Runs of letters, or of anything else but white space, as the tokenizer splits a text into.
             tokenizer: The model's.
-            batch_size: Words at a time.
 
         Returns:
             `(words, width)`, float32.
@@ -208,11 +204,6 @@ class Draws:
     """The random numbers for the candidates of one text, from its own generator.
 
     Args:
-        seed: Of the call.
-        place: Of the text.
-        count: Candidates.
-        temperature: Of all, or "uniform".
-        noise: Of all, or "uniform".
         device: Where the model is.
     """
 

@@ -17,12 +17,7 @@ DEAD = -1e8
 
 
 class Frame:
-    """The tokens that begin, end and fill a text, and texts without them.
-
-    Args:
-        config: Names them.
-        device: Where the texts are.
-    """
+    """The tokens that begin, end and fill a text, and texts without them."""
 
     def __init__(self, config: GenerationConfig, device: torch.device):
         ends = [] if config.eos_token_id is None else torch.as_tensor(config.eos_token_id).flatten().tolist()
@@ -120,7 +115,6 @@ def forbid(
     Args:
         scores: `(texts, beams, vocab_size)`.
         text: The texts of some beams, `(forbidden,)`.
-        beam: Their numbers.
         words: The masked next words, `(forbidden, words)`.
         listed: The words that have the scores, `(texts, beams, listed)`, where these are not the whole vocabulary's.
     """
@@ -168,8 +162,6 @@ def keep_best(
     Args:
         found: All beams of every text; it is changed.
         scores: Theirs, `(texts, num_beams)`.
-        config: Says how many are wanted.
-        prompt_length: Tokens before what was generated.
         frame: Knows which tokens are not words.
         source: Words of the source, `(texts, source_length)`, where a copy is not wanted.
     """

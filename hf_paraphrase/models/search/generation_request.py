@@ -152,7 +152,6 @@ class GenerationRequest:
         beam search by themselves, as in transformers 4.
 
         Args:
-            model: Has a generation config.
             tokenizer: Its tokenizer, whose padding fills the outputs where nothing else says by what.
 
         Raises:

@@ -58,7 +58,6 @@ def read_array(texts: Any, column: str | None = None) -> Any:
     """The texts of a pandas Series, a NumPy array or a column of a DataFrame as a list; anything else as it is.
 
     Args:
-        texts: The argument passed as texts.
         column: Of a DataFrame, the column that holds them.
 
     Returns:
@@ -186,7 +185,6 @@ def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTra
 
     Args:
         names: The arguments meant for `generate()`.
-        own: The caller's other arguments.
         model: Its `generate()` and `forward()` take further ones.
 
     Raises:
@@ -243,7 +241,6 @@ def load_retriever(model: PreTrainedModel, trust_remote_code: bool = False, **hu
     """Load the retriever that was saved with a checkpoint, in its subfolder `retriever`.
 
     Args:
-        model: Of that checkpoint.
         trust_remote_code: Let the code of the retriever's encoder run.
         hub: Where it comes from: `revision`, `token`, `cache_dir`, `local_files_only`.
 
@@ -273,9 +270,6 @@ def find_pairs(
     """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones.
 
     Args:
-        retriever: Finds them.
-        texts: The texts.
-        num_neighbors: Pairs for each.
         exclude_sentences: For each text sentences that its pairs must not have, as `retrieve` takes them.
     """
     places = [place for place, text in enumerate(texts) if text.strip()]

@@ -45,7 +45,6 @@ def find_control(
     Args:
         config: The model's: `control_tokens` names the tokens, one for each level, and `default_strength` is used
             where `strength` is None.
-        tokenizer: Its tokenizer.
         strength: From 0 (close to the source) to 1 (as free as possible). Of n levels it asks for level
             `round(strength * (n - 1))`.
 
@@ -74,7 +73,6 @@ def prepend_control(inputs: MutableMapping[str, torch.Tensor], control: int) -> 
 
     Args:
         inputs: `input_ids` and `attention_mask`, each `(texts, length)`; both get one column more.
-        control: The token's id.
     """
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     rows, first = torch.arange(len(ids)), mask.argmax(1)
@@ -91,7 +89,6 @@ class OpenTokenizer:
     ids stay as they are.
 
     Args:
-        tokenizer: The tokenizer.
         vocab_size: The first id of a word outside its vocabulary.
     """
 
@@ -108,7 +105,6 @@ class OpenTokenizer:
         """Encode texts.
 
         Args:
-            texts: Texts.
             kwargs: Of the tokenizer's own call, such as `truncation`.
 
         Returns:
@@ -146,7 +142,6 @@ def decode_with_words(
     """Decode ids, including those of words outside the vocabulary.
 
     Args:
-        tokenizer: Knows the others.
         ids: What a model generated.
         words: `OpenTokenizer.words` of the text it copied from.
         kwargs: Of the tokenizer's `decode`.
@@ -206,8 +201,6 @@ def encode_inputs(
     """Encode a batch of texts.
 
     Args:
-        tokenizer: Their tokenizer.
-        texts: The texts.
         pairs: For each text the pair to edit it by.
         model: What writes. If it copies words, those of a pair, or without pairs of a text, that are outside the
             vocabulary get ids of their own; None to take all of them for unknown words.

@@ -36,7 +36,6 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
 
     Args:
         inputs: The tokenizer's output for the texts.
-        texts: The texts.
     """
     found = [
         [
@@ -63,7 +62,6 @@ def find_attended(
     finished sequences, which works for any search, and only for sequences with an unknown word.
 
     Args:
-        model: Wrote the sequences.
         inputs: The inputs, each `(texts, source_length)`.
         sequences: `(texts, sequences of each, length)`, from the start token on.
         tokenizer: Knows the unknown word and which tokens are not words.
@@ -103,7 +101,6 @@ def put_words(
     """Give each replaced word its own id, for `decode_with_words`.
 
     Args:
-        ids: A sequence.
         attended: Of `find_attended`.
         source: Of `read_words_of_source`.
         outside_words: Words outside the vocabulary that have an id already.

@@ -40,10 +40,7 @@ def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str,
     """Tokenise rows once, for all epochs; those that `encode` leaves out are counted in a warning.
 
     Args:
-        rows: Rows of texts.
         encode: Makes columns of columns.
-        unit: What rows are, in messages.
-        lack: Why rows are left out.
         options: Its further arguments. A tokenizer among them is copied: it remembers how it was last called, and
             handed a fresh one, `map` finds its cached result the next time.
 
@@ -195,7 +192,6 @@ class Task(ABC):
         """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one.
 
         Args:
-            rows: The train split.
             vocab_size: Most tokens of a trained tokenizer, special tokens included.
 
         Raises:
@@ -223,10 +219,6 @@ class Task(ABC):
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         """Make the model to train, newly initialised or with the weights of `pretrained`.
-
-        Args:
-            config: The recipe's.
-            data: The training data.
 
         Raises:
             InputError: Models of this type do not support this task, or `pretrained` is of another type.
@@ -273,11 +265,6 @@ class Task(ABC):
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
         """Add to a batch of the train split what changes in the course of a training, such as the weight of a loss.
 
-        Args:
-            batch: What the collator made.
-            step: Steps taken.
-            total_steps: Steps of the whole training.
-
         Returns:
             What `loss_sums` gets.
         """
@@ -312,8 +299,6 @@ class Task(ABC):
         """The examples that some rows give.
 
         Args:
-            encoded: Rows of token ids.
-            rows: Their numbers.
             epoch: The epoch they are drawn for, from 0; None in validation.
         """
         return encoded.__getitems__(list(rows))

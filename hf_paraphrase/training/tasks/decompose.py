@@ -173,14 +173,12 @@ def label_levels(
     Those are infrequent, and so linked or copied in at least half of the places where they stand.
 
     Args:
-        sources: Token ids.
         targets: The same for the other sides.
         special_ids: Tokens that are not words: sentence in targets, where the aggregator has to choose a level for
             them, and no label (-100) in sources.
         vocab_size: Words from there on are outside the vocabulary, and phrases' however frequent, since they can only
             be copied.
         max_frequency: Largest share of the sentences of both sides that have a word of a phrase.
-        min_strength: Least strength of a link.
 
     Returns:
         A level, or -100, for every token of each source and of each target.

@@ -276,8 +276,6 @@ def encode_texts(
 
     Args:
         tokenizer: One that gives `token_type_ids`.
-        first: Texts.
-        second: As many texts.
         limits: Most tokens of a first and of a second text; longer ones are cut before their end token.
 
     Returns:
@@ -343,7 +341,6 @@ def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], pa
     without a vector would be next to nothing. Padding stays zero.
 
     Args:
-        model: Newly made.
         words: The row of each word in its embeddings.
         path: A file as `load_word_vectors` takes it.
 

@@ -37,7 +37,6 @@ class ControlLevels:
 
     Args:
         edges: The PINC at which each level except the first begins, from 0 to 1.
-        tokenizer: Has their tokens.
 
     Source: Bandel et al. 2022, Quality Controlled Paraphrase Generation.
     """
@@ -141,9 +140,6 @@ class ParaphraseTask(Seq2SeqTask):
         """Put the control token of each example before its source, but for those that an epoch's draw leaves plain.
 
         Args:
-            examples: Of a split.
-            rows: Their numbers.
-            count: Rows of the split.
             epoch: The epoch; None in validation, which leaves none plain.
         """
         training = self.training
@@ -208,7 +204,6 @@ def encode_pairs(
         max_target_length: The same for targets.
         nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
             tokens.
-        source_prefix: Put before every source.
         levels: What measures the control token of each pair, for which `max_source_length` leaves room; None for none.
 
     Returns:
