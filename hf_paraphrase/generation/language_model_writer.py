@@ -23,8 +23,7 @@ from ..models.text.encoded_inputs import source_limit
 from .ctranslate2_engine import CTranslate2Generator
 from .engine import batches_by_length, inference, run_halving
 from .input_limits import SourceCutter
-from .prompt_encoder import PromptEncoder
-from .prompts import Prompt
+from .prompts import Prompt, PromptEncoder
 from .protected_text import find_kept
 from .seeded_sampling import sample_seeded
 from .writers import Ask, Candidate, ModelWriter

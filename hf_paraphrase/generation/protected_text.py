@@ -99,26 +99,6 @@ def _find_urls(text: str) -> Iterable[str]:
         yield stripped
 
 
-def _find_addresses(text: str) -> Iterable[str]:
-    return (address.strip(".") for address in ADDRESS.findall(text))
-
-
-def _find_placeholders(text: str) -> Iterable[str]:
-    return PLACEHOLDER.findall(text)
-
-
-def _find_mentions(text: str) -> Iterable[str]:
-    return MENTION.findall(text)
-
-
-def _find_terms(text: str) -> Iterable[str]:
-    return TERM.findall(_leave_out_wholes(text))
-
-
-def _find_code(text: str) -> Iterable[str]:
-    return (found["code"].strip() for found in CODE.finditer(text))
-
-
 def _find_quotes(text: str) -> Iterable[str]:
     for groups in QUOTE.findall(text):
         words = " ".join("".join(groups).split()).rstrip(".,;")
@@ -175,11 +155,11 @@ KEPT: Mapping[str, Callable[[str], Iterable[str]]] = {
     "names": _find_names,
     "numbers": _find_numbers,
     "urls": _find_urls,
-    "addresses": _find_addresses,
-    "placeholders": _find_placeholders,
-    "mentions": _find_mentions,
-    "terms": _find_terms,
-    "code": _find_code,
+    "addresses": lambda text: (address.strip(".") for address in ADDRESS.findall(text)),
+    "placeholders": PLACEHOLDER.findall,
+    "mentions": MENTION.findall,
+    "terms": lambda text: TERM.findall(_leave_out_wholes(text)),
+    "code": lambda text: (found["code"].strip() for found in CODE.finditer(text)),
     "quotes": _find_quotes,
 }
 
@@ -192,10 +172,41 @@ COUNTED = ("numbers", "placeholders", "mentions", "words")
 
 # Where every noun has a capital letter, and where no letter is one.
 CAPITAL_NOUNS = frozenset(("de", "gsw", "lb", "nds"))
-CASELESS_CODES = """
-    am ar bn bo dv fa gu he hi ja kn ko km lo ml mr my ne or pa ps sd si ta te th ti ug ur yi zh
-"""
-CASELESS = frozenset(CASELESS_CODES.split())
+CASELESS = frozenset(
+    [
+        "am",
+        "ar",
+        "bn",
+        "bo",
+        "dv",
+        "fa",
+        "gu",
+        "he",
+        "hi",
+        "ja",
+        "kn",
+        "ko",
+        "km",
+        "lo",
+        "ml",
+        "mr",
+        "my",
+        "ne",
+        "or",
+        "pa",
+        "ps",
+        "sd",
+        "si",
+        "ta",
+        "te",
+        "th",
+        "ti",
+        "ug",
+        "ur",
+        "yi",
+        "zh",
+    ]
+)
 
 
 class CapitalNouns(str):

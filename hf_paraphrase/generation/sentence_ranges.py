@@ -24,7 +24,7 @@ LAST_WORD = re.compile(r"[^\s\"“”‘’'(\[{«]+$")
 NEXT_WORD = re.compile(r"""\s*["'“‘«(\[]*(?P<word>[^\W_]*)""")
 # Before a number, beside those that `is_abbreviated` knows.
 NUMBERED = frozenset(
-    (
+    [
         "abb",
         "app",
         "approx",
@@ -42,7 +42,7 @@ NUMBERED = frozenset(
         "sect",
         "tab",
         "tabs",
-    )
+    ]
 )
 # What sentencex takes for the middle of a sentence: an ellipsis of one character, the end of a sentence in brackets,
 # a plain "no", and a letter that is a name, no initial: `vitamin C. Doctors`.

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_paraphrase.models.search.likeliest_words import likeliest_log_probs, likeliest_words
+from hf_paraphrase.models.search.scoring_rules import likeliest_log_probs, likeliest_words
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

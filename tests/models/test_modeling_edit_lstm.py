@@ -7,8 +7,11 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
-from hf_paraphrase.models.edit_lstm.copy_mechanism import find_words_missing_from
-from hf_paraphrase.models.edit_lstm.modeling_edit_lstm import EditLstmForConditionalGeneration, EditLstmModel
+from hf_paraphrase.models.edit_lstm.modeling_edit_lstm import (
+    EditLstmForConditionalGeneration,
+    EditLstmModel,
+    find_words_missing_from,
+)
 
 from . import naive_edit_lstm
 from .modeling_mixin import SOURCES, TARGETS, Seq2SeqMixin, pad, words_of

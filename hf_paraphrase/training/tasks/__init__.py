@@ -11,19 +11,7 @@ from .language_model import LanguageModelTask
 from .match import MatchTask
 from .paraphrase import ParaphraseTask
 
-__all__ = [
-    "TASKS",
-    "AdaptTask",
-    "AnswerTask",
-    "AutoencodeTask",
-    "DecomposeTask",
-    "EditTask",
-    "LanguageModelTask",
-    "MatchTask",
-    "ParaphraseTask",
-    "Task",
-    "TaskData",
-]
+__all__ = ["TASKS", "Task", "TaskData"]
 
 TASKS: dict[str, type[Task]] = {
     "adapt": AdaptTask,

@@ -12,8 +12,7 @@ from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ...generation.prompt_encoder import PromptEncoder
-from ...generation.prompts import PROMPT_FILE, load_prompt
+from ...generation.prompts import PROMPT_FILE, PromptEncoder, load_prompt
 from ..arguments import AnswerConfig
 from ..batching import pad_rows, token_counts
 from ..checkpoints import naming_damage
