@@ -172,41 +172,8 @@ COUNTED = ("numbers", "placeholders", "mentions", "words")
 
 # Where every noun has a capital letter, and where no letter is one.
 CAPITAL_NOUNS = frozenset(("de", "gsw", "lb", "nds"))
-CASELESS = frozenset(
-    [
-        "am",
-        "ar",
-        "bn",
-        "bo",
-        "dv",
-        "fa",
-        "gu",
-        "he",
-        "hi",
-        "ja",
-        "kn",
-        "ko",
-        "km",
-        "lo",
-        "ml",
-        "mr",
-        "my",
-        "ne",
-        "or",
-        "pa",
-        "ps",
-        "sd",
-        "si",
-        "ta",
-        "te",
-        "th",
-        "ti",
-        "ug",
-        "ur",
-        "yi",
-        "zh",
-    ]
-)
+CASELESS_CODES = "am ar bn bo dv fa gu he hi ja kn ko km lo ml mr my ne or pa ps sd si ta te th ti ug ur yi zh"
+CASELESS = frozenset(CASELESS_CODES.split())
 
 
 class CapitalNouns(str):

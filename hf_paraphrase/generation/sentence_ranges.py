@@ -23,27 +23,8 @@ NOTES = re.compile(r"""(?P<mark>[.!?…。！？।]["'”’»)]{0,3})(?P<notes
 LAST_WORD = re.compile(r"[^\s\"“”‘’'(\[{«]+$")
 NEXT_WORD = re.compile(r"""\s*["'“‘«(\[]*(?P<word>[^\W_]*)""")
 # Before a number, beside those that `is_abbreviated` knows.
-NUMBERED = frozenset(
-    [
-        "abb",
-        "app",
-        "approx",
-        "ca",
-        "ed",
-        "eds",
-        "eq",
-        "eqs",
-        "ex",
-        "n°",
-        "№",
-        "para",
-        "ref",
-        "refs",
-        "sect",
-        "tab",
-        "tabs",
-    ]
-)
+NUMBERED_WORDS = "abb app approx ca ed eds eq eqs ex n° № para ref refs sect tab tabs"
+NUMBERED = frozenset(NUMBERED_WORDS.split())
 # What sentencex takes for the middle of a sentence: an ellipsis of one character, the end of a sentence in brackets,
 # a plain "no", and a letter that is a name, no initial: `vitamin C. Doctors`.
 MORE_ENDS = re.compile(

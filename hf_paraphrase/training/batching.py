@@ -19,11 +19,10 @@ __all__ = [
     "DrawnBatches",
     "EpochDraw",
     "LengthBatches",
-    "OutsideWordsMixin",
+    "CopyCollator",
     "PairCollator",
     "ShuffledDocuments",
     "fingerprint",
-    "number_outside_words",
     "pad_rows",
     "share_batches",
     "share_out",
@@ -103,70 +102,67 @@ def _cut(
     return starts
 
 
+Batch = dict[str, torch.Tensor]
+Collator = Callable[[Sequence[dict[str, Any]]], Batch]
+
+# Columns of token ids, and the mask of each; columns of labels.
+MASKS = {
+    "input_ids": "attention_mask",
+    "pair_input_ids": "pair_attention_mask",
+    "retrieved_source_ids": "retrieved_source_mask",
+    "retrieved_target_ids": "retrieved_target_mask",
+}
+LABELS = ("labels", "source_level_labels", "target_level_labels")
+
+
 class PairCollator:
-    """Makes tensors of source and target ids of several lengths.
+    """Makes tensors of lists of ids of several lengths, padded on the right.
 
     Args:
-        pad_token_id: Fills `input_ids`; `labels` are filled with -100, which losses ignore.
+        pad_token_id: Fills ids; labels are filled with -100, which losses ignore.
     """
 
     def __init__(self, pad_token_id: int):
         self.pad_token_id = pad_token_id
 
-    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        """Pad on the right.
-
-        Args:
-            features: Rows of `input_ids` and `labels`.
-
-        Returns:
-            `input_ids` and `attention_mask` of shape `(batch, source_length)`, `labels` `(batch, target_length)`.
-        """
-        sources = [feature["input_ids"] for feature in features]
-        return {
-            "input_ids": pad_rows(sources, self.pad_token_id),
-            "attention_mask": pad_rows([[1] * len(source) for source in sources], 0),
-            "labels": pad_rows([feature["labels"] for feature in features], -100),
-        }
+    def __call__(self, features: Sequence[dict[str, Any]]) -> Batch:
+        """Make `(batch, longest)` of each column in `MASKS` and `LABELS` that the rows have, and the masks."""
+        batch = {}
+        for name in (name for name in (*MASKS, *LABELS) if name in features[0]):
+            rows = [feature[name] for feature in features]
+            batch[name] = pad_rows(rows, -100 if name in LABELS else self.pad_token_id)
+            if name in MASKS:
+                batch[MASKS[name]] = pad_rows([[1] * len(row) for row in rows], 0)
+        return batch
 
 
-def number_outside_words(
-    feature: dict[str, list[int]], owners: Sequence[str], vocab_size: int, unk_token_id: int
-) -> Callable[[list[int]], list[int]]:
-    """Number the words of a row that are outside the vocabulary, for a model that copies them.
+class CopyCollator(PairCollator):
+    """For a model that copies: first numbers the words outside the vocabulary in each row anew.
 
-    The first such word gets the id `vocab_size`, the second the next, and so on.
-
-    Args:
-        feature: The row; its ids from `vocab_size` on are words outside the vocabulary.
-        owners: Those of its fields whose words can be copied.
-        unk_token_id: What all others of these words are.
-
-    Returns:
-        What reads a field's ids by these numbers.
-    """
-    outside = dict.fromkeys(word for name in owners for word in feature[name] if word >= vocab_size)
-    numbers = {word: vocab_size + number for number, word in enumerate(outside)}
-    return lambda ids: [word if word < vocab_size else numbers.get(word, unk_token_id) for word in ids]
-
-
-class OutsideWordsMixin:
-    """Before a collator, for a model that copies: words outside the vocabulary get numbers by row.
+    The first such word gets the id `vocab_size`, the second the next, and so on. Words outside that are not copied, or
+    are in another column, become the unknown word.
 
     Args:
         tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
+        copied: Columns whose words are copied; labels are numbered with them.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, copied: Sequence[str]):
         super().__init__(tokenizer.pad_token_id)
-        self.vocab_size, self.unk_token_id = len(tokenizer), tokenizer.unk_token_id
+        self.vocab_size, self.unk_token_id, self.copied = len(tokenizer), tokenizer.unk_token_id, copied
 
-    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        return super().__call__([self.renumber(feature) for feature in features])
+    def __call__(self, features: Sequence[dict[str, Any]]) -> Batch:
+        return super().__call__([feature | self._number(feature) for feature in features])
 
-    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
-        """The fields of a row, read by the numbers that `number_outside_words` gives."""
-        raise NotImplementedError
+    def _number(self, feature: dict[str, Any]) -> dict[str, list[int]]:
+        outside = dict.fromkeys(word for name in self.copied for word in feature[name] if word >= self.vocab_size)
+        numbers = {word: self.vocab_size + number for number, word in enumerate(outside)}
+        return {
+            name: [word if word < self.vocab_size else known.get(word, self.unk_token_id) for word in feature[name]]
+            for name in (*MASKS, "labels")
+            if name in feature
+            for known in [numbers if name in (*self.copied, "labels") else {}]
+        }
 
 
 def pad_rows(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
@@ -177,9 +173,9 @@ def pad_rows(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
 
 def share_batches(
     batches: Iterable[np.ndarray],
-    make_batch: Callable[[Sequence[int]], dict[str, torch.Tensor]],
+    make_batch: Callable[[Sequence[int]], Batch],
     accelerator: Accelerator,
-) -> Iterator[tuple[dict[str, torch.Tensor], np.ndarray]]:
+) -> Iterator[tuple[Batch, np.ndarray]]:
     """Make the tensors of this process's share of each batch.
 
     Args:

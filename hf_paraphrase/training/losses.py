@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from ..models.layers.precision import at_least_single
-from .batching import share_batches
+from .batching import Batch, share_batches
 
 __all__ = [
     "FLAT_FROM",
@@ -26,7 +26,6 @@ __all__ = [
 ]
 
 
-Batch = dict[str, torch.Tensor]
 # A loss to minimise and one to report, detached, each summed over the units of a batch.
 Sums = tuple[torch.Tensor, torch.Tensor]
 

@@ -1,23 +1,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...generation.prompts import PROMPT_FILE, PromptEncoder, load_prompt
 from ..arguments import AnswerConfig
-from ..batching import pad_rows, token_counts
+from ..batching import Batch, Collator, PairCollator, token_counts
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
-from ..losses import Batch, Sums, cross_entropy_sums
+from ..losses import Sums, cross_entropy_sums
 from .base import Task, TaskData, encode_rows
 
 __all__ = ["AnswerTask"]
@@ -88,19 +87,12 @@ class AnswerTask(Task):
     def counts(self, encoded: Dataset) -> np.ndarray:
         return token_counts(encoded, "labels")
 
-    def make_collator(
-        self, tokenizer: PreTrainedTokenizerBase
-    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
-        pad = tokenizer.pad_token_id
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
+        pad = PairCollator(tokenizer.pad_token_id)
 
-        def collate(features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        def collate(features: Sequence[dict[str, Any]]) -> Batch:
             pairs = [(feature["input_ids"], feature["labels"]) for feature in features]
-            rows = [(prompt + answer, [-100] * len(prompt) + answer) for prompt, answer in pairs]
-            return {
-                "input_ids": pad_rows([ids for ids, _ in rows], pad),
-                "attention_mask": pad_rows([[1] * len(ids) for ids, _ in rows], 0),
-                "labels": pad_rows([labels for _, labels in rows], -100),
-            }
+            return pad([{"input_ids": q + a, "labels": [-100] * len(q) + a} for q, a in pairs])
 
         return collate
 

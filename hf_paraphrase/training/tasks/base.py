@@ -22,9 +22,18 @@ from ...pretrained import load_model, load_tokenizer, make_model
 from ...retrieval.cosine import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
-from ..batching import DrawnBatches, LengthBatches, PairCollator, ShuffledDocuments, token_counts, value_counts
+from ..batching import (
+    Batch,
+    Collator,
+    DrawnBatches,
+    LengthBatches,
+    PairCollator,
+    ShuffledDocuments,
+    token_counts,
+    value_counts,
+)
 from ..checkpoints import load_trained
-from ..losses import FLAT_FROM, Batch, SampledCrossEntropy, Sums, Validation, cross_entropy_sums, flat_cross_entropy
+from ..losses import FLAT_FROM, SampledCrossEntropy, Sums, Validation, cross_entropy_sums, flat_cross_entropy
 from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
 
 __all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData", "encode_rows"]
@@ -304,9 +313,7 @@ class Task(ABC):
         return encoded.__getitems__(list(rows))
 
     @abstractmethod
-    def make_collator(
-        self, tokenizer: PreTrainedTokenizerBase
-    ) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
         """What makes the tensors of a batch, as the model's forward takes them, of examples."""
 
     @abstractmethod

@@ -20,7 +20,7 @@ from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single
 from ...models.text.encoded_inputs import OpenTokenizer
 from ..arguments import ParaphraseConfig
-from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
+from ..batching import CopyCollator, PairCollator
 from ..word_alignment import align_words
 from .base import NoRowsLeft, TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
@@ -122,8 +122,8 @@ class DecomposeTask(ParaphraseTask):
             for example in examples
         ]
 
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> LevelCollator:
-        return LevelCollator(tokenizer)
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        return CopyCollator(tokenizer, ("input_ids",))
 
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
         falls = 1 - step / (self.training.weak_label_share * total_steps)
@@ -143,21 +143,6 @@ class DecomposeTask(ParaphraseTask):
             for scores, labels in zip(logits, weak, strict=True)
         )
         return likelihood + weight * cost, likelihood.detach()
-
-
-class LevelCollator(OutsideWordsMixin, PairCollator):
-    """As `PairCollator`, for a model that copies words of the source; with weak labels where rows have them."""
-
-    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        batch = super().__call__(features)
-        for name in LEVEL_LABELS:
-            if name in features[0]:
-                batch[name] = pad_rows([feature[name] for feature in features], -100)
-        return batch
-
-    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
-        number = number_outside_words(feature, ("input_ids",), self.vocab_size, self.unk_token_id)
-        return {name: number(feature[name]) for name in ("input_ids", "labels")}
 
 
 def label_levels(

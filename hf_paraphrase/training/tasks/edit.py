@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -18,8 +17,8 @@ from ...models.layers.portable import can
 from ...models.text.encoded_inputs import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
-from ..batching import OutsideWordsMixin, PairCollator, number_outside_words, pad_rows
-from ..losses import Batch, Validation
+from ..batching import Batch, CopyCollator, PairCollator
+from ..losses import Validation
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 
@@ -159,8 +158,10 @@ class EditTask(ParaphraseTask):
         epochs = self.training.self_pair_annealing_epochs
         return self.training.self_pair_share * (max(0.0, 1 - epoch / epochs) if epochs else 1.0)
 
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> EditCollator:
-        return CopyCollator(tokenizer) if self.training.copy_unknown_words else EditCollator(tokenizer.pad_token_id)
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
+        # Words of x are read, and not copied.
+        pair = ("retrieved_source_ids", "retrieved_target_ids")
+        return CopyCollator(tokenizer, pair) if self.training.copy_unknown_words else super().make_collator(tokenizer)
 
     def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:
         scores = super().validate(data, validation)
@@ -189,30 +190,6 @@ class EditTask(ParaphraseTask):
             "random": [_given(row, pair) for row, pair in zip(examples, train.__getitems__(others), strict=True)],
             "own": [_given(*both) for both in zip(examples, rows.to_list(), strict=True)],
         }
-
-
-class EditCollator(PairCollator):
-    """As `PairCollator`, with the retrieved pair: `retrieved_source_ids`, `retrieved_target_ids` and their masks."""
-
-    def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
-        batch = super().__call__(features)
-        for name in ("retrieved_source", "retrieved_target"):
-            rows = [feature[f"{name}_ids"] for feature in features]
-            batch[f"{name}_ids"] = pad_rows(rows, self.pad_token_id)
-            batch[f"{name}_mask"] = pad_rows([[1] * len(row) for row in rows], 0)
-        return batch
-
-
-class CopyCollator(OutsideWordsMixin, EditCollator):
-    """As `EditCollator`, for a model that copies words of the pair."""
-
-    def renumber(self, feature: dict[str, list[int]]) -> dict[str, list[int]]:
-        pair = ("retrieved_source_ids", "retrieved_target_ids")
-        number, read = (
-            number_outside_words(feature, owners, self.vocab_size, self.unk_token_id) for owners in (pair, ())
-        )
-        # Words of x are read, and not copied.
-        return {"input_ids": read(feature["input_ids"])} | {name: number(feature[name]) for name in ("labels", *pair)}
 
 
 def _with_text(pairs: Dataset) -> Dataset:

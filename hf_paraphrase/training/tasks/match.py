@@ -27,8 +27,8 @@ from ...models.layers.sentence_pair import max_margin_loss
 from ...tokenization import train_tokenizer
 from ...tokenization.word_vectors import load_word_vectors
 from ..arguments import TrainingConfig
-from ..batching import pad_rows, token_counts
-from ..losses import Batch, Sums, Validation
+from ..batching import Batch, Collator, PairCollator, token_counts
+from ..losses import Sums, Validation
 from .base import Task, TaskData
 
 __all__ = ["MatchTask"]
@@ -177,8 +177,8 @@ class MatchTask(Task):
             "labels": labels[chosen].tolist(),
         }
 
-    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> MatchCollator:
-        return MatchCollator(tokenizer.pad_token_id)
+    def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
+        return partial(collate, PairCollator(tokenizer.pad_token_id))
 
     def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         loss, _ = _run(model, batch)
@@ -230,43 +230,26 @@ def _run(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.stack([max_margin_loss(scores, labels) for scores, labels in queries]).sum(), logits
 
 
-class MatchCollator:
-    """Makes tensors of pairs, or of queries and their candidates, which take consecutive rows.
+def collate(collator: PairCollator, features: Sequence[dict[str, Any]]) -> Batch:
+    """Make tensors of pairs, or of queries and their candidates, which take consecutive rows.
 
     Args:
-        pad_token_id: Fills `input_ids` and `pair_input_ids`.
+        collator: Pads.
+        features: Rows of `input_ids`, `pair_input_ids` (of one sentence, or of each candidate) and `labels`.
+
+    Returns:
+        `input_ids`, `attention_mask`, `pair_input_ids`, `pair_attention_mask` and `labels`; for candidates also
+        `group_ids`, the number of the query of each row.
     """
-
-    def __init__(self, pad_token_id: int):
-        self.pad_token_id = pad_token_id
-
-    def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """Pad on the right.
-
-        Args:
-            features: Rows of `input_ids`, `pair_input_ids` (of one sentence, or of each candidate) and `labels`.
-
-        Returns:
-            `input_ids`, `attention_mask`, `pair_input_ids`, `pair_attention_mask` and `labels`; for candidates also
-            `group_ids`, the number of the query of each row.
-        """
-        first, second = ([feature[name] for feature in features] for name in ("input_ids", "pair_input_ids"))
-        labels = [feature["labels"] for feature in features]
-        extra = {}
-        if isinstance(labels[0], list):
-            sizes = torch.tensor([len(candidates) for candidates in second])
-            extra = {"group_ids": torch.arange(len(features)).repeat_interleave(sizes)}
-            first = [query for query, candidates in zip(first, second, strict=True) for _ in candidates]
-            second = [candidate for candidates in second for candidate in candidates]
-            labels = [float(label) for group in labels for label in group]
-        return {
-            "input_ids": pad_rows(first, self.pad_token_id),
-            "attention_mask": pad_rows([[1] * len(row) for row in first], 0),
-            "pair_input_ids": pad_rows(second, self.pad_token_id),
-            "pair_attention_mask": pad_rows([[1] * len(row) for row in second], 0),
-            "labels": torch.tensor(labels),
-            **extra,
-        }
+    labels, extra = [feature["labels"] for feature in features], {}
+    pairs = [(feature["input_ids"], feature["pair_input_ids"]) for feature in features]
+    if isinstance(labels[0], list):
+        sizes = torch.tensor([len(candidates) for _, candidates in pairs])
+        extra = {"group_ids": torch.arange(len(features)).repeat_interleave(sizes)}
+        pairs = [(query, candidate) for query, candidates in pairs for candidate in candidates]
+        labels = [float(label) for group in labels for label in group]
+    batch = collator([{"input_ids": first, "pair_input_ids": second} for first, second in pairs])
+    return {**batch, "labels": torch.tensor(labels), **extra}
 
 
 def encode_texts(

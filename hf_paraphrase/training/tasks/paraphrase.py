@@ -18,7 +18,8 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...metrics.pinc.scoring import pinc_statistics
 from ...models.text.encoded_inputs import OpenTokenizer, keep_prefix
 from ..arguments import ParaphraseConfig
-from ..losses import Batch, Sums, Validation
+from ..batching import Batch
+from ..losses import Sums, Validation
 from ..self_critical import Reward, SelfCritical, load_reward
 from .base import Seq2SeqTask, TaskData, encode_rows
 
