@@ -33,9 +33,7 @@ class TrainingConfig(Options):
         "paraphrase",
     )
     dataset: str | None = option(
-        "Corpus, one of `hf_paraphrase.list_datasets()`, or what `load_dataset` takes beside them; null where there "
-        "is a `mixture`.",
-        None,
+        "Corpus, as `hf_paraphrase.load_dataset` takes it; null where there is a `mixture`.", None
     )
     dataset_name: str | None = option("Configuration of the corpus, where it has several.", None)
     dataset_kwargs: dict[str, Any] = option("Further arguments of the corpus builder.", factory=dict)
@@ -49,35 +47,23 @@ class TrainingConfig(Options):
         factory=list,
     )
     pairs_per_group: int | None = option(
-        "Pairs of each group that every epoch draws anew, where the corpus has a column `group`; null takes all.",
-        None,
-        least=1,
+        "Pairs of each group (column `group`) that every epoch draws anew; null takes all.", None, least=1
     )
     filter_encoder: str | None = option(
         "Sentence encoder by whose cosine pairs are left out; a folder or Hub repository. The cosines are kept in the "
         "cache of datasets.",
         None,
     )
-    min_cosine: float | None = option(
-        "For `filter_encoder`: pairs of a lower cosine are left out.", None, least=-1, most=1
-    )
+    min_cosine: float | None = option("For `filter_encoder`: the least cosine of a pair.", None, least=-1, most=1)
     pretrained: str | None = option("Checkpoint whose weights and tokenizer to start from; null to start anew.", None)
-    ignore_mismatched_sizes: bool = option(
-        "Weights of `pretrained` that do not fit this model's sizes start anew.", False
-    )
-    tokenizer: str | None = option(
-        "Pretrained tokenizer; if null, that of `pretrained`, or one trained on the train split.", None
-    )
+    ignore_mismatched_sizes: bool = option("Weights of `pretrained` of other sizes start anew.", False)
+    tokenizer: str | None = option("Pretrained tokenizer; null: that of `pretrained`, or one trained here.", None)
     tokenizer_model: Literal["word", "bpe", "unigram"] = option(
         "Kind of a tokenizer trained here: whole words, or sub-words, as `train_tokenizer` makes them.", "word"
     )
     lowercase: bool = option("Lower-case what a tokenizer trained here reads.", True)
-    max_source_length: int = option(
-        "Most tokens of a source, its end token included; longer ones are cut.", 64, least=1
-    )
-    max_target_length: int = option(
-        "Most tokens of a target, its end token included; longer ones are cut.", 64, least=1
-    )
+    max_source_length: int = option("Most tokens of a source, end token included; longer ones are cut.", 64, least=1)
+    max_target_length: int = option("Most tokens of a target, end token included; longer ones are cut.", 64, least=1)
     max_train_samples: int | None = option("Train on the first so many pairs only.", None, least=1)
     shuffle_buffer_size: int = option(
         "Of a corpus with `streaming: true` in `dataset_kwargs`: rows read at a time, which are shuffled and put into "
@@ -95,10 +81,7 @@ class TrainingConfig(Options):
         "Most tokens in a batch: both sides, padding, all processes.", None, least=1
     )
     max_padding: float | None = option(
-        "Largest share of a batch's tokens that is padding, such as 0.05: a batch ends before there is more.",
-        None,
-        least=0,
-        below=1,
+        "A batch ends before it has more padding than this share.", None, least=0, below=1
     )
     gradient_accumulation_steps: int = option("Batches that make one optimizer step.", 1, least=1)
 
@@ -107,17 +90,13 @@ class TrainingConfig(Options):
     weight_decay: float = option("Weight decay of matrices, l2 for sgd and adagrad; vectors have none.", 0.0, least=0)
     adam_beta1: float = option("AdamW's decay of the first moment.", 0.9, least=0, below=1)
     adam_beta2: float = option("AdamW's decay of the second moment.", 0.999, least=0, below=1)
-    max_grad_norm: float | None = option(
-        "Longer gradients are scaled down to this norm; null leaves them.", 1.0, above=0
-    )
+    max_grad_norm: float | None = option("Longer gradients are scaled to this norm; null leaves them.", 1.0, above=0)
     loss_normalization: Literal["tokens", "rows"] = option(
         "What the gradient of a step's summed loss is divided by: target tokens, or rows, as the recipes of Sutskever "
         "et al. 2014 and Li et al. 2015 do; `learning_rate` and `max_grad_norm` mean that scale.",
         "tokens",
     )
-    label_smoothing_factor: float = option(
-        "Part of the target's probability spread over all words.", 0.0, least=0, below=1
-    )
+    label_smoothing_factor: float = option("Part of a target's probability for all words.", 0.0, least=0, below=1)
     sampled_softmax: int | None = option(
         "Words drawn for each batch that stand for the whole vocabulary in the training loss (Jean et al. 2015): pays "
         "from 30,000 words on. A new model's output bias starts at the words' log frequencies. Null scores all words, "
@@ -142,9 +121,7 @@ class TrainingConfig(Options):
     seed: int = option("Seed of the weights, the batches and dropout.", 42, least=0)
 
     eval_strategy: Literal["epoch", "steps"] = option("Validate after each epoch or each `eval_steps`.", "epoch")
-    eval_steps: int | None = option(
-        "Steps from one validation to the next, for `eval_strategy: steps`.", None, least=1
-    )
+    eval_steps: int | None = option("Steps between validations, for `eval_strategy: steps`.", None, least=1)
     early_stopping_patience: int | None = option("End after so many validations without a new best.", None, least=1)
     save_steps: int | None = option("Steps between checkpoints, beside the one after each validation.", None, least=1)
     logging_steps: int = option("Steps between entries of the log.", 50, least=1)
@@ -228,9 +205,7 @@ class ParaphraseConfig(TrainingConfig):
     reward: str | None = option(
         "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs.", None
     )
-    cross_entropy_weight: float = option(
-        "For `rbm`: the part of the loss that stays cross-entropy, below 1.", 0.0, least=0, below=1
-    )
+    cross_entropy_weight: float = option("For `rbm`: the loss's part of cross-entropy.", 0.0, least=0, below=1)
     source_prefix: str = option(
         'What stands before every source, such as "paraphrase: " for T5; the checkpoint keeps it, and whatever writes '
         "with the model puts it there.",
@@ -277,10 +252,7 @@ class ParaphraseConfig(TrainingConfig):
 class AnswerConfig(TrainingConfig):
     """`TrainingConfig` with the prompt of a language model."""
 
-    prompt: str | None = option(
-        "YAML file of the prompt that the model learns to answer; null for that of the package, without examples.",
-        None,
-    )
+    prompt: str | None = option("YAML file of the prompt to answer; null: the package's, without examples.", None)
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
     lora: dict[str, Any] | None = option(
         "Train low-rank adapters of `pretrained` in place of its weights (Hu et al. 2022): arguments of peft's "

@@ -162,24 +162,21 @@ def load_mixture(
             rows = select(rows, corpus)
             if not len(rows):
                 raise InputError(f"`mixture`: no row is left of the split {split} of {corpus.title}")
-            numbers = _number_groups(rows) + next_group
+            # A row without a group is its own.
+            groups = np.asarray(rows["group"]) if "group" in rows.column_names else np.arange(len(rows))
+            numbers = np.unique(groups, return_inverse=True)[1] + next_group
             next_group = numbers.max() + 1
             with no_progress_bars():
                 rows = rows.select_columns(["source", "target"]).add_column("group", numbers)
                 mixed[split].append(rows.add_column("corpus", np.full(len(rows), place)))
     sizes = np.array(list(map(len, mixed["validation"])))
-    weights = find_shares(corpora, sizes)
+    weights = np.array([one.share or size for one, size in zip(corpora, sizes, strict=True)], dtype=float)
+    weights /= weights.sum()
     draw = np.random.default_rng((seed, 0, 4))
     for place, size in enumerate(share_out(int(min(sizes / weights)), weights)):
         chosen = np.sort(draw.permutation(sizes[place])[:size])
         mixed["validation"][place] = mixed["validation"][place].select(chosen)
     return DatasetDict({split: concatenate_datasets(parts) for split, parts in mixed.items()})
-
-
-def find_shares(corpora: Sequence[MixedCorpus], sizes: np.ndarray) -> np.ndarray:
-    """The shares of all corpora, normalised: from their entries or, without any, from their sizes."""
-    weights = [size if corpus.share is None else corpus.share for corpus, size in zip(corpora, sizes, strict=True)]
-    return np.array(weights) / sum(weights)
 
 
 def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
@@ -261,9 +258,3 @@ def _leave_out(rows: Dataset, held_out: set[str], name: str) -> Dataset:
     if shared.any():
         logger.warning("%s: left out %d of %d rows, which other splits share", name, shared.sum(), len(rows))
     return rows.select(np.flatnonzero(~shared))
-
-
-def _number_groups(rows: Dataset) -> np.ndarray:
-    """The groups of rows, numbered from 0; a row without one is its own."""
-    groups = np.asarray(rows["group"]) if "group" in rows.column_names else np.arange(len(rows))
-    return np.unique(groups, return_inverse=True)[1]

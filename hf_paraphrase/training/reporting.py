@@ -118,7 +118,8 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     axes = figure.subplots()
     lines = []
     evaluations_by_run = {name: evaluations_of(name, run) for name, run in runs.items()}
-    axis = "epoch" if all(map(_has_epochs, evaluations_by_run.values())) else "step"
+    has_epochs = (len({one["epoch"] for one in found}) == len(found) for found in evaluations_by_run.values())
+    axis = "epoch" if all(has_epochs) else "step"
     for number, (name, evaluations) in enumerate(evaluations_by_run.items()):
         times, train, validation = (
             [entry[column] for entry in evaluations] for column in (axis, "train_perplexity", "eval_perplexity")
@@ -131,10 +132,6 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     axes.grid(True, which="both")
     add_legend(axes, lines)
     save_figure(figure, path)
-
-
-def _has_epochs(evaluations: list[dict[str, Any]]) -> bool:
-    return len({entry["epoch"] for entry in evaluations}) == len(evaluations)
 
 
 def evaluations_of(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:

@@ -41,8 +41,11 @@ class AutoencodeTask(Seq2SeqTask):
         return rows["sentences"]
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        limit = self.training.max_source_length
-        splits = {split: encode_whole_documents(documents, tokenizer, limit) for split, documents in rows.items()}
+        options = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
+        splits = {
+            split: encode_rows(documents, _encode, "documents", "they have no words", **options)
+            for split, documents in rows.items()
+        }
         return TaskData(DatasetDict(splits), tokenizer)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -53,24 +56,6 @@ class AutoencodeTask(Seq2SeqTask):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]
-
-
-def encode_whole_documents(documents: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Dataset:
-    """Tokenise documents once, for all epochs; those without a word are dropped, with a warning that counts them.
-
-    Args:
-        documents: Column `sentences`.
-        tokenizer: Reads a sentence a line, and adds its end token by itself.
-        max_length: Most tokens of a document, marks included.
-
-    Returns:
-        A column `input_ids`, lists of token ids.
-
-    Raises:
-        NoRowsLeft: If no document is left.
-    """
-    lack = "they have no words"
-    return encode_rows(documents, _encode, "documents", lack, tokenizer=tokenizer, max_length=max_length)
 
 
 def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, Any]:

@@ -35,24 +35,13 @@ class DecomposeConfig(ParaphraseConfig):
     """As `ParaphraseConfig`, with the weak labels of the words' levels."""
 
     task: str = option("What is learnt: `decompose`, to write by levels of phrase and sentence.", "decompose")
-    weak_label_weight: float = option(
-        "Weight at the start of the weak labels' loss, for separator and aggregator.", 1.0, least=0
-    )
-    weak_label_share: float = option(
-        "Part of all steps in which that weight falls to 0, in a line; at most 1.", 0.5, above=0, most=1
-    )
+    weak_label_weight: float = option("Weight of the weak labels' loss at the start.", 1.0, least=0)
+    weak_label_share: float = option("Part of all steps in which that falls linearly to 0.", 0.5, above=0, most=1)
     max_phrase_frequency: float = option(
         "A word that more sentences than this share have is labelled as the template's.", 0.02, above=0, most=1
     )
-    min_link_strength: float = option(
-        "Least product of both directions' probabilities of two words that answer to each other.",
-        0.05,
-        above=0,
-        most=1,
-    )
-    copy_unknown_words: bool = option(
-        "Number the words outside the vocabulary, for a model that copies them from its source.", False
-    )
+    min_link_strength: float = option("Least product of both directions' link probabilities.", 0.05, above=0, most=1)
+    copy_unknown_words: bool = option("Let the model copy words outside the vocabulary from its source.", False)
 
     def __post_init__(self):
         super().__post_init__()
@@ -171,12 +160,15 @@ def label_levels(
     sides = (sources, targets)
     words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
     alignment = align_words(words[0], words[1])
+
+    def find_linked(row: Sequence[int], other: Sequence[int], strengths: np.ndarray) -> list[bool]:
+        """Which tokens of a row are confidently aligned words, or occur in the other row too."""
+        is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
+        return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
+
     linked = [
-        [_find_linked(*row, special_ids, min_strength) for row in zip(side, others, strengths, strict=True)]
-        for side, others, strengths in (
-            (sources, targets, alignment.source_strengths),
-            (targets, sources, alignment.target_strengths),
-        )
+        list(map(find_linked, sources, targets, alignment.source_strengths)),
+        list(map(find_linked, targets, sources, alignment.target_strengths)),
     ]
     sentences = Counter(word for side in words for row in side for word in set(row))
     places = Counter(word for side in words for row in side for word in row)
@@ -196,14 +188,6 @@ def label_levels(
         for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
     )
     return of_sources, of_targets
-
-
-def _find_linked(
-    row: Sequence[int], other: Sequence[int], strengths: np.ndarray, special_ids: Collection[int], min_strength: float
-) -> list[bool]:
-    """Which tokens of a row are confidently aligned words, or occur in the other row too."""
-    is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
-    return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,9 +53,7 @@ class EditConfig(ParaphraseConfig):
     retriever_compare: Literal["source", "pair"] = option(
         "What of a pair is to be like a source: its own `source`, or the whole `pair`.", "source"
     )
-    num_neighbors: int = option(
-        "K: the nearest pairs of each example, one of which is drawn at each step.", 1, least=1
-    )
+    num_neighbors: int = option("K: nearest pairs of an example, one of which is drawn at each step.", 1, least=1)
     self_pair_share: float = option(
         "K' / (K + K'): the share of the draws that give the example itself; below 1.", 0.0, least=0, below=1
     )
@@ -65,9 +63,7 @@ class EditConfig(ParaphraseConfig):
     exclude_shared_sentences: bool = option(
         "Leave out neighbours that have a sentence of the example, as where a test split has none.", False
     )
-    copy_unknown_words: bool = option(
-        "Number the words outside the vocabulary, for a model that copies them from the pair.", False
-    )
+    copy_unknown_words: bool = option("Let the model copy words outside the vocabulary from the pair.", False)
 
     def __post_init__(self):
         super().__post_init__()
@@ -142,7 +138,8 @@ class EditTask(ParaphraseTask):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
-        share = 0.0 if epoch is None else self._share_of_self(epoch)
+        last, share = self.training.self_pair_annealing_epochs, self.training.self_pair_share
+        share *= 0.0 if epoch is None else max(0.0, 1 - epoch / last) if last else 1.0
         examples = [
             _with_pair(example, place, share)
             for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
@@ -153,10 +150,6 @@ class EditTask(ParaphraseTask):
         """Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run."""
         # The third number sets these draws apart from those that order the batches.
         return np.random.default_rng((self.training.seed, epoch, 1)).random(count)
-
-    def _share_of_self(self, epoch: int) -> float:
-        epochs = self.training.self_pair_annealing_epochs
-        return self.training.self_pair_share * (max(0.0, 1 - epoch / epochs) if epochs else 1.0)
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         # Words of x are read, and not copied.

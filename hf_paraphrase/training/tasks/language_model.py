@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -37,9 +37,7 @@ class LanguageModelConfig(TrainingConfig):
     objective: Literal["next_sentence", "autoencode"] = option(
         "The target of a sentence: what follows it in its document, or the sentence itself.", "next_sentence"
     )
-    trained_parts: list[str] | None = option(
-        "Names of the modules that learn, the others stay as they are; null: all.", None
-    )
+    trained_parts: list[str] | None = option("Names of the modules that learn; null: all.", None)
     general_dataset_kwargs: dict[str, Any] | None = option(
         "Corpus builder's arguments for a second, general set to validate on at the same time.", None
     )
@@ -210,14 +208,11 @@ def _encode(
 
     rows: dict[str, list] = {"input_ids": [], "labels": [], "document": []}
     for number, sentences in zip(numbers, columns["sentences"], strict=True):
-        for source, target in _examples(sentences, objective):
+        examples: Iterable[tuple[list[str], list[str]]] = sentence_pairs(sentences)
+        if objective == "autoencode":
+            examples = ((words[:MAX_WORDS],) * 2 for words in fit_sentences(sentences))
+        for source, target in examples:
             rows["input_ids"].append(spell(source))
             rows["labels"].append(spell(target))
             rows["document"].append(number)
     return rows
-
-
-def _examples(sentences: Sequence[str], objective: str) -> Iterator[tuple[list[str], list[str]]]:
-    if objective == "next_sentence":
-        return sentence_pairs(sentences)
-    return ((words[:MAX_WORDS], words[:MAX_WORDS]) for words in fit_sentences(sentences))

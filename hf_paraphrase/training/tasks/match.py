@@ -48,12 +48,8 @@ class MatchConfig(TrainingConfig):
     embeddings: str | None = option(
         "Word vectors from which the model's embeddings start: text such as GloVe's, or word2vec's `.bin`.", None
     )
-    freeze_embeddings: bool = option(
-        "Leave the embeddings as they start, those of `embeddings` or `pretrained`.", False
-    )
-    num_negatives: int | None = option(
-        "Ranking: so many wrong candidates of each query, drawn anew in every epoch; null is all.", None, least=1
-    )
+    freeze_embeddings: bool = option("Leave the embeddings of `embeddings` or `pretrained` as they are.", False)
+    num_negatives: int | None = option("Wrong candidates of a query, drawn every epoch; null: all.", None, least=1)
     metric_for_best_model: Literal["loss", "accuracy", "max_f1", "precision_at_1", "mrr", "map"] = option(
         "What the best checkpoint has the most of in validation, or least of: loss.", "loss"
     )
@@ -202,8 +198,10 @@ class MatchTask(Task):
         if loss is None:
             return None
         logits, labels = zip(*gather_object(outputs), strict=True)
-        scores = score_labels(logits, labels) if has_names else score_rankings(logits, labels)
-        return {"loss": loss, **scores}
+        if has_names:
+            return {"loss": loss, **score_labels(logits, labels)}
+        measured = ranking(logits, labels)
+        return {"loss": loss, **{name: measured[name] for name in ("precision_at_1", "mrr", "map")}}
 
     def cost(self, scores: dict[str, float]) -> float:
         name = self.training.metric_for_best_model
@@ -308,12 +306,6 @@ def score_labels(logits: Sequence[Sequence[float]], labels: Sequence[int]) -> di
     if probabilities.shape[1] > 2:
         return classification(probabilities.argmax(-1).tolist(), labels)
     return classification(probabilities[:, 1].tolist(), labels, threshold=0.5)
-
-
-def score_rankings(scores: Sequence[Sequence[float]], labels: Sequence[Sequence[int]]) -> dict[str, float]:
-    """P@1, MRR and MAP of the candidates of queries."""
-    measured = ranking(scores, labels)
-    return {name: measured[name] for name in ("precision_at_1", "mrr", "map")}
 
 
 def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], path: str | os.PathLike) -> float:
