@@ -14,7 +14,7 @@ from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_range
 from .sentence_ranges import check_language
 from .styled_text import StyledSentence, find_html_passages, split_styled
 
-__all__ = ["SentenceChange", "format_of", "rewrite_document", "rewrite_with_changes"]
+__all__ = ["SentenceChange", "format_of", "rewrite_document"]
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
@@ -135,8 +135,8 @@ def format_of(name: str, format: str = "auto") -> str:
 
 
 def rewrite_document(
-    text: str | bytes, rewrite: Rewrite, format: str = "auto", return_changes: bool = False, language: str = "en"
-) -> str | bytes | tuple[str | bytes, list[SentenceChange]]:
+    text: str | bytes, rewrite: Rewrite, format: str = "auto", language: str = "en"
+) -> tuple[str | bytes, list[SentenceChange]]:
     """Rewrite the sentences of a document's prose; everything but rewritten sentences stays byte for byte.
 
     Prose are the paragraphs, in lists, notes and quotes too. Headings, tables, code, HTML, front matter, math and link
@@ -159,24 +159,15 @@ def rewrite_document(
             rewritten; or `html`, whose sentences are handed over without tags, and whose links and styles come back
             around the same words, which must stand in the answer once; or `docx`, the same in Word's documents, of
             which `SentenceChange` counts lines and places in the XML.
-        return_changes: Also return what happened to each sentence.
         language: The code of the prose's language, such as "de", by which the sentence splitter knows abbreviations.
 
     Returns:
-        The document; with `return_changes`, a tuple of it and a `SentenceChange` for each sentence in order.
+        The document, and a `SentenceChange` for each sentence in order.
 
     Raises:
         InputError: `text` is not a str, `format` or `language` is unknown, or `rewrite` returned something else than
             asked for.
     """
-    rewritten, changes = rewrite_with_changes(text, rewrite, format, language)
-    return (rewritten, changes) if return_changes else rewritten
-
-
-def rewrite_with_changes(
-    text: str | bytes, rewrite: Rewrite, format: str = "auto", language: str = "en"
-) -> tuple[str | bytes, list[SentenceChange]]:
-    """Rewrite a document, and say what happened to each sentence; arguments as in `rewrite_document`."""
     check_language(language)
     if isinstance(text, bytes) and format == "docx":
         return _rewrite_docx(text, rewrite, language)

@@ -25,7 +25,7 @@ from ..progress import is_watched
 from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .backends import load_writer
-from .documents import SentenceChange, rewrite_with_changes
+from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .input_limits import SourceCutter, WholeTexts, check_each_is_text
@@ -394,7 +394,7 @@ class Paraphraser:
             refusals.update((sentence, found[sentence].refusal) for sentence in whole)
             return [[one.text for one in found[sentence]] if sentence in found else None for sentence in sentences]
 
-        document, changes = rewrite_with_changes(text, rewrite, format, language)
+        document, changes = rewrite_document(text, rewrite, format, language)
         if not return_changes:
             return document
         return document, [one._replace(reason=refusals.get(one.before) or one.reason) for one in changes]

@@ -39,7 +39,7 @@ def read(document: bytes) -> dict[str, bytes]:
 def rewrite(body: str, answers: dict[str, str]) -> str:
     """The new body; sentences without an answer stay."""
     document = make(body)
-    new = rewrite_document(document, lambda asked: [answers.get(one) for one in asked], "docx")
+    new = rewrite_document(document, lambda asked: [answers.get(one) for one in asked], "docx")[0]
     before, after = read(document), read(new)
     assert list(before) == list(after)
     assert all(before[name] == after[name] for name in before if name != "word/document.xml")

@@ -147,7 +147,8 @@ def label_levels(
     Those are infrequent, and so linked or copied in at least half of the places where they stand.
 
     Args:
-        targets: The same for the other sides.
+        sources: Token ids.
+        targets: Those of the other sides.
         special_ids: Tokens that are not words: sentence in targets, where the aggregator has to choose a level for
             them, and no label (-100) in sources.
         vocab_size: Words from there on are outside the vocabulary, and phrases' however frequent, since they can only
