@@ -90,7 +90,9 @@ class MarkdownDocument:
         # Neither math nor an address starts in code, HTML, a link or an image.
         open_content = replace_ranges(content, [(start, end, "Q" * (end - start)) for start, end in opaque])
         found += [(SPAN, *match.span()) for match in FOREIGN_SPAN.finditer(open_content)]
-        found += [(SPAN, *_trim_address(match)) for match in ADDRESS.finditer(open_content)]
+        for match in ADDRESS.finditer(open_content):
+            address = match[0].rstrip(".,;:!?'\"*_~]" + ("" if "(" in match[0] else ")"))
+            found.append((SPAN, match.start(), match.start() + len(address)))
         found += [(MARKER, *match.span()) for match in LINE_MARKER.finditer(content)]
         spans, others, hidden = [], [], []
         for kind, start, end in _merge(found):
@@ -226,11 +228,6 @@ def _merge(found: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
             kind, end = max(kind, other), max(end, other_end)
         merged.append((kind, start, end))
     return merged
-
-
-def _trim_address(found: re.Match[str]) -> Range:
-    closing = ".,;:!?'\"*_~]" + ("" if "(" in found[0] else ")")
-    return found.start(), found.start() + len(found[0].rstrip(closing))
 
 
 def _mask(span: str, before: str) -> str:

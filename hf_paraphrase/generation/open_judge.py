@@ -41,15 +41,12 @@ def pair_features(
     rows = []
     for there, back, source, candidate in zip(forward, backward, sources, candidates, strict=True):
         mean, worst = (np.mean([of(there), of(back)]) for of in (np.mean, np.min))
-        rows.append([mean, worst, *_differences(compared[source], compared[candidate])])
+        one, other = compared[source], compared[candidate]
+        # The other text may start with the name, or write it without the capital.
+        names_differ = not (one.names <= other.bare_words and other.names <= one.bare_words)
+        numbers_differ, persons_differ = one.numbers != other.numbers, one.persons != other.persons
+        rows.append([mean, worst, numbers_differ, names_differ, persons_differ, one.polarity != other.polarity])
     return np.array(rows, dtype=float)
-
-
-def _differences(first: ComparedSentence, second: ComparedSentence) -> list[bool]:
-    # The other text may start with the name, or write it without the capital.
-    same_names = first.names <= second.bare_words and second.names <= first.bare_words
-    same_numbers, same_persons = first.numbers == second.numbers, first.persons == second.persons
-    return [not same_numbers, not same_names, not same_persons, first.polarity != second.polarity]
 
 
 @dataclass(frozen=True)

@@ -208,12 +208,9 @@ SKIPPED = frozenset(NO_PROSE.split())
 
 
 def find_html_passages(text: str) -> list[list[Character]]:
-    """Find the running text of a page.
+    """Find the running text of a page; returns the characters of each passage.
 
     Headings, tables, code, forms, scripts and elements with `translate="no"` are not prose.
-
-    Returns:
-        The characters of each passage.
     """
     parser = _PassageParser(text)
     parser.feed(text)
@@ -237,8 +234,7 @@ class _PassageParser(HTMLParser):
     def handle_starttag(self, tag, attrs):  # noqa: D102 (the names and arguments are HTMLParser's)
         self._note("fix" if ("translate", "no") in attrs else "open", tag)
 
-    def handle_startendtag(self, tag, attrs):  # noqa: D102
-        self.handle_starttag(tag, attrs)
+    handle_startendtag = handle_starttag
 
     def handle_endtag(self, tag):  # noqa: D102
         self._note("close", tag)
@@ -249,20 +245,11 @@ class _PassageParser(HTMLParser):
     def handle_entityref(self, name):  # noqa: D102
         self._note("entity")
 
-    def handle_charref(self, name):  # noqa: D102
-        self._note("entity")
-
     def handle_comment(self, data):  # noqa: D102
         self._note("comment")
 
-    def handle_decl(self, decl):  # noqa: D102
-        self._note("comment")
-
-    def handle_pi(self, data):  # noqa: D102
-        self._note("comment")
-
-    def unknown_decl(self, data):  # noqa: D102
-        self._note("comment")
+    handle_charref = handle_entityref
+    handle_decl = handle_pi = unknown_decl = handle_comment
 
     def find_passages(self) -> list[list[Character]]:
         """Group the collected text into passages."""

@@ -7,34 +7,18 @@ loops in Python: one direction of 20,000 pairs of Quora took it 14.6 s where thi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Alignment", "align_words"]
+__all__ = ["align_words"]
 
 # Precedes every sentence, for unaligned words.
 NULL = -1
 
 
-class Alignment(NamedTuple):
-    """The links between the words of all pairs, at most one a word.
-
-    Args:
-        sources: For each source, `(words,)`: the place of the target's word that it is linked to; -1 for none.
-        targets: The same for each target.
-        source_strengths: For each source, `(words,)`: how sure its links are, the product of both directions'
-            probabilities of the word; 0 for none.
-        target_strengths: The same for each target.
-    """
-
-    sources: list[np.ndarray]
-    targets: list[np.ndarray]
-    source_strengths: list[np.ndarray]
-    target_strengths: list[np.ndarray]
-
-
-def align_words(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], iterations: int = 5) -> Alignment:
+def align_words(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], iterations: int = 5
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Align the words of each source and target one to one.
 
     `t(f | e)` is learnt by `iterations` of expectation and maximisation, once for targets given sources and once for
@@ -43,31 +27,26 @@ def align_words(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int
 
     Args:
         sources: Word ids, at least 0; a list for each pair.
-        targets: The same for the other sides.
+        targets: Those of the other sides.
         iterations: Of each direction; at least 1.
+
+    Returns:
+        For each source and for each target, `(words,)`: how sure the link of each word is, the product of both
+        directions' probabilities of it; 0 for a word without a link.
 
     Source: Brown et al. 1993, The Mathematics of Statistical Machine Translation, section 4.1 (model 1); Och and Ney
     2003, A Systematic Comparison of Various Statistical Alignment Models, section 2.4 (the intersection).
     """
-    forward, forward_strengths = choose_words(sources, targets, iterations)
-    backward, backward_strengths = choose_words(targets, sources, iterations)
-    results = Alignment([], [], [], [])
-    for ahead, sure, back, sure_back in zip(
-        forward, forward_strengths, backward, backward_strengths, strict=True
-    ):  # `ahead` has a place in the source for each word of the target
-        places = np.arange(len(ahead))
-        is_mutual = (ahead >= 0) & (np.append(back, NULL)[ahead] == places)
+    of_sources, of_targets = [], []
+    forward, backward = choose_words(sources, targets, iterations), choose_words(targets, sources, iterations)
+    for ahead, sure, back, sure_back in zip(*forward, *backward, strict=True):
+        # `ahead` has a place in the source for each word of the target.
+        is_mutual = (ahead >= 0) & (np.append(back, NULL)[ahead] == np.arange(len(ahead)))
         linked = ahead[is_mutual]
-        source_links, target_links = np.full(len(back), -1), np.where(is_mutual, ahead, -1)
-        source_strengths, target_strengths = np.zeros(len(back)), np.zeros(len(ahead))
-        source_links[linked] = places[is_mutual]
-        target_strengths[is_mutual] = sure[is_mutual] * sure_back[linked]
-        source_strengths[linked] = target_strengths[is_mutual]
-        for column, values in zip(
-            results, (source_links, target_links, source_strengths, target_strengths), strict=True
-        ):
-            column.append(values)
-    return results
+        of_sources.append(np.zeros(len(back)))
+        of_targets.append(np.zeros(len(ahead)))
+        of_sources[-1][linked] = of_targets[-1][is_mutual] = sure[is_mutual] * sure_back[linked]
+    return of_sources, of_targets
 
 
 def choose_words(

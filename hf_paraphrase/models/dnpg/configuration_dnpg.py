@@ -34,14 +34,8 @@ class DnpgConfig(WritingConfig):
 
     model_type = "dnpg"
     abilities = frozenset({"copies_words", "has_levels"})
-    keys_to_ignore_at_inference = [
-        "cache",
-        "source_levels",
-        "target_levels",
-        "source_level_logits",
-        "target_level_logits",
-        "copy_weights",
-    ]
+    keys_to_ignore_at_inference = ["cache", "source_levels", "target_levels", "copy_weights"]
+    keys_to_ignore_at_inference += ["source_level_logits", "target_level_logits"]
     attribute_map = {"num_hidden_layers": "num_layers", "num_attention_heads": "num_heads"}
 
     vocab_size: int = 8000

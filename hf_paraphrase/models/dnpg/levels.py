@@ -72,15 +72,12 @@ def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor
 
 
 def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
-    """Read levels that were set by hand.
+    """Read levels that were set by hand; returns `(batch, source_length)`.
 
     Args:
         levels: "phrase" and "sentence", or 0 and 1, for each token of one source, or such a list for each source. The
             end token, always the template's, may be omitted.
         ids: The sources, `(batch, source_length)`, without padding.
-
-    Returns:
-        `(batch, source_length)`.
 
     Raises:
         ValueError: The number of levels differs from that of tokens, or a level is unknown.

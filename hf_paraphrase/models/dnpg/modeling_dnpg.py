@@ -341,8 +341,16 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
             return_dict=True,
             **kwargs,
         )
-        found = {"aggregated_logits": decoded.level_logits, "copying": decoded.copying, "control": control}
-        return self.join_outputs(outputs, decoded, **found, **(_levels(outputs, decoded) if output_levels else {}))
+        found: dict[str, Any] = {
+            "aggregated_logits": decoded.level_logits,
+            "copying": decoded.copying,
+            "control": control,
+        }
+        if output_levels:
+            scores = {"source": outputs.level_logits, "target": decoded.level_logits}
+            found |= {f"{side}_level_logits": logits for side, logits in scores.items()}
+            found |= {"source_levels": outputs.levels.argmax(-1), "target_levels": decoded.level_logits.argmax(-1)}
+        return self.join_outputs(outputs, decoded, **found)
 
     def _control(
         self,
@@ -372,15 +380,6 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         if own is not None:
             own.progress = progress
         return control
-
-
-def _levels(encoder: DnpgEncoderOutput, decoder: DnpgDecoderOutput) -> dict[str, torch.Tensor]:
-    return {
-        "source_levels": encoder.levels.argmax(-1),
-        "target_levels": decoder.level_logits.argmax(-1),
-        "source_level_logits": encoder.level_logits,
-        "target_level_logits": decoder.level_logits,
-    }
 
 
 class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, GenerationMixin):

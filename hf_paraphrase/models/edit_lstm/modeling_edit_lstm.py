@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,7 +19,7 @@ from ..layers.encoder_decoder import SET_BY_MODEL
 from ..layers.language_model_head import scored
 from ..layers.precision import at_least_single
 from ..layers.recurrent import RecurrentCache
-from ..layers.token_ids import embed
+from ..layers.token_ids import check_pair, embed, join_rows
 from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmDecoder,
     ResidualLstmEncoder,
@@ -240,15 +238,12 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> EditLstmEncoderOutput:
+        check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
-        if not x.ids.shape[0] == p.ids.shape[0] == q.ids.shape[0]:
-            raise ValueError(
-                f"{x.ids.shape[0]} sources have {p.ids.shape[0]} retrieved sources and {q.ids.shape[0]} targets"
-            )
         sentences = (x, p, q) if self.config.copy else (x,)
-        embeddings, mask = _join_rows([part.embeddings for part in sentences], [part.mask for part in sentences])
+        embeddings, mask = join_rows([part.embeddings for part in sentences], [part.mask for part in sentences])
         outputs, state, layers = self.lstm(embeddings, mask, output_hidden_states=bool(output_hidden_states))
         rows, length = x.ids.shape
         h, c = (part[:, :rows].transpose(0, 1) for part in state)
@@ -261,12 +256,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
             **(self._remember(p, q, outputs) if self.edit_vector is None else {"edit_vector": self.edit_vector(p, q)}),
         )
 
-    def _look_up(self, name: str, ids: torch.Tensor | None, mask: torch.Tensor | None) -> EmbeddedSentences:
-        if ids is None:
-            raise ValueError(
-                f"`{name}` is missing: this model edits by a retrieved pair, so it needs `input_ids`, "
-                "`retrieved_source_ids` and `retrieved_target_ids` (`ParaphraseRetriever` finds pairs)"
-            )
+    def _look_up(self, name: str, ids: torch.Tensor, mask: torch.Tensor | None) -> EmbeddedSentences:
         known = ids
         if self.config.copy and name != "input_ids":
             known = ids.where(ids < self.config.vocab_size, self.config.unk_token_id)
@@ -436,12 +426,3 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
             "logits": None if is_loss_enough else add_copied_words(logits, outputs.copying).to(self.dtype),
             "copy_weights": outputs.copying.weights,
         }
-
-
-def _join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Put batches of several lengths below each other, filled up on the right."""
-    length = reduce(torch.sym_max, (mask.shape[1] for mask in masks))
-    missing = [length - mask.shape[1] for mask in masks]
-    states = [nn.functional.pad(part, (0, 0, 0, size)) for part, size in zip(states, missing, strict=True)]
-    masks = [nn.functional.pad(part, (0, size)) for part, size in zip(masks, missing, strict=True)]
-    return torch.cat(states), torch.cat(masks)

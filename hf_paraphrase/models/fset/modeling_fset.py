@@ -21,7 +21,7 @@ from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 from ..layers.dropout import Dropout
 from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.token_ids import embed
+from ..layers.token_ids import check_pair, embed, join_rows
 from ..layers.transformer import (
     Memory,
     MultiHeadAttention,
@@ -90,7 +90,7 @@ class EditProvider(nn.Module):
     def forward(self, p: Tokens, q: Tokens) -> Edits:
         """Find the edits of a batch of pairs."""
         rows, length = p.mask.shape
-        both, reverse = join(p, q), join(q, p)
+        both, reverse = (Tokens(*join_rows(*zip(*sides, strict=True))) for sides in ((p, q), (q, p)))
         encoded = self._encode_targets(reverse)
         positions = encoded[rows:, :length]
         if self.combine is None or self.aggregate is None:
@@ -137,16 +137,6 @@ class EditProvider(nn.Module):
     def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
         states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))
         return states, additive_mask(tokens.mask, states.dtype)
-
-
-def join(first: Tokens, second: Tokens) -> Tokens:
-    """Put two batches into one, padded on the right to the longer of the two."""
-    length = torch.sym_max(first.mask.shape[1], second.mask.shape[1])
-    states, masks = (
-        [nn.functional.pad(part, (0, 0) * (part.ndim - 2) + (0, length - part.shape[1])) for part in parts]
-        for parts in zip(first, second, strict=True)
-    )
-    return Tokens(torch.cat(states), torch.cat(masks))
 
 
 @dataclass
@@ -246,13 +236,10 @@ class FsetEncoder(FsetPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> FsetEncoderOutput:
+        check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
-        if not x.mask.shape[0] == p.mask.shape[0] == q.mask.shape[0]:
-            raise ValueError(
-                f"{x.mask.shape[0]} sources have {p.mask.shape[0]} retrieved sources and {q.mask.shape[0]} targets"
-            )
         edits = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)
@@ -266,16 +253,9 @@ class FsetEncoder(FsetPreTrainedModel):
             retrieved_mask=p.mask,
         )
 
-    def _look_up(self, name: str, ids: torch.Tensor | None, mask: torch.Tensor | None) -> Tokens:
-        if ids is None:
-            raise ValueError(
-                f"`{name}` is missing: this model edits `input_ids` as the retrieved pair was edited, so it needs "
-                "`input_ids`, `retrieved_source_ids` and `retrieved_target_ids` (`ParaphraseRetriever` finds pairs)"
-            )
-        return Tokens(
-            embed(self.embed_tokens, ids, name) * self.config.hidden_size**0.5,
-            torch.ones_like(ids) if mask is None else mask,
-        )
+    def _look_up(self, name: str, ids: torch.Tensor, mask: torch.Tensor | None) -> Tokens:
+        states = embed(self.embed_tokens, ids, name) * self.config.hidden_size**0.5
+        return Tokens(states, torch.ones_like(ids) if mask is None else mask)
 
 
 class FsetDecoder(FsetPreTrainedModel):

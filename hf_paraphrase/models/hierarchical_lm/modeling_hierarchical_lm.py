@@ -387,7 +387,8 @@ class HierarchicalLmForConditionalGeneration(
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As the base class, with a mask that ends where the labels end."""
         if decoder_attention_mask is None:
-            decoder_attention_mask = between_ends(labels != -100)
+            mask = labels != -100
+            decoder_attention_mask = mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)
         return super().read_labels(labels, decoder_attention_mask)
 
     def score(self, outputs: HierarchicalLmModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
@@ -410,8 +411,3 @@ class HierarchicalLmForConditionalGeneration(
         limits = LengthLimits(self.config)
         kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limits])
         return super().generate(*args, **kwargs)
-
-
-def between_ends(mask: torch.Tensor) -> torch.Tensor:
-    """Mark everything from each row's first marked position to its last."""
-    return mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)

@@ -1,11 +1,14 @@
-"""Looking up token ids, and making decoder inputs of labels, for every encoder-decoder here."""
+"""Looking up and checking token ids, and making decoder inputs of labels, for every encoder-decoder here."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import nn
 
-__all__ = ["check_ids", "embed", "shift_tokens_right"]
+__all__ = ["check_ids", "check_pair", "embed", "join_rows", "shift_tokens_right"]
 
 
 def check_ids(table: nn.Embedding, ids: torch.Tensor, name: str) -> None:
@@ -23,6 +26,30 @@ def embed(table: nn.Embedding, ids: torch.Tensor, name: str) -> torch.Tensor:
     """Look up ids, with a clear error for one outside the vocabulary."""
     check_ids(table, ids, name)
     return table(ids)
+
+
+def check_pair(
+    input_ids: torch.Tensor | None, source_ids: torch.Tensor | None, target_ids: torch.Tensor | None
+) -> None:
+    """Raise ValueError unless there are texts, and for each a retrieved pair to edit it by."""
+    found = {"input_ids": input_ids, "retrieved_source_ids": source_ids, "retrieved_target_ids": target_ids}
+    for name in (name for name, ids in found.items() if ids is None):
+        raise ValueError(
+            f"`{name}` is missing: this model edits by a retrieved pair, so it needs `input_ids`, "
+            "`retrieved_source_ids` and `retrieved_target_ids` (`ParaphraseRetriever` finds pairs)"
+        )
+    texts, sources, targets = (ids.shape[0] for ids in found.values() if ids is not None)
+    if not texts == sources == targets:
+        raise ValueError(f"{texts} sources have {sources} retrieved sources and {targets} targets")
+
+
+def join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Put batches of several lengths below each other, filled up on the right."""
+    length = reduce(torch.sym_max, (mask.shape[1] for mask in masks))
+    missing = [length - mask.shape[1] for mask in masks]
+    states = [nn.functional.pad(part, (0, 0, 0, size)) for part, size in zip(states, missing, strict=True)]
+    masks = [nn.functional.pad(part, (0, size)) for part, size in zip(masks, missing, strict=True)]
+    return torch.cat(states), torch.cat(masks)
 
 
 def shift_tokens_right(labels: torch.Tensor, pad_token_id: int, decoder_start_token_id: int) -> torch.Tensor:

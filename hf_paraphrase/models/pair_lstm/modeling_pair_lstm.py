@@ -22,16 +22,13 @@ class BagOfWordsEncoder(nn.Module):
         self.output_size = 2 * config.embedding_size
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
-        """Encode pairs; arguments and result as in all encoders here.
+        """Encode pairs, as all encoders here do; returns `(batch, output_size)`.
 
         Args:
             x: Words of X, `(batch, n, embedding_size)`.
             y: Words of Y, `(batch, m, embedding_size)`.
             x_mask: `(batch, n)`, true at words.
             y_mask: `(batch, m)`, true at words.
-
-        Returns:
-            `(batch, output_size)`.
         """
         sums = [(words * mask.unsqueeze(-1)).sum(1) for words, mask in ((x, x_mask), (y, y_mask))]
         return torch.cat(sums, dim=-1)
@@ -115,7 +112,7 @@ class WordByWordAttention(nn.Module):
         lengths: torch.Tensor,
         last: torch.Tensor,
     ) -> torch.Tensor:
-        """Read Y word by word; each step takes only the rows that still have a word.
+        """Read Y word by word, each step the rows that still have a word; returns h*, `(batch, size)`.
 
         Args:
             memory: States over X, `(batch, n, size)`, zero at padding.
@@ -123,9 +120,6 @@ class WordByWordAttention(nn.Module):
             states: States over Y, words first, `(batch, m, size)`.
             lengths: Words of Y, `(batch,)`.
             last: The state after Y's last word, `(batch, size)`.
-
-        Returns:
-            h*, `(batch, size)`.
         """
         if is_traced():
             return self._scan(memory, memory_mask, states, lengths, last)

@@ -155,15 +155,12 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     def sentence_embeddings(
         self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 256, layer: int = -1
     ) -> torch.Tensor:
-        """The sentence vectors of texts (Traynor 2018, section 4.2.5).
+        """The sentence vectors of texts (Traynor 2018, section 4.2.5); returns `(texts, width)`, float32.
 
         Args:
             tokenizer: The model's.
             batch_size: Batch size; sentences of similar length share a batch.
             layer: The layer whose vector is wanted; the thesis takes the last.
-
-        Returns:
-            `(texts, width)`, float32.
         """
 
         def embed(part: list[str]) -> torch.Tensor:
@@ -176,14 +173,11 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     def word_embeddings(
         self, words: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 4096
     ) -> torch.Tensor:
-        """The word encoder's vectors of words (Traynor 2018, section 4.2.4).
+        """The word encoder's vectors of words (Traynor 2018, section 4.2.4); returns `(words, width)`, float32.
 
         Args:
             words: Runs of letters, or of anything else but white space, as the tokenizer splits a text into.
             tokenizer: The model's.
-
-        Returns:
-            `(words, width)`, float32.
 
         Raises:
             ValueError: One of them is not a single word.

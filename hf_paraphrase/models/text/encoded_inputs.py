@@ -102,13 +102,10 @@ class OpenTokenizer:
         return {number: word for word, number in self._ids.items()}
 
     def __call__(self, texts: Sequence[str], **kwargs: Any) -> dict[str, list[list[int]]]:
-        """Encode texts.
+        """Encode texts; returns `input_ids`, a list for each text.
 
         Args:
             kwargs: Of the tokenizer's own call, such as `truncation`.
-
-        Returns:
-            `input_ids`, a list for each text.
         """
         encoded = self.tokenizer(list(texts), **kwargs)
         if encoded.encodings is None or self.tokenizer.unk_token_id is None:

@@ -318,13 +318,10 @@ class Task(ABC):
 
     @abstractmethod
     def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
-        """The loss of a batch, summed over its units.
+        """The loss of a batch, summed over its units; returns the loss to minimise, and the one to report, detached.
 
         Sums, because a step may consist of several batches on several processes: only the count of the whole step
         makes a mean that does not depend on how the step was divided.
-
-        Returns:
-            The loss to minimise, and the one to report, detached.
         """
 
     def validate(self, data: TaskData, validation: Validation) -> dict[str, float] | None:

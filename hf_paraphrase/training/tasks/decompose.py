@@ -160,7 +160,7 @@ def label_levels(
     """
     sides = (sources, targets)
     words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
-    alignment = align_words(words[0], words[1])
+    of_sources, of_targets = align_words(words[0], words[1])
 
     def find_linked(row: Sequence[int], other: Sequence[int], strengths: np.ndarray) -> list[bool]:
         """Which tokens of a row are confidently aligned words, or occur in the other row too."""
@@ -168,8 +168,8 @@ def label_levels(
         return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
 
     linked = [
-        list(map(find_linked, sources, targets, alignment.source_strengths)),
-        list(map(find_linked, targets, sources, alignment.target_strengths)),
+        list(map(find_linked, sources, targets, of_sources)),
+        list(map(find_linked, targets, sources, of_targets)),
     ]
     sentences = Counter(word for side in words for row in side for word in set(row))
     places = Counter(word for side in words for row in side for word in row)
@@ -178,7 +178,7 @@ def label_levels(
     )
     limit = max_frequency * (len(sources) + len(targets))
     own = {id for id in found if id >= vocab_size or (sentences[id] <= limit and 2 * found[id] >= places[id])}
-    of_sources, of_targets = (
+    labelled = (
         [
             [
                 special if id in special_ids else PHRASE if is_linked and id in own else SENTENCE
@@ -188,7 +188,8 @@ def label_levels(
         ]
         for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
     )
-    return of_sources, of_targets
+    first, second = labelled
+    return first, second
 
 
 @dataclass(frozen=True, kw_only=True)
