@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..common.fields import check_known, check_type
+from ..common.fields import Options, check_known, option
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
@@ -30,29 +30,21 @@ Splits = dict[str, Dataset]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedCorpus:
-    """An entry of `mixture`: a corpus, and how much of it is learnt.
+class MixedCorpus(Options):
+    """An entry of `mixture`: a corpus, and how much of it is learnt."""
 
-    Args:
-        dataset: As in a recipe with one corpus.
-        dataset_name: Likewise.
-        dataset_kwargs: Likewise; relative `data_files` start at the folder.
-        data_dir: Folder with its files; a relative one starts at the `data_dir` of the recipe or the command.
-        share: Its share of every epoch and of the validation rows, relative to the others'; without shares, the
-            corpora's sizes count.
-        name: What log and card call it; by default the dataset and its configuration.
-        licence: For log and card, where its builder does not know it.
-        min_cosine: Overrides the recipe's.
-    """
-
-    dataset: str
-    dataset_name: str | None = None
-    dataset_kwargs: dict[str, Any] = field(default_factory=dict)
-    data_dir: str | None = None
-    share: float | None = None
-    name: str | None = None
-    licence: str | None = None
-    min_cosine: float | None = None
+    dataset: str = option("As in a recipe with one corpus, as the next two are.")
+    dataset_name: str | None = option("Configuration.", None)
+    dataset_kwargs: dict[str, Any] = option("Relative `data_files` start at the folder.", factory=dict)
+    data_dir: str | None = option("Folder; a relative one starts at the `data_dir` of recipe or command.", None)
+    share: float | None = option(
+        "Share of every epoch and of the validation rows, relative to the others'; without shares, sizes count.",
+        None,
+        above=0,
+    )
+    name: str | None = option("What log and card call it; by default the dataset and its configuration.", None)
+    licence: str | None = option("For log and card, where its builder does not know it.", None)
+    min_cosine: float | None = option("Overrides the recipe's.", None, least=-1, most=1)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MixedCorpus:
@@ -61,17 +53,10 @@ class MixedCorpus:
         Raises:
             InputError: A field is unknown, missing or of a wrong value.
         """
-        check_known(values, (option.name for option in fields(cls)), "an entry")
+        check_known(values, (one.name for one in fields(cls)), "an entry")
         if not values.get("dataset"):
             raise InputError("the field `dataset` is missing; name the corpus")
-        for name, expected in get_type_hints(cls).items():
-            if name in values:
-                check_type(name, values[name], expected)
         corpus = cls(**values)
-        if corpus.share is not None and not corpus.share > 0:
-            raise InputError(f"`share` must be greater than 0, not {corpus.share}")
-        if corpus.min_cosine is not None and not -1 <= corpus.min_cosine <= 1:
-            raise InputError(f"`min_cosine` must be from -1 to 1, not {corpus.min_cosine}")
         if corpus.dataset_kwargs.get("streaming"):
             raise InputError("`dataset_kwargs`: shares are of all rows; leave `streaming` out")
         return corpus

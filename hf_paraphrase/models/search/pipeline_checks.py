@@ -146,38 +146,41 @@ TEXTS = {"stop_sequence"}
 TOKENS = {"eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id"}
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_tokens(value: Any) -> bool:
+    return all(map(_is_whole, value if isinstance(value, list) and value else [value]))
+
+
+# What is right for the arguments of each kind, and how errors put it.
+CHECKS: tuple[tuple[Set[str], Callable[[Any], bool], str], ...] = (
+    (COUNTS | SWITCHED_COUNTS, _is_whole, "must be a whole number"),
+    (COUNTS, lambda value: value >= 1, "must be at least 1"),
+    (SWITCHED_COUNTS, lambda value: value >= 0, "must be at least 0"),
+    (PENALTIES, lambda value: isinstance(value, float) and value > 0, "must be a float above 0"),
+    # Lengths to the power of more than that are not floats.
+    ({"length_penalty"}, lambda value: _is_number(value) and abs(value) <= 100, "must be a number from -100 to 100"),
+    (NUMBERS, _is_number, "must be a number"),
+    (DRAWN, lambda value: isinstance(value, str) or _is_number(value), "must be a number"),
+    (TRUTHS, lambda value: isinstance(value, bool), "must be True or False"),
+    (TEXTS, lambda value: isinstance(value, str), "must be a text"),
+    (TOKENS, _are_tokens, "must be the number of a token, or several"),
+    ({"generation_config"}, lambda value: isinstance(value, GenerationConfig), "must be a GenerationConfig"),
+)
+
+
 def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments of the wrong type; None and unknown names are accepted.
-
-    Args:
-        arguments: Of a pipeline, or of `generate()`.
-
-    Raises:
-        ValueError: With the argument's name.
-    """
+    """Raise ValueError for an argument of a pipeline or of `generate()` of the wrong type; None is always right."""
     for name, value in arguments.items():
-        if value is None:
-            continue
-        if name in COUNTS | SWITCHED_COUNTS:
-            least = int(name in COUNTS)
-            _check(name, value, _is_whole(value), "must be a whole number")
-            _check(name, value, value >= least, f"must be at least {least}")
-        elif name in PENALTIES:
-            _check(name, value, isinstance(value, float) and value > 0, "must be a float above 0")
-        elif name == "length_penalty":
-            # Lengths to the power of more than that are not floats.
-            _check(name, value, _is_number(value) and abs(value) <= 100, "must be a number from -100 to 100")
-        elif name in NUMBERS or (name in DRAWN and not isinstance(value, str)):
-            _check(name, value, _is_number(value), "must be a number")
-        elif name in TRUTHS:
-            _check(name, value, isinstance(value, bool), "must be True or False")
-        elif name in TEXTS:
-            _check(name, value, isinstance(value, str), "must be a text")
-        elif name in TOKENS:
-            ids = value if isinstance(value, list) and value else [value]
-            _check(name, value, all(map(_is_whole, ids)), "must be the number of a token, or several")
-        elif name == "generation_config":
-            _check(name, value, isinstance(value, GenerationConfig), "must be a GenerationConfig")
+        for names, is_right, expected in CHECKS:
+            if value is not None and name in names and not is_right(value):
+                raise ValueError(f"`{name}` {expected}, not {value!r:.100}")
 
 
 def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTrainedModel) -> None:
@@ -211,19 +214,6 @@ def plain_number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
-
-
-def _check(name: str, value: Any, is_right: bool, expected: str) -> None:
-    if not is_right:
-        raise ValueError(f"`{name}` {expected}, not {value!r:.100}")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 Pair = tuple[str, str]
