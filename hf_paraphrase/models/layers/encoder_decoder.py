@@ -105,7 +105,9 @@ class EncoderDecoder(PreTrainedModel):
         encoder_outputs = self.encode(
             encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
         )
-        states = self.embed_targets(decoder_input_ids, decoder_inputs_embeds)
+        if (decoder_input_ids is None) == (decoder_inputs_embeds is None):
+            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
+        states = self.embed_targets(decoder_input_ids) if decoder_inputs_embeds is None else decoder_inputs_embeds
         masks = attention_mask, decoder_attention_mask
         return self.join_outputs(
             encoder_outputs, self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
@@ -125,26 +127,18 @@ class EncoderDecoder(PreTrainedModel):
             )
         return encoder_outputs
 
-    def embed_targets(
-        self,
-        ids: torch.Tensor | None,
-        embeddings: torch.Tensor | None = None,
-        num_outside_words: int | None = None,
-    ) -> torch.Tensor:
-        """Embed the decoder's inputs, unless they are given as embeddings.
+    def embed_targets(self, ids: torch.Tensor | None, num_outside_words: int | None = None) -> torch.Tensor:
+        """Embed the decoder's inputs.
 
         Args:
             ids: `(batch, target_length)`.
-            embeddings: `(batch, target_length, embedding_size)`, instead.
             num_outside_words: For a model that copies: so many ids from `vocab_size` on are read as the unknown word.
 
         Raises:
-            ValueError: An id is not in the vocabulary, or there is not one of the two.
+            ValueError: They are missing, or an id is not in the vocabulary.
         """
-        if (ids is None) == (embeddings is None):
-            raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
         if ids is None:
-            return embeddings
+            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
         if num_outside_words is not None:
             size = self.config.vocab_size
             ids = ids.masked_fill((ids >= size) & (ids < size + num_outside_words), self.config.unk_token_id)
