@@ -326,9 +326,8 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         outputs = self.encode(
             encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, source_levels=source_levels, **kwargs
         )
-        embeddings = self.embed_targets(
-            decoder_input_ids, None, outputs.num_outside_words if self.config.copy else None
-        )
+        outside = outputs.num_outside_words if self.config.copy else None
+        embeddings = self.embed_targets(decoder_input_ids, outside)
         if cache is None and (self.config.use_cache if use_cache is None else use_cache):
             cache = EncoderDecoderCache(DnpgCache(), DynamicCache())
         control = self._control(levels, outputs, decoder_input_ids, decoder_attention_mask, cache)

@@ -388,7 +388,7 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
             **kwargs,
         )
         outside = encoder_outputs.num_outside_words if self.config.copy else None
-        states, masks = self.embed_targets(decoder_input_ids, None, outside), (attention_mask, decoder_attention_mask)
+        states, masks = self.embed_targets(decoder_input_ids, outside), (attention_mask, decoder_attention_mask)
         outputs = self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
         return self.join_outputs(
             encoder_outputs, outputs, edit_vector=encoder_outputs.edit_vector, copying=outputs.copying
