@@ -110,7 +110,7 @@ def main(args: list[str] | None = None) -> None:
     Exits with 2 and one line on standard error for mistakes that the user can fix, and with 128 + the signal's
     number where training was interrupted.
     """
-    from ..training.signals import TrainingInterrupted
+    from ..training.run import TrainingInterrupted
 
     print_logs_safely()
     _spare_the_collector()

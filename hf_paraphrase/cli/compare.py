@@ -229,7 +229,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
     def _train(self, recipe: Recipe, corpus: Corpus) -> Results:
         """Train a language model, unless that is done, and evaluate it."""
         from ..evaluation.language_models import evaluate_language_model
-        from ..training.search import train_once
+        from ..training.loop import train_once
 
         seed = recipe.training.seed
         folder = self.output_dir / f"{recipe.name}-seed={seed}"

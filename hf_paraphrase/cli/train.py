@@ -135,7 +135,7 @@ class Train(CorpusOptions):
             check_access(repo_id)
         options: dict[str, Any] = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
         if self.grid:
-            from ..training.search import parse_grid, search
+            from ..training.loop import parse_grid, search
 
             for run in search(recipe, parse_grid(self.grid), self.output_dir, **options)["runs"]:
                 echo(f"{run['cost']:.4f}  {run['folder']}")

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from .docx import REMOVABLE, STYLES, find_docx_passages, keep_spaces, rewrite_parts
 from .markdown import MarkdownDocument
-from .prose import Markup, Passage, Sentence, find_lines, lay_out, replace_ranges, split_passage
-from .sentence_ranges import check_language
+from .prose import Markup, Passage, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
 from .styled_text import StyledSentence, find_html_passages, split_styled
 
 __all__ = ["SentenceChange", "format_of", "rewrite_document"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from os.path import commonprefix
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -239,8 +238,8 @@ class LanguageModelWriter(ModelWriter):
         """What all prompts of a strength begin with, and how much of it some rows share, at most all but one."""
         # Where the prompts of two texts part.
         one, other = (self.encoder.encode(text, strength, ()) for text in ("1", "?"))
-        begin = commonprefix([one, other])
-        return tuple(begin), min(min(len(commonprefix([row, begin])), len(row) - 1) for row in rows)
+        begin = tuple(one[: _common(one, other)])
+        return begin, min(min(_common(row, begin), len(row) - 1) for row in rows)
 
     def _read_prefix(self, ids: tuple[int, ...]) -> DynamicCache | None:
         """The model's cache for a prefix; None where it keeps anything but keys and values of all tokens."""
@@ -355,3 +354,9 @@ class OwnLength(StoppingCriteria):
         is_done = self.longest <= input_ids.shape[1] - self.begun
         # Beam search asks of more rows than it has beams.
         return is_done.repeat_interleave(len(input_ids) // len(is_done)).to(input_ids.device)
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many first tokens two rows share."""
+    parted = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(parted, min(len(one), len(other)))

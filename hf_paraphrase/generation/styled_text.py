@@ -13,8 +13,7 @@ from html.parser import HTMLParser
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from .prose import HARD_BREAK, MIN_WORDS, count_words
-from .sentence_ranges import find_sentence_ranges
+from .prose import HARD_BREAK, MIN_WORDS, count_words, find_sentence_ranges
 
 __all__ = ["Character", "StyledSentence", "find_html_passages", "split_styled"]
 

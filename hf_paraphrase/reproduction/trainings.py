@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..papers.table import Settings
 from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
-from ..training.signals import LAUNCHED
+from ..training.run import LAUNCHED
 
 __all__ = ["Run", "list_runs", "slug", "train_all"]
 

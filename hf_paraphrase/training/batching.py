@@ -23,7 +23,6 @@ __all__ = [
     "PairCollator",
     "ShuffledDocuments",
     "fingerprint",
-    "pad_rows",
     "share_batches",
     "share_out",
     "token_counts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.sentence_ranges import WINDOW, check_language, find_sentence_ranges
+from hf_paraphrase.generation.prose import WINDOW, check_language, find_sentence_ranges
 
 
 @pytest.mark.parametrize(

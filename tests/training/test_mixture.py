@@ -19,7 +19,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import cosine
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.mixture import load_mixture, read_mixture
-from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import TASKS
 
 from .test_distributed import ONE_MACHINE, finish, launch

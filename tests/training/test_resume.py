@@ -18,8 +18,7 @@ from hf_paraphrase.common.files import locked
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.run import TrainingRun
-from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.run import TrainingInterrupted, TrainingRun
 
 from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe, send_after
 

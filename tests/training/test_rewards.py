@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.training.self_critical import load_reward, reward_by_rouge
+from hf_paraphrase.training.losses import load_reward, reward_by_rouge
 from tests.models.tiny import save, tiny_matcher, word_tokenizer
 
 

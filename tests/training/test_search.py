@@ -6,7 +6,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training import loop
-from hf_paraphrase.training.search import parse_grid, search
+from hf_paraphrase.training.loop import parse_grid, search
 
 from .tiny_runs import make_pairs, make_recipe
 

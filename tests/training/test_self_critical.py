@@ -6,8 +6,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.batching import PairCollator
-from hf_paraphrase.training.losses import cross_entropy_sums
-from hf_paraphrase.training.self_critical import SelfCritical
+from hf_paraphrase.training.losses import SelfCritical, cross_entropy_sums
 
 from .tiny_runs import WORDS, make_recipe
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hf_paraphrase.training.signals import StopSignals, TrainingInterrupted
+from hf_paraphrase.training.run import StopSignals, TrainingInterrupted
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

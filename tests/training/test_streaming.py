@@ -13,7 +13,7 @@ from datasets import Dataset, IterableDataset, IterableDatasetDict, load_dataset
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import TASKS
 from hf_paraphrase.training.train_rows import StreamedRows, read_windows
 

@@ -37,6 +37,10 @@ from .levels import (
     SENTENCE,
     Control,
     DnpgCache,
+    DnpgDecoderOutput,
+    DnpgEncoderOutput,
+    DnpgModelOutput,
+    DnpgSeq2SeqLMOutput,
     KeptPhrases,
     KeptTemplate,
     Separator,
@@ -46,7 +50,6 @@ from .levels import (
     own_cache,
     read_levels,
 )
-from .outputs import DnpgDecoderOutput, DnpgEncoderOutput, DnpgModelOutput, DnpgSeq2SeqLMOutput
 
 __all__ = ["DnpgForConditionalGeneration", "DnpgModel", "DnpgPreTrainedModel"]
 
@@ -330,7 +333,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         embeddings = self.embed_targets(decoder_input_ids, outside)
         if cache is None and (self.config.use_cache if use_cache is None else use_cache):
             cache = EncoderDecoderCache(DnpgCache(), DynamicCache())
-        control = self._control(levels, outputs, decoder_input_ids, decoder_attention_mask, cache)
+        control = self._control(levels, outputs, cast(torch.Tensor, decoder_input_ids), decoder_attention_mask, cache)
         decoded = self.decoder(
             embeddings * self.config.hidden_size**0.5,
             attention_mask=decoder_attention_mask,

@@ -238,10 +238,10 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> EditLstmEncoderOutput:
-        check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
+        input_ids, source_ids, target_ids = check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
         x = self._look_up("input_ids", input_ids, attention_mask)
-        p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
-        q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
+        p = self._look_up("retrieved_source_ids", source_ids, retrieved_source_mask)
+        q = self._look_up("retrieved_target_ids", target_ids, retrieved_target_mask)
         sentences = (x, p, q) if self.config.copy else (x,)
         embeddings, mask = join_rows([part.embeddings for part in sentences], [part.mask for part in sentences])
         outputs, state, layers = self.lstm(embeddings, mask, output_hidden_states=bool(output_hidden_states))

@@ -236,10 +236,10 @@ class FsetEncoder(FsetPreTrainedModel):
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> FsetEncoderOutput:
-        check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
+        input_ids, source_ids, target_ids = check_pair(input_ids, retrieved_source_ids, retrieved_target_ids)
         x = self._look_up("input_ids", input_ids, attention_mask)
-        p = self._look_up("retrieved_source_ids", retrieved_source_ids, retrieved_source_mask)
-        q = self._look_up("retrieved_target_ids", retrieved_target_ids, retrieved_target_mask)
+        p = self._look_up("retrieved_source_ids", source_ids, retrieved_source_mask)
+        q = self._look_up("retrieved_target_ids", target_ids, retrieved_target_mask)
         edits = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)

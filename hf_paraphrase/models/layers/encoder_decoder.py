@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
@@ -64,7 +64,7 @@ class EncoderDecoder(PreTrainedModel):
 
     def get_decoder_embeddings(self) -> nn.Embedding:
         """Return the table that embeds the decoder's inputs: the encoder's, unless a family has two."""
-        return self.encoder.embed_tokens
+        return cast(nn.Embedding, self.encoder.embed_tokens)
 
     @can_return_tuple
     def forward(

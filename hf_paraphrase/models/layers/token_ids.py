@@ -30,17 +30,19 @@ def embed(table: nn.Embedding, ids: torch.Tensor, name: str) -> torch.Tensor:
 
 def check_pair(
     input_ids: torch.Tensor | None, source_ids: torch.Tensor | None, target_ids: torch.Tensor | None
-) -> None:
-    """Raise ValueError unless there are texts, and for each a retrieved pair to edit it by."""
-    found = {"input_ids": input_ids, "retrieved_source_ids": source_ids, "retrieved_target_ids": target_ids}
-    for name in (name for name, ids in found.items() if ids is None):
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the three, or raise ValueError unless there are texts, and for each a retrieved pair to edit it by."""
+    if input_ids is None or source_ids is None or target_ids is None:
+        found = {"input_ids": input_ids, "retrieved_source_ids": source_ids, "retrieved_target_ids": target_ids}
+        name = next(name for name, ids in found.items() if ids is None)
         raise ValueError(
             f"`{name}` is missing: this model edits by a retrieved pair, so it needs `input_ids`, "
             "`retrieved_source_ids` and `retrieved_target_ids` (`ParaphraseRetriever` finds pairs)"
         )
-    texts, sources, targets = (ids.shape[0] for ids in found.values() if ids is not None)
+    texts, sources, targets = input_ids.shape[0], source_ids.shape[0], target_ids.shape[0]
     if not texts == sources == targets:
         raise ValueError(f"{texts} sources have {sources} retrieved sources and {targets} targets")
+    return input_ids, source_ids, target_ids
 
 
 def join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

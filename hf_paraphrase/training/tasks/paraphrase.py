@@ -19,8 +19,7 @@ from ...metrics.pinc.scoring import pinc_statistics
 from ...models.text.encoded_inputs import OpenTokenizer, keep_prefix
 from ..arguments import ParaphraseConfig
 from ..batching import Batch
-from ..losses import Sums, Validation
-from ..self_critical import Reward, SelfCritical, load_reward
+from ..losses import Reward, SelfCritical, Sums, Validation, load_reward
 from .base import Seq2SeqTask, TaskData, encode_rows
 
 __all__ = ["CONTROL", "ControlLevels", "ParaphraseTask", "add_tokens", "draw_plain", "encode_pairs"]

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, pipeline
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks.decompose import LEVEL_LABELS, DecomposeConfig, DecomposeTask
 from hf_paraphrase.training.tasks.edit import EditConfig, EditTask
 from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask

@@ -16,7 +16,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.signals import TrainingInterrupted
+from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import edit
 from hf_paraphrase.training.tasks.edit import EditConfig, EditTask
 
