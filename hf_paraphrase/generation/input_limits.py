@@ -31,16 +31,11 @@ Result = TypeVar("Result")
 
 
 class SourceCutter:
-    """Truncates texts to the length that a model reads, and counts the truncated ones.
+    """Truncates texts to the length that a model reads, and counts all (`read`) and the truncated ones (`cut`).
 
     Args:
-        model: The model.
         max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
         quiet: Its creator reports the truncated texts.
-
-    Attributes:
-        read: Texts so far.
-        cut: The truncated ones.
 
     Raises:
         InputError: `max_source_length` is not a number of tokens.

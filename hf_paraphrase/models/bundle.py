@@ -86,18 +86,14 @@ def bundle_name(module: str, family: str) -> str:
 
 
 def bundle(*modules: str, family: str = "") -> dict[str, str]:
-    """Bundle modules and their imports into a few modules, which import each other as siblings.
+    """Bundle modules and their imports into a few modules, siblings of each other; returns their texts by file name.
 
     Args:
         modules: As in "residual_lstm.modeling_residual_lstm".
         family: Of the model; required if one of the modules belongs to a family.
 
-    Returns:
-        The text of each file, by its name.
-
     Raises:
-        ValueError: Files of one bundle use one name for different things, or import each other in a way that cannot be
-            joined.
+        ValueError: Files of one bundle use one name for two things, or cannot be joined because of their imports.
     """
     bundles = defaultdict(list)
     for name in _in_order(modules):

@@ -86,9 +86,6 @@ def train_fast(
 
     Args:
         tokenizer: Normaliser, pre-tokenizer, model and decoder.
-        make_trainer: Makes the trainer of that model.
-        vocab_size: Most tokens.
-        sentence_pairs: Whether to return `token_type_ids` too.
         alphabet: Characters that the vocabulary has whether `texts` have them or not.
 
     Raises:

@@ -113,7 +113,6 @@ class Checkpoints:
         A checkpoint of this very step is left as it is: a run that was resumed from it has lost nothing.
 
         Args:
-            model: Without wrappers.
             tensors: States of optimizer, schedule and random generators: tensors and plain values, nested.
         """
 

@@ -286,15 +286,11 @@ SCHEDULES_OVER_THE_DURATION = {"cosine", "cosine_with_restarts", "linear", "poly
 
 
 def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool) -> Path | None:
-    """Find out whether a run may start in its output folder.
+    """Return the checkpoint to resume from, None to start anew; or refuse an output folder.
 
     Args:
-        directory: Its output folder, which need not exist.
-        overwrite: An existing run may be removed.
+        directory: It need not exist.
         resume: An existing run is resumed; one without a checkpoint starts again.
-
-    Returns:
-        The checkpoint to resume from; None to start anew.
 
     Raises:
         FileExistsError: If the folder is not empty and neither flag is set.
@@ -365,11 +361,11 @@ def search(
 
     Args:
         grid: Fields of the recipe, and the values to try.
-        output_dir: Folder of the search; `search.json` lists the runs, the best first.
+        output_dir: Folder of the search.
         kwargs: Further arguments of `train`, such as `data_dir`.
 
     Returns:
-        What `search.json` holds: of each run its `values`, `folder`, the `best` validation and its `cost`.
+        What `search.json` holds: of each run, the best first, its `values`, `folder`, `best` validation and `cost`.
 
     Raises:
         InputError: A field or value that the recipe cannot have.

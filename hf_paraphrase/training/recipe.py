@@ -50,13 +50,10 @@ class Recipe:
     training: TrainingConfig
 
     def override(self, values: Mapping[str, Any]) -> Recipe:
-        """Replace single fields, looked up in the training, then the model, then the generation configuration.
+        """Return a recipe with other fields: of the training, else the model, else the generation configuration.
 
         Args:
             values: Fields and values; a string is read as YAML, as it comes from a command line.
-
-        Returns:
-            The changed recipe.
 
         Raises:
             InputError: For a field that the recipe cannot have, or a value that does not fit.

@@ -114,10 +114,7 @@ class TrainingRun:
     checkpoint names), so that a resumed run takes the same steps.
 
     Args:
-        task: What the model learns.
-        accelerator: Knows processes, device and precision.
         model: A new model, or that of the checkpoint to resume from.
-        data: The training data; its tokenizer is saved with the model.
         resumed: State and tensors of that checkpoint.
         stream: The train split, where it is streamed; `data` has the beginning of it.
     """

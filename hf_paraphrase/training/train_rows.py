@@ -85,12 +85,8 @@ class StreamedRows:
 
     Only the window is in memory. Its rows are encoded, put into batches of similar length and shuffled like those of a
     small corpus, as seed and number of the window decide; from the second pass on `datasets` shuffles the files, too.
-    Checkpoints record where the window begins, so that a resumed run reads it again and continues with the next batch.
-    Every process reads all rows and takes its share of each batch.
-
-    Args:
-        task: Encodes windows and makes their batches.
-        place: The position in the checkpoint to resume from.
+    Checkpoints record the `place` where the window begins, so that a resumed run reads it again and continues with the
+    next batch. Every process reads all rows and takes its share of each batch.
     """
 
     steps_per_epoch = None
@@ -152,7 +148,7 @@ def read_windows(
     Args:
         stream: Rows, not shuffled: a shuffled stream does not find its place again.
         size: Rows of a window; the last one of a pass may have fewer.
-        position: Where in it, as yielded before.
+        position: Where in the pass `epoch` to begin, as yielded before.
 
     Yields:
         The pass, where in it the window begins, and the rows.

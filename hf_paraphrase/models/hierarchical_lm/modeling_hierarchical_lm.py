@@ -115,14 +115,11 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
         self.post_init()
 
     def encode_words(self, symbols: torch.Tensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
-        """Encode words; where dropout makes no difference between them, each spelling once.
+        """Encode words, without dropout each spelling once; returns `(words, word_encoder_sizes[-1])`.
 
         Args:
-            starts: Position of each word's first character, `(words,)`.
+            starts: Position of each word's first character among the flat symbols, `(words,)`.
             characters: How many it has, `(words,)`; those behind `max_characters` are clipped.
-
-        Returns:
-            `(words, word_encoder_sizes[-1])`.
         """
         characters = characters.clamp(max=self.config.max_characters)
         if self.training and self.config.dropout:
@@ -242,8 +239,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
             cache: The states before; it is updated.
             sentence_states: Of the sources, `(batch, num_layers, value_size)`.
 
-        Returns:
-            The inputs of the output layer, `(batch, width)`.
+        Returns: The inputs of the output layer, `(batch, width)`.
         """
         is_stop = ids == self.config.stop_token_id
         marks = (self.config.decoder_start_token_id, self.config.eos_token_id)

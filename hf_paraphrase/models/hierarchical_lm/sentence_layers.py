@@ -55,7 +55,7 @@ def scan_sarah(
     sizes: list[int],
     num_heads: int,
 ) -> torch.Tensor:
-    """Run a SARAh layer over all words of all sentences (Traynor 2018, section 2.4.3).
+    """Run a SARAh layer over packed words of sentences (Traynor 2018, section 2.4.3); returns outputs like `kept`.
 
     `y_t = GELU(W (v_t + s_t) + b)`, where s_t is the attention of q_t over the values and keys that y_1 … y_{t-1} are
     split into, all heads at once. The outputs share one buffer instead of one per step, and the weight's gradient is
@@ -68,10 +68,6 @@ def scan_sarah(
         bias: `(value_size + key_size,)`.
         kept: What dropout multiplies outputs by, `(words, value_size + key_size)`; None for no dropout.
         sizes: For each step how many sentences are that long.
-        num_heads: Parts that values, keys and queries are split into.
-
-    Returns:
-        The outputs `(words, value_size + key_size)`, packed.
     """
     with torch.autocast(value.device.type, enabled=False):
         value, query = value.to(weight.dtype), query.to(weight.dtype)
@@ -170,12 +166,9 @@ def attend(
     Args:
         query: `(batch, queries, key_size)`.
         keys: `(batch, length, key_size)`.
-        values: `(batch, length, value_size)`.
-        mask: Attention mask, `(batch, queries or 1, length)`.
+        values: `(batch, length, value_size)`, of which means, `(batch, queries, value_size)`, are returned.
+        mask: `(batch, queries or 1, length)`.
         num_heads: Parts that queries, keys and values are split into.
-
-    Returns:
-        `(batch, queries, value_size)`.
     """
     query, keys, values = (x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (query, keys, values))
     scores = (query @ keys.transpose(-1, -2)).masked_fill(~mask.unsqueeze(1), torch.finfo(query.dtype).min)

@@ -109,10 +109,7 @@ def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
 
     Args:
         objective: Of candidates in the order of their probabilities.
-        size: Size of the set; all available candidates if there are fewer.
-
-    Returns:
-        The chosen, `(texts, candidates)`.
+        size: Size of the set, `(texts, candidates)`; all available candidates if there are fewer.
     """
     available = objective.available
     chosen = torch.zeros_like(available)
@@ -264,14 +261,7 @@ def dips(
 
 
 class SubmodularSearch(HookedSearch):
-    """Makes a model's beam search choose its beams as a set.
-
-    Args:
-        model: Any model whose `generate()` does beam search.
-        candidates_per_beam: Continuations to choose from, for each beam.
-        frame: Knows the ends of a sentence.
-        exclude_source: Complete no copy of the source.
-    """
+    """Makes a model's beam search choose its beams as a set; arguments as in `dips`."""
 
     def __init__(
         self,

@@ -69,29 +69,12 @@ OF_A_TEXT = (
 class GenerationRequest:
     """The outputs for every text: search, retrieved pairs, number of outputs, and the choice among them.
 
-    None means not requested.
+    Fields that `Text2TextGenerationPipeline.__call__` takes too mean the same; None means not requested.
 
     Args:
         parameters: Arguments of `generate()`.
         defaults: Those that hold where neither `parameters` nor the model's generation config decides. A
             `generation_config` among `parameters` leaves nothing to them.
-        decoding: A name out of `decodings.DECODINGS`, or a function that `generate(custom_generate=…)` takes.
-        num_candidates: Outputs of which one is chosen.
-        select: How: "score", the default, takes the first, as a search returns the likeliest first; "jaccard" the one
-            most like the text (Kazemnejad et al. 2020, section 4.3); "mbr" the one with which the others agree most
-            (minimum Bayes risk); anything else that `hf_paraphrase.generation.select_candidates` knows needs that
-            package. Or a function from texts and lists
-            of candidates to places.
-        matcher: The model that "matcher" asks, as `select_candidates` takes it.
-        num_neighbors: How many of the nearest pairs to edit by.
-        retrieved: Pairs to edit by instead.
-        return_retrieved: Whether a result names its pair.
-        retriever: Retriever to use instead of the checkpoint's.
-        replace_unknown: Whether the model may write the mark of unknown words, each of which becomes the word of the
-            source that it attended to; and whether rare words that a model of sub-words copied wrongly become the
-            source's own.
-        restore_surface: Whether outputs get the case and the spacing of ordinary text.
-        strength: How far outputs are to differ from the text, from 0 to 1, for a model with control tokens.
 
     Raises:
         ValueError: These contradict each other, or ask for less than one.

@@ -57,15 +57,10 @@ def check_length(length: int, model: PreTrainedModel, error: IndexError) -> None
 def read_array(texts: Any, column: str | None = None) -> Any:
     """The texts of a pandas Series, a NumPy array or a column of a DataFrame as a list; anything else as it is.
 
-    Args:
-        column: Of a DataFrame, the column that holds them.
-
-    Returns:
-        A list, in which a missing cell is an empty text; or `texts`.
+    A missing cell is an empty text.
 
     Raises:
-        ValueError: A DataFrame lacks the column, a column is given without a DataFrame, or an array has several
-            columns.
+        ValueError: A DataFrame lacks the column, another type has none, or an array has several columns.
     """
     if hasattr(texts, "columns") and hasattr(texts, "iloc"):
         columns = list(texts.columns)

@@ -150,15 +150,11 @@ class ScoringRules:
     def find_likeliest(
         self, logits: torch.Tensor, tokens: torch.Tensor, count: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Find the words with the greatest processed log-probabilities.
+        """Find the greatest processed log-probabilities and their words, `(rows, count)`, the likeliest first.
 
         Args:
             logits: `(rows, vocab_size)`, in single precision; they may be overwritten.
             tokens: The tokens so far, `(rows, length)`; without `need_tokens`, only the length counts.
-            count: How many words of a row.
-
-        Returns:
-            Log-probabilities and words, each `(rows, count)`, the likeliest first.
         """
         count = min(count, logits.shape[1])
         if self.need_tokens:

@@ -97,15 +97,10 @@ class Ssru(nn.Module):
 
 
 def recur(state: torch.Tensor, forget: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
-    """Compute all c_t = forget_t ∘ c_{t-1} + added_t; returns `(batch, length, size)`.
+    """Compute all c_t = forget_t ∘ c_{t-1} + added_t, `(batch, length, size)`, from c_0, `(batch, size)`.
 
     Two operations a position and direction: on a CPU this is several times as fast as indexing the positions, and as
     a scan in a logarithmic number of steps, which does more work.
-
-    Args:
-        state: c_0, `(batch, size)`.
-        forget: `(batch, length, size)`.
-        added: `(batch, length, size)`.
     """
     if is_traced():
 

@@ -40,16 +40,13 @@ def control_ids(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) ->
 def find_control(
     config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, strength: float | None = None
 ) -> int | None:
-    """Return the id of the control token for a strength.
+    """Return the id of the control token for a strength; None where nobody names one, and the model runs plain.
 
     Args:
         config: The model's: `control_tokens` names the tokens, one for each level, and `default_strength` is used
             where `strength` is None.
         strength: From 0 (close to the source) to 1 (as free as possible). Of n levels it asks for level
             `round(strength * (n - 1))`.
-
-    Returns:
-        The id; None where neither the call nor the config names a strength, and the model runs plain.
 
     Raises:
         ValueError: The strength is out of range, or the model has no control tokens.

@@ -105,15 +105,11 @@ class Task(ABC):
         self.training, self.trust_remote_code = training, trust_remote_code
 
     def load(self, data_dir: str | Path | None = None, dataset: DatasetDict | None = None) -> DatasetDict:
-        """Load the rows to train on and to validate with.
+        """Load the splits `train`, streamed or not, and `validation`, read completely, with the task's columns.
 
         Args:
             data_dir: Folder with the corpus's files; by default the recipe's.
             dataset: Loaded rows, instead of the corpus.
-
-        Returns:
-            The splits `train` and `validation`, with the task's columns. For a streamed corpus, `train` is an
-            `IterableDataset`; validation rows are read completely.
 
         Raises:
             InputError: A split or column is missing, a split is empty, or a streamed split would have to be counted.

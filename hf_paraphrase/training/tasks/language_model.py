@@ -154,7 +154,6 @@ def encode_documents(
 
     Args:
         documents: Column `sentences`.
-        tokenizer: Spells words.
         objective: "next_sentence" pairs a sentence with what follows it, "autoencode" with itself; sentences of over
             30 words are split at commas, and cut, for both.
         max_samples: Maximum number of rows, evenly spaced over all documents.

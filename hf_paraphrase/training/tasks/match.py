@@ -309,7 +309,7 @@ def score_labels(logits: Sequence[Sequence[float]], labels: Sequence[int]) -> di
 
 
 def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], path: str | os.PathLike) -> float:
-    """Put word vectors into a new model's embeddings, and say in the log how many words had one.
+    """Put word vectors into a new model's embeddings; return, and say in the log, the share of words that had one.
 
     A word that the file lacks, or a special token, is redrawn, from a normal distribution with the standard
     deviation of the numbers that were read: those that a model draws are a fraction of GloVe's, beside which a word
@@ -318,9 +318,6 @@ def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], pa
     Args:
         words: The row of each word in its embeddings.
         path: A file as `load_word_vectors` takes it.
-
-    Returns:
-        The share of the words that the file has.
 
     Raises:
         InputError: The vectors and the embeddings differ in width, or the file has none of the words.

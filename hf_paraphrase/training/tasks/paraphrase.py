@@ -137,11 +137,7 @@ class ParaphraseTask(Seq2SeqTask):
     def add_control(
         self, examples: list[dict[str, Any]], rows: Sequence[int], count: int, epoch: int | None
     ) -> list[dict[str, Any]]:
-        """Put the control token of each example before its source, but for those that an epoch's draw leaves plain.
-
-        Args:
-            epoch: The epoch; None in validation, which leaves none plain.
-        """
+        """Put the control token of each example before its source, but for those that an epoch leaves plain."""
         training = self.training
         if not training.control_tokens:
             return examples
@@ -199,9 +195,7 @@ def encode_pairs(
 
     Args:
         pairs: Columns `source` and `target`.
-        tokenizer: Adds its end token by itself.
-        max_source_length: Most tokens of a source, special tokens included.
-        max_target_length: The same for targets.
+        max_source_length: Most tokens of a source, special tokens included; so too of a target.
         nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
             tokens.
         levels: What measures the control token of each pair, for which `max_source_length` leaves room; None for none.
@@ -209,9 +203,6 @@ def encode_pairs(
     Returns:
         Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; with `levels`
         `control`, the id of the control token; `group` and `corpus` as they were, where there are such columns.
-
-    Raises:
-        NoRowsLeft: If no pair is left.
     """
     return encode_rows(
         pairs,
