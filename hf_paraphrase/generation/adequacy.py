@@ -49,7 +49,6 @@ def load_adequacy(
         adequacy: "open" (`OpenJudge`), "round_trip" (`RoundTrip`), "embedding" (`EmbeddingAdequacy`), "matcher"
             (`MatcherAdequacy`), "jaccard" (likeness of words), "mbr" (agreement with the other candidates), or a
             function from sources and candidates to numbers from 0 to 1.
-        writer: Runs the model that paraphrases.
         encoder: For "embedding": the folder or Hub repository of a model of sentence-transformers, of any other that
             `AutoModel` loads, or of one here that embeds sentences; or a function. None for the paraphrasing model
             where it embeds sentences, and all-MiniLM-L6-v2 otherwise.

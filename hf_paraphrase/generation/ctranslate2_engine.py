@@ -139,8 +139,7 @@ class CTranslate2Engine(_ConvertedModel):
         """Several outputs of each text, the likeliest first.
 
         Args:
-            texts: As the model reads them, prefix and all.
-            batch_size: Batch size; texts of similar length share a batch.
+            texts: As the model reads them, prefix and all; texts of similar length share a batch.
             max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
             control: The id of the control token to put before each text; None for none.
             generate_kwargs: Arguments of `generate()`, over those of the model's generation config.

@@ -38,8 +38,7 @@ class SentenceChange(NamedTuple):
 
     Args:
         line: The line on which it starts, from 1.
-        start: Where it starts in the document, in characters from 0.
-        end: Where it ends.
+        start: Where it starts in the document, in characters from 0; so too its end.
         before: The sentence on one line, with its markup, as passed to `rewrite`.
         after: The replacement, on one line; None where it was left.
         reason: Why it was left; None where it was not.
@@ -114,14 +113,7 @@ Document = MarkdownDocument | PlainDocument | SubtitleDocument
 
 
 def format_of(name: str, format: str = "auto") -> str:
-    """The format of a file, by its ending where nobody names it.
-
-    Args:
-        format: "auto", or what `rewrite_document` takes.
-
-    Raises:
-        InputError: It is not known to be prose; the message says what can be done.
-    """
+    """The format of a file, by its ending where `format` is "auto"; InputError if it is not known to be prose."""
     ending = Path(name).suffix.lower()
     if format != "auto":
         return format

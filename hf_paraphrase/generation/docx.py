@@ -36,13 +36,10 @@ UNSPACED_TEXT = re.compile(r"<w:t>(?=\s|[^<]*\s</w:t>)")
 
 
 def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[str, str]]) -> bytes:
-    """Replace the XML of a document's parts that hold prose.
+    """Return a document with other XML in the parts that hold prose; its other parts are copied in order.
 
     Args:
         rewrite: Takes those parts by their names, and returns new ones.
-
-    Returns:
-        The new file; its other parts are copied in order.
 
     Raises:
         InputError: It is not a Word document, or is encrypted.
@@ -71,8 +68,7 @@ def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
     Args:
         styles: The document's styles, which identify headings.
 
-    Returns:
-        The characters of each paragraph, with the style of their run.
+    Returns: The characters of each paragraph, with the style of their run.
 
     Raises:
         InputError: It is not XML.

@@ -27,9 +27,6 @@ class OwnFluency:
     read once more. It measures how likely the model finds the text: good style, and closeness to its training data. It
     does not measure grammar as people see it: dull candidates get more than lively ones, a rare name costs much, and a
     model that repeats itself is sure of it. The figures of two models do not compare.
-
-    Args:
-        writer: Runs the model.
     """
 
     def __init__(self, writer: ModelWriter):
@@ -54,9 +51,6 @@ class CausalFluency:
     The geometric mean of the probabilities of its tokens, of the first too where the tokenizer has a mark of
     beginning. It measures whether the candidate is like the text that the language model has read. It knows nothing of
     the source, prefers long and common phrases, and punishes rare names.
-
-    Args:
-        model: Any causal language model.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase):
@@ -96,14 +90,7 @@ class CausalFluency:
 def load_causal_fluency(
     path: str | os.PathLike, device: torch.device, trust_remote_code: bool = False
 ) -> CausalFluency:
-    """Load a language model and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or Hub repository.
-
-    Raises:
-        InputError: Nothing of the kind can be loaded.
-    """
+    """Load a language model and its tokenizer from a folder or the Hub; InputError where that fails."""
     try:
         model = load_model(AutoModelForCausalLM, path, trust_remote_code)
         tokenizer = load_tokenizer(path, trust_remote_code)

@@ -140,12 +140,10 @@ class Int8LstmCell(nn.Module):
         self.hidden = Int8Linear(weight_hh.detach() * factors, None)
 
     def step(self, from_inputs: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Take one step of some rows; returns the new h and c.
+        """Take one step of some rows; returns the new h and c, `(rows, hidden_size)`, as those before it.
 
         Args:
             from_inputs: What `inputs` made of theirs, `(rows, 4 * hidden_size)`; it is overwritten.
-            h: Of the step before, `(rows, hidden_size)`.
-            c: Of the same shape.
         """
         i, f, g, o = self.hidden(h, from_inputs).sigmoid_().chunk(4, dim=1)
         c = torch.mul(f, c).sub_(i).addcmul_(i, g, value=2)

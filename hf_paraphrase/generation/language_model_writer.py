@@ -53,12 +53,7 @@ TOKENS_STEP = 16
 
 
 class _Prompted(NamedTuple):
-    """A text as the model reads it.
-
-    Args:
-        ids: Tokens of the prompt.
-        longest: Most tokens of an answer.
-    """
+    """A text as the model reads it: tokens of the prompt, and most tokens of an answer."""
 
     ids: list[int]
     longest: int
@@ -68,9 +63,6 @@ class LanguageModelWriter(ModelWriter):
     """Writes by sampling answers to a prompt, a chat where the tokenizer has a template.
 
     What all prompts begin with is read once. A text's samples depend on its seed and the text alone.
-
-    Args:
-        model: A causal language model.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: Prompt):
@@ -268,12 +260,7 @@ class LanguageModelWriter(ModelWriter):
 
 
 class CTranslate2LanguageModelWriter(LanguageModelWriter):
-    """Writes and scores by CTranslate2, which has beam search alone.
-
-    Args:
-        generator: The converted model.
-        arguments: Those of `LanguageModelWriter`.
-    """
+    """Writes and scores by CTranslate2, which has beam search alone; other arguments as in `LanguageModelWriter`."""
 
     def __init__(self, generator: CTranslate2Generator, *arguments: Any):
         super().__init__(*arguments)

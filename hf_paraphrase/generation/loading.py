@@ -40,13 +40,9 @@ DTYPES = ("float32", "bfloat16", "float16", "fast", "int8", "auto")
 
 
 def check_loading_arguments(names: Iterable[str], own: Iterable[str]) -> None:
-    """Refuse misspelt arguments of a `from_pretrained`; those unlike any known one may belong to the configuration.
+    """Raise InputError for misspelt arguments of a `from_pretrained`, with the closest names.
 
-    Args:
-        names: The arguments meant for the model's `from_pretrained`.
-
-    Raises:
-        InputError: With the closest names.
+    Those unlike any known one may belong to the configuration.
     """
     try:
         refuse_misspelt(names, {*own, *LOADING, *inspect.signature(PreTrainedModel.from_pretrained).parameters})

@@ -56,12 +56,9 @@ BREAK, SPAN, MARKER = range(3)
 class MarkdownDocument:
     """A document in Markdown: CommonMark with tables and struck-out text, and what other dialects add to prose.
 
-    Its prose are paragraphs, in lists and quotes too. Headings, tables, code, HTML, front matter, display math, link
-    definitions and their markers are not prose.
-
-    Attributes:
-        passages: Its paragraphs.
-        has_markup: Whether there is anything except paragraphs without markup, and indented lines.
+    Its prose are paragraphs, the `passages`, in lists and quotes too. Headings, tables, code, HTML, front matter,
+    display math, link definitions and their markers are not prose. `has_markup` tells whether there is anything except
+    paragraphs without markup, and indented lines.
     """
 
     def __init__(self, text: str):

@@ -23,15 +23,11 @@ FEATURES = ("mean", "worst", "numbers", "names", "persons", "polarity")
 def pair_features(
     writer: ModelWriter, sources: Sequence[str], candidates: Sequence[str], batch_size: int
 ) -> np.ndarray:
-    """Compute the judge's features for pairs of texts.
+    """Compute the judge's features for pairs of texts with words, `(pairs, len(FEATURES))`.
 
-    Args:
-        writer: Runs the model.
-
-    Returns:
-        `(pairs, len(FEATURES))`. The first two are averages over both directions, source to candidate and back, of the
-        mean and of the least log-probability of a token. The others are 1 if the texts differ in numbers, names,
-        persons (I, you, …) or negation, else 0.
+    The first two are averages over both directions, source to candidate and back, of the mean and of the least
+    log-probability of a token. The others are 1 if the texts differ in numbers, names, persons (I, you, …) or
+    negation, else 0.
     """
     if not sources:
         return np.zeros((0, len(FEATURES)))
@@ -84,10 +80,6 @@ class OpenJudge:
     are joined by a calibrated logistic regression with what a language model overlooks: numbers, names, persons and
     negation that differ. Scores are near 1 for the same meaning and near 0 for another, and comparable between models,
     since one model judges all. It knows English sentences. It hardly sees an antonym, or a detail left out.
-
-    Args:
-        writer: Runs the model.
-        calibration: Of this model.
     """
 
     def __init__(self, writer: ModelWriter, calibration: Calibration):

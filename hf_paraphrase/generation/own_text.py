@@ -27,14 +27,10 @@ LETTER, LATIN = re.compile(r"[^\W\d_]"), re.compile(r"[A-Za-z\u00aa-\u024f\u1e00
 
 
 def text_features(writer: ModelWriter, texts: Sequence[str], batch_size: int) -> np.ndarray:
-    """Compute the features that separate text a model was trained on from other text.
+    """Compute the features that separate text a model was trained on from other text, `(texts, 3)`.
 
-    Args:
-        writer: Runs the model.
-
-    Returns:
-        `(texts, 3)`: the mean log-probability of a text's tokens given the text itself, its characters a token, and
-        the share of its words that are among the most common ones of English.
+    They are the mean log-probability of a text's tokens given the text itself, its characters a token, and the share
+    of its words that are among the most common ones of English.
     """
     if not texts:
         return np.zeros((0, 3))

@@ -144,10 +144,7 @@ class Prompt(Options):
 
 
 def load_prompt(prompt: str | os.PathLike | Prompt | None = None) -> Prompt:
-    """Read a prompt.
-
-    Args:
-        prompt: A YAML file with the fields of `Prompt`; None for the package's.
+    """Read a prompt from a YAML file with the fields of `Prompt`; None for the package's.
 
     Raises:
         InputError: The file is missing, or a field cannot be; the message names the file and the field.

@@ -159,14 +159,7 @@ class Checkpoints:
 def load_checkpoint(
     checkpoint: Path, load: Callable[[Path], PreTrainedModel]
 ) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
-    """Read a checkpoint of `Checkpoints.save_last`: model, progress, and the other tensors.
-
-    Args:
-        load: Loads the model.
-
-    Raises:
-        InputError: If it was damaged later.
-    """
+    """Read a checkpoint of `Checkpoints.save_last`: model, progress, and the other tensors; InputError for damage."""
     with naming_damage(checkpoint):
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
         tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)

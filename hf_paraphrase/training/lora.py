@@ -36,10 +36,9 @@ def check_lora(options: Mapping[str, Any]) -> None:
 
 
 def add_lora(model: PreTrainedModel, options: Mapping[str, Any], base: str) -> None:
-    """Freeze a model and put new adapters into it.
+    """Freeze a model and put new adapters into it, in place.
 
     Args:
-        model: Changed in place.
         options: Arguments of peft's `LoraConfig`.
         base: Where the model comes from, for the adapter's configuration.
 

@@ -82,12 +82,9 @@ class Validation:
 
     @torch.no_grad()
     def mean_loss(self, loss_sums: Callable[[nn.Module, Batch], Sums]) -> float | None:
-        """The mean loss, for each unit that counts; None if it was given up.
+        """The mean loss, by `Task.loss_sums`, for each unit that counts; None if it was given up.
 
         Dropout is off, and random generators end as they began, so that validating does not change the training.
-
-        Args:
-            loss_sums: The loss of a batch, as `Task.loss_sums`.
         """
         total, units, stopped, device = 0.0, 0, False, self.accelerator.device
         training = self.model.training
@@ -249,10 +246,7 @@ Reward = Callable[[Sequence[str], Sequence[str], Sequence[str]], list[float]]
 
 
 def load_reward(name: str, trust_remote_code: bool = False) -> Reward:
-    """Make the reward that a recipe names.
-
-    Args:
-        name: `rouge`, or where to load a classifier of sentence pairs from.
+    """Make the reward that a recipe names: `rouge`, or where to load a classifier of sentence pairs from.
 
     Raises:
         InputError: A library is missing, or the classifier does not exist.
@@ -319,10 +313,6 @@ class SelfCritical:
 
         Draws come from torch's generator, as dropout does. Outputs are written without dropout; the gradient is taken
         with that of the model's configuration, and exact where it is 0.
-
-        Args:
-            model: In training mode.
-            batch: What its forward takes, `labels` among it.
         """
         bare = extract_model_from_parallel(model, keep_torch_compile=False)
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}

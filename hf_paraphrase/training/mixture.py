@@ -124,12 +124,11 @@ def load_mixture(
     seed: int,
     select: Callable[[Dataset, MixedCorpus], Dataset] = lambda rows, _: rows,
 ) -> DatasetDict:
-    """Read several corpora as one.
+    """Read several corpora as one; none of the sentences of a validation or test split is trained on.
 
-    No sentence of a validation or test split, of whichever corpus, is trained on: its whole group is left out.
+    The whole group of such a sentence is left out.
 
     Args:
-        corpora: At least one.
         select: Leaves rows out of a corpus's split.
 
     Returns:
@@ -192,14 +191,10 @@ def first_rows(rows: Dataset, limit: int) -> np.ndarray:
 
 
 def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) -> list[dict[str, Any]]:
-    """Metadata of each corpus of a mixture: name, licence, rows, and share of an epoch.
+    """Metadata of each corpus of a mixture, given its encoded `train` and `validation`.
 
-    Args:
-        splits: `train` and `validation`, encoded.
-
-    Returns:
-        For each corpus `name`, `dataset`, `licence`, `train_pairs`, `validation_pairs`, `pairs_per_epoch` and `share`,
-        the part of an epoch's pairs that are its.
+    They are `name`, `dataset`, `licence`, `train_pairs`, `validation_pairs`, `pairs_per_epoch` and `share`, the part
+    of an epoch's pairs that are its.
     """
     if not training.mixture:
         return []

@@ -35,13 +35,9 @@ FORMER_FIELDS = {"torch_compile": False, "torch_compile_backend": "inductor", "p
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe: model, training and generation settings from the three files of a folder.
+    """A recipe: model, training and generation settings from the three files of a folder, which gives its name.
 
-    Args:
-        name: Name of the folder.
-        model_config: Fields of `config.json`. Its `vocab_size` is the maximum for a tokenizer trained for it.
-        generation_config: Fields of `generation_config.json`.
-        training: Fields of `training.yaml`.
+    `vocab_size` in `model_config` is the maximum for a tokenizer trained for it.
     """
 
     name: str
@@ -140,8 +136,7 @@ def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
 def trace_recipe(name_or_path: str | os.PathLike) -> dict[str, dict[str, tuple[Any, str]]]:
     """The fields of a recipe by file, as it has them in the end: each with its value and the recipe that states it.
 
-    Args:
-        name_or_path: As `load_recipe` takes it. A field that no file states has its default and isn't listed.
+    A field that no file states has its default and isn't listed.
     """
     folder = find_recipe(name_or_path)
     resolved = dict(zip((MODEL_FILE, GENERATION_FILE, TRAINING_FILE), _read_files(folder, ()), strict=True))

@@ -40,8 +40,7 @@ def check_trackers(names: list[str]) -> None:
 class Reporter:
     """Shows and keeps what happens: a progress bar, `log_history.jsonl` and the trackers, on the main process.
 
-    Args:
-        history: Entries of the log that a resumed run begins with; new ones are added.
+    New entries are added to `history`, with which a resumed run begins.
     """
 
     def __init__(

@@ -164,9 +164,6 @@ class TrainingRun:
     def fit(self, signals: StopSignals) -> None:
         """Train to the end, and validate, log and save on the way.
 
-        Args:
-            signals: Asked after every step whether to stop.
-
         Raises:
             TrainingInterrupted: If a signal stopped it, after saving.
             TrainingDiverged: The loss is not finite.

@@ -68,8 +68,7 @@ def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str,
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data that a task derives from a corpus: `Task.encode` returns it, and it is passed to everything that needs
-    it.
+    """What a task derives from a corpus, for everything that needs it.
 
     Args:
         splits: `train` and `validation`, and what else a task validates on, as columns of integers and of (nested)
@@ -194,10 +193,7 @@ class Task(ABC):
         return self.columns
 
     def make_tokenizer(self, rows: Dataset, vocab_size: int) -> PreTrainedTokenizerBase:
-        """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one.
-
-        Args:
-            vocab_size: Most tokens of a trained tokenizer, special tokens included.
+        """Load the recipe's tokenizer, or that of the checkpoint to start from, or train one of at most `vocab_size`.
 
         Raises:
             InputError: The pretrained tokenizer does not exist.
@@ -301,11 +297,7 @@ class Task(ABC):
         """The weight of every row: the loss is a mean over units, for instance target tokens."""
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
-        """The examples that some rows give.
-
-        Args:
-            epoch: The epoch they are drawn for, from 0; None in validation.
-        """
+        """The examples that some rows give in an epoch, counted from 0; None in validation."""
         return encoded.__getitems__(list(rows))
 
     @abstractmethod

@@ -231,13 +231,7 @@ def _run(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
 def collate(collator: PairCollator, features: Sequence[dict[str, Any]]) -> Batch:
     """Make tensors of pairs, or of queries and their candidates, which take consecutive rows.
 
-    Args:
-        collator: Pads.
-        features: Rows of `input_ids`, `pair_input_ids` (of one sentence, or of each candidate) and `labels`.
-
-    Returns:
-        `input_ids`, `attention_mask`, `pair_input_ids`, `pair_attention_mask` and `labels`; for candidates also
-        `group_ids`, the number of the query of each row.
+    The latter, of which a row has several `pair_input_ids`, get `group_ids` too, the number of the query of each.
     """
     labels, extra = [feature["labels"] for feature in features], {}
     pairs = [(feature["input_ids"], feature["pair_input_ids"]) for feature in features]
@@ -258,9 +252,6 @@ def encode_texts(
     Args:
         tokenizer: One that gives `token_type_ids`.
         limits: Most tokens of a first and of a second text; longer ones are cut before their end token.
-
-    Returns:
-        The token ids of each first and of each second text.
     """
     encoded = tokenizer(list(first), list(second), truncation=False, verbose=False)
     sides = []
