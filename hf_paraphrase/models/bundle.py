@@ -73,11 +73,7 @@ def _resolve(name: str, node: ast.ImportFrom) -> str:
 
 
 def bundle_name(module: str, family: str) -> str:
-    """The module of a bundle that a file goes into.
-
-    Args:
-        family: The family of the saved model; files of another family that it uses join its own.
-    """
+    """The module of a bundle that a file goes into; files of another family go into the saved model's own."""
     folder, _, name = module.partition(".")
     if folder in SHARED_FOLDERS:
         return folder
@@ -86,7 +82,7 @@ def bundle_name(module: str, family: str) -> str:
 
 
 def bundle(*modules: str, family: str = "") -> dict[str, str]:
-    """Bundle modules and their imports into a few modules, siblings of each other; returns their texts by file name.
+    """Join modules and their imports into a few modules, siblings of each other; returns their texts by file name.
 
     Args:
         modules: As in "residual_lstm.modeling_residual_lstm".

@@ -66,17 +66,11 @@ class Separator(nn.Module):
 
 
 def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor:
-    """Give every word one level, as a one-hot vector through which the separator learns.
+    """Give every word one level, as a one-hot vector `(batch, length, 2)` through which the separator learns.
 
-    With a temperature it is drawn, by the straight-through form of the Gumbel-softmax (Jang et al. 2017, section 2.2):
-    one-hot forward, and backward the gradient of the softmax of scores and noise. The noise is of torch's generator.
-
-    Args:
-        logits: `(batch, length, 2)`.
-        temperature: None to take the likelier level, without a gradient.
-
-    Returns:
-        `(batch, length, 2)` of zeros and ones, in single precision at least.
+    With a temperature it is drawn from logits of that shape, by the straight-through form of the Gumbel-softmax (Jang
+    et al. 2017, section 2.2): one-hot forward, and backward the gradient of the softmax of scores and noise. The noise
+    is of torch's generator. Without one, the likelier level is taken, without a gradient. Single precision at least.
     """
     logits = at_least_single(logits)
     if temperature is None:
@@ -113,11 +107,7 @@ def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
 def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.Tensor:
     """Number the places of the template, from 0: each of its words is one, and so is each run of phrase words.
 
-    So the template does not depend on the content or length of its slots.
-
-    Args:
-        mask: `(batch, length)`, True for words, False for padding.
-        is_phrase: `(batch, length)`, True for words of the phrase level.
+    So the template does not depend on the content or length of its slots. Both masks are `(batch, length)`.
     """
     order, back = _words_first(mask)
     words = is_phrase.gather(1, order)
@@ -128,11 +118,7 @@ def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> tor
 def attended_words(of_level: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The attention mask: the words of a level, or all words of a row without any of that level.
 
-    With nothing allowed the softmax would be uniform over padding too.
-
-    Args:
-        of_level: `(batch, length)`, True for the words of the level.
-        mask: `(batch, length)`, 1 for words, 0 for padding.
+    With nothing allowed the softmax would be uniform over padding too. Both masks are `(batch, length)`.
     """
     return of_level | (mask.bool() & ~of_level.any(1, keepdim=True))
 
@@ -161,12 +147,7 @@ class Control(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the template is written, of each row.
-
-    Args:
-        written: Its words at that position, `(batch,)`.
-        in_phrase: Whether a phrase word follows the last of them, `(batch,)`.
-    """
+    """How far each row's template is written: so many `written` words, and `in_phrase` where a phrase word follows."""
 
     written: torch.Tensor
     in_phrase: torch.Tensor
@@ -185,12 +166,7 @@ class KeptTemplate(NamedTuple):
 
     @classmethod
     def of(cls, ids: torch.Tensor, levels: torch.Tensor, eos_token_id: int) -> KeptTemplate:
-        """Read the templates off sources.
-
-        Args:
-            ids: `(batch, source_length)`.
-            levels: What each word is, `(batch, source_length, 2)`, zeros at padding.
-        """
+        """Read templates off sources `(batch, source_length)` by one-hot levels of its words, 0 at padding."""
         ids = nn.functional.pad(ids, (0, 1), value=eos_token_id)
         is_phrase, is_template = (nn.functional.pad(levels[..., level] > 0, (0, 1)) for level in range(2))
         is_template[:, -1] = True
@@ -209,14 +185,10 @@ class KeptTemplate(NamedTuple):
     def follow(
         self, inputs: torch.Tensor, is_word: torch.Tensor, progress: Progress, vocab_size: int
     ) -> tuple[Control, Progress]:
-        """The allowed words after each word of the target.
+        """The allowed words after each of `inputs`, `(batch, target_length)`; `is_word` tells them from marks.
 
         The next word of the template only; or, if a phrase precedes that word in the source, first at least one phrase
         word other than that word and the end token.
-
-        Args:
-            inputs: The decoder's, `(batch, target_length)`.
-            is_word: Which of them are words, neither padding nor the start token.
         """
         levels, words, (written, in_phrase) = [], [], progress
         for step in range(inputs.shape[1]):
@@ -272,8 +244,7 @@ class KeptPhrases(NamedTuple):
     ) -> tuple[Control, Missing]:
         """The allowed words after each word of the target; arguments as in `KeptTemplate.follow`.
 
-        The phrase level writes only missing words; the sentence level anything, except the end before they are all
-        written.
+        The phrase level writes only missing words; the sentence level anything, but the end once all are written.
         """
         after_each, (words,) = [], progress
         for step in range(inputs.shape[1]):

@@ -440,13 +440,11 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         }
 
     def score_levels(self, outputs: DnpgModelOutput) -> tuple[torch.Tensor, torch.Tensor]:
-        """What each level would write, and how likely it is to write, as logarithms of probabilities.
+        """What each level would write and how likely it is to write, as logarithms of probabilities.
 
         If one level is kept, only allowed words have probability; the sentence level's probability of a premature end
-        goes to the phrase level, whose words are missing.
-
-        Returns:
-            `(batch, target_length, 2, vocab_size)` and `(batch, target_length, 2)`.
+        goes to the phrase level, whose words are missing. Returns `(batch, target_length, 2, vocab_size)` and `(batch,
+        target_length, 2)`.
         """
         words = at_least_single(self.lm_head(outputs.last_hidden_state.unflatten(-1, (len(LEVELS), -1))))
         log_levels, control = at_least_single(outputs.aggregated_logits), outputs.control

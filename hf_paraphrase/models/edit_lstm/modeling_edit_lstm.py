@@ -74,13 +74,7 @@ class EditVector(nn.Module):
 def find_words_missing_from(
     ids: torch.Tensor, words: torch.Tensor, other_ids: torch.Tensor, other_words: torch.Tensor
 ) -> torch.Tensor:
-    """Mark the words of the first sentences that the second ones lack, each at its first place.
-
-    Args:
-        ids: `(batch, length)`.
-        words: Which of them count, of the same shape.
-        other_ids: `(batch, other_length)`.
-    """
+    """Mark the `words` of sentences `(batch, length)` that the other sentences lack, each at its first place."""
     in_other = _same(ids, other_ids, other_words).any(-1)
     is_repeated = _same(ids, ids, words).tril(-1).any(-1)
     return words & ~in_other & ~is_repeated
@@ -132,13 +126,9 @@ class CopyMechanism(nn.Module):
         return p, q
 
     def forward(self, outputs: torch.Tensor, memory: CopyMemory) -> tuple[torch.Tensor, Copying]:
-        """Point from every position at once.
+        """Point from all attentional states `(batch, target_length, hidden_size)` at once.
 
-        Args:
-            outputs: Attentional states `(batch, target_length, hidden_size)`.
-
-        Returns:
-            The states to generate words from, of the same shape, and the copy weights.
+        Returns the states to generate words from, of the same shape, and the copy weights.
         """
         pairs = zip(self.pointers, memory.keys, memory.states, memory.masks, strict=True)
         contexts, weights = zip(*(pointer(outputs, *side) for pointer, *side in pairs), strict=True)

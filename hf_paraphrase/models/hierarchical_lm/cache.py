@@ -79,11 +79,7 @@ class HierarchicalLmCache:
 
 
 class LengthLimits(LogitsProcessor):
-    """Limits the characters of a word and the words of a sentence; then STOP and END must follow.
-
-    Args:
-        config: Has the limits and the ids of the marks.
-    """
+    """Limits the characters of a word and the words of a sentence; then STOP and END must follow."""
 
     def __init__(self, config: PreTrainedConfig):
         self.max_characters, self.max_words = config.max_characters, config.max_words

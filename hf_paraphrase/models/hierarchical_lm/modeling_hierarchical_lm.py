@@ -117,9 +117,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
     def encode_words(self, symbols: torch.Tensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
         """Encode words, without dropout each spelling once; returns `(words, word_encoder_sizes[-1])`.
 
-        Args:
-            starts: Position of each word's first character among the flat symbols, `(words,)`.
-            characters: How many it has, `(words,)`; those behind `max_characters` are clipped.
+        Each has so many `characters` from `starts` on in the flat symbols; those behind `max_characters` are clipped.
         """
         characters = characters.clamp(max=self.config.max_characters)
         if self.training and self.config.dropout:
@@ -189,15 +187,10 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
     def forward(
         self, words: Words, vectors: torch.Tensor, embeddings: Callable, sentence_states: torch.Tensor
     ) -> tuple[torch.Tensor, Ragged, torch.Tensor]:
-        """Run over all words, then over all characters.
+        """Run over all words, encoded as `(words, width)`, then over all characters.
 
-        Args:
-            vectors: Their encodings, `(words, width)`.
-            sentence_states: Of the sources, `(batch, num_layers, value_size)`.
-
-        Returns:
-            What the output layer scores, packed, `(characters, width)`; how it is packed; and which of these
-            characters belong to the word that follows, which not all do in a window.
+        Returns what the output layer scores, packed, `(characters, width)`; how it is packed; and which of these
+        characters belong to the word that follows, which not all do in a window.
         """
         order = words.sentences
         x = vectors[order.items]
@@ -230,16 +223,10 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         cache: HierarchicalLmCache,
         sentence_states: torch.Tensor,
     ) -> torch.Tensor:
-        """Read one symbol in every row, and close the words that it ends.
+        """Read one symbol in every row, `(batch,)`, and close the words that it ends; the cache is updated.
 
-        Args:
-            encoder: Has the characters' embeddings and the word encoder.
-            ids: `(batch,)`.
-            real: Rows whose symbol is not padding, `(batch,)`.
-            cache: The states before; it is updated.
-            sentence_states: Of the sources, `(batch, num_layers, value_size)`.
-
-        Returns: The inputs of the output layer, `(batch, width)`.
+        `encoder` has the characters' embeddings and the word encoder; `real` marks rows whose symbol is not padding.
+        Returns the inputs of the output layer, `(batch, width)`.
         """
         is_stop = ids == self.config.stop_token_id
         marks = (self.config.decoder_start_token_id, self.config.eos_token_id)

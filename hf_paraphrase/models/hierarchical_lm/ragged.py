@@ -88,13 +88,9 @@ class Words:
 
 @torch.compiler.disable
 def find_words(ids: torch.Tensor, real: torch.Tensor, stop_token_id: int, word_marks: list[int]) -> Words:
-    """Find the words of each row.
+    """Find the words of each row of symbols `(batch, length)`, whose `real` ones may be anywhere.
 
-    Args:
-        ids: Symbols `(batch, length)`.
-        real: Mask of real positions, `(batch, length)`; the others may be anywhere.
-        stop_token_id: The mark that ends a word.
-        word_marks: The marks that are characters, too: START and END.
+    STOP ends a word; `word_marks`, START and END, are characters too.
     """
     rows = torch.arange(len(ids), device=ids.device).unsqueeze(1).expand_as(ids)[real]
     ids = ids[real]
@@ -121,11 +117,7 @@ def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch
 
 @torch.compiler.disable
 def spellings(symbols: torch.Tensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
-    """Find words that are spelled alike.
-
-    Returns:
-        One word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`.
-    """
+    """Find one word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`."""
     padded = words.pad(symbols[words.items].unsqueeze(1) + 1).squeeze(-1)
     kinds, kind = padded.unique(dim=0, return_inverse=True)
     numbers = torch.arange(words.count, device=symbols.device)

@@ -163,12 +163,7 @@ def attend(
 ) -> torch.Tensor:
     """Unscaled multi-head attention (sections 2.4.4 and 2.4.6); zero if everything is masked.
 
-    Args:
-        query: `(batch, queries, key_size)`.
-        keys: `(batch, length, key_size)`.
-        values: `(batch, length, value_size)`, of which means, `(batch, queries, value_size)`, are returned.
-        mask: `(batch, queries or 1, length)`.
-        num_heads: Parts that queries, keys and values are split into.
+    Arguments and result are `(batch, queries or length, size)`; the mask is `(batch, queries or 1, length)`.
     """
     query, keys, values = (x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (query, keys, values))
     scores = (query @ keys.transpose(-1, -2)).masked_fill(~mask.unsqueeze(1), torch.finfo(query.dtype).min)

@@ -19,11 +19,7 @@ CHARACTERS = 4
 
 
 class FeedForward(nn.Module):
-    """GELU layers, each followed by dropout.
-
-    Args:
-        mean_square: Of the inputs before the dropout that all of them have been through, too.
-    """
+    """GELU layers, each followed by dropout, for inputs whose mean square before a dropout is `mean_square`."""
 
     _gradient_checkpointing_func: Callable[..., torch.Tensor]
 
@@ -150,15 +146,9 @@ class WordDecoder(nn.Module):
         self.layers = FeedForward(config.value_size, config.word_decoder_sizes, config.dropout, mean_square=2.0)
 
     def forward(self, vectors: torch.Tensor, embeddings: torch.Tensor, spans: Ragged) -> torch.Tensor:
-        """Run over all characters of all words at once.
+        """Run over all words `(words, value_size)` and their characters, packed as `spans` says, START first.
 
-        Args:
-            vectors: Of every word, `(words, value_size)`.
-            embeddings: Packed characters, each word after a start symbol.
-            spans: How they are packed, a run for each word.
-
-        Returns:
-            The inputs of the output layer, packed, `(characters, word_decoder_sizes[-1])`.
+        Returns the inputs of the output layer, packed, `(characters, word_decoder_sizes[-1])`.
         """
         first = spans.sizes[0] if spans.sizes else 0
         states = self.speller(embeddings[first:], spans.sizes[1:])

@@ -24,11 +24,7 @@ class BagOfWordsEncoder(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
         """Encode pairs, as all encoders here do; returns `(batch, output_size)`.
 
-        Args:
-            x: Words of X, `(batch, n, embedding_size)`.
-            y: Words of Y, `(batch, m, embedding_size)`.
-            x_mask: `(batch, n)`, true at words.
-            y_mask: `(batch, m)`, true at words.
+        X is `(batch, n, embedding_size)` and Y `(batch, m, embedding_size)`; masks are true at words.
         """
         sums = [(words * mask.unsqueeze(-1)).sum(1) for words, mask in ((x, x_mask), (y, y_mask))]
         return torch.cat(sums, dim=-1)
@@ -112,14 +108,10 @@ class WordByWordAttention(nn.Module):
         lengths: torch.Tensor,
         last: torch.Tensor,
     ) -> torch.Tensor:
-        """Read Y word by word, each step the rows that still have a word; returns h*, `(batch, size)`.
+        """Read states over Y `(batch, m, size)` word by word, each step the rows that still have a word.
 
-        Args:
-            memory: States over X, `(batch, n, size)`, zero at padding.
-            memory_mask: `(batch, n)`, true at words.
-            states: States over Y, words first, `(batch, m, size)`.
-            lengths: Words of Y, `(batch,)`.
-            last: The state after Y's last word, `(batch, size)`.
+        `memory` is states over X, `(batch, n, size)`, zero at padding; `last` the state after Y's last word. Returns
+        h*, `(batch, size)`.
         """
         if is_traced():
             return self._scan(memory, memory_mask, states, lengths, last)

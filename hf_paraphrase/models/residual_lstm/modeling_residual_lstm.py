@@ -144,11 +144,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         self.post_init()
 
     def init_cache(self, encoder_outputs: Any) -> RecurrentCache:
-        """Start from the encoder's final (h, c), layer by layer, with the attention keys of its outputs.
-
-        Args:
-            encoder_outputs: Of the model's `encoder_output_class`.
-        """
+        """Start from the encoder's final (h, c), layer by layer, with the attention keys of its outputs."""
         final = (encoder_outputs.final_hidden, encoder_outputs.final_cell)
         h, c = (part.transpose(0, 1).contiguous() for part in final)
         memory, keys, beams = encoder_outputs.last_hidden_state, None, 1

@@ -23,12 +23,9 @@ TIE = 1e-9
 
 
 class WordsOfSource(NamedTuple):
-    """What candidates are compared with.
+    """Tokens of each source `(texts, length)`, which of them are words, and how close the vocabulary is to them.
 
-    Args:
-        ids: Tokens of each source text, `(texts, length)`.
-        mask: Which of them are words, `(texts, length)`.
-        closeness: Of every word of the vocabulary to the nearest word of each source, `(texts, vocab_size)`.
+    `closeness` is of every word to the nearest word of each source, `(texts, vocab_size)`.
     """
 
     ids: torch.Tensor
@@ -103,13 +100,10 @@ class SubmodularObjective:
 
 
 def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
-    """Choose a set of candidates for each text, greedily by the objective; of equals the first.
+    """Choose a set of so many candidates for each text, greedily by the objective; of equals the first.
 
     Where the likeliest candidates, which stand first, make as good a set, they are it: no set is worth less than they.
-
-    Args:
-        objective: Of candidates in the order of their probabilities.
-        size: Size of the set, `(texts, candidates)`; all available candidates if there are fewer.
+    All available candidates are chosen if there are fewer.
     """
     available = objective.available
     chosen = torch.zeros_like(available)
@@ -147,8 +141,7 @@ def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.
 def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor]:
     """Number the n-grams of each text's candidates and source from 1; 0 is padding.
 
-    Returns:
-        `(texts, candidates, ngrams of each)`, and `(texts, ngrams of the source)`, at least one.
+    Returns `(texts, candidates, ngrams of each)` and `(texts, ngrams of the source)`, at least one.
     """
     ours = join_tokens(candidates, n)
     theirs = torch.full((len(candidates), 1), -1, device=candidates.device)

@@ -138,7 +138,7 @@ class GroupedSearch(HookedSearch):
             log_probs: Of beams with their next word, `(texts, groups, num_beams, vocab_size)`.
             written: The words before it, `(texts, groups, num_beams, length)`.
             is_last: Whether every word is a sentence's last.
-            listed: The next words, in the shape of their log-probabilities, where these are not the whole vocabulary.
+            listed: The next words, where `log_probs` are not of the whole vocabulary.
         """
         texts, _, num_beams, width = log_probs.shape
         vocab_size = width if listed is None else int(listed.max()) + 1
@@ -214,10 +214,6 @@ class LeanGroupedSearch(BeamSearch):
     """A `GroupedSearch` in which only the likeliest words of each beam are charged.
 
     Beside those that are kept, as many are listed as can be charged or forbidden: no other is ever chosen.
-
-    Args:
-        search: Charges them.
-        arguments: The others of `BeamSearch`.
     """
 
     def __init__(self, search: GroupedSearch, *arguments: Any) -> None:

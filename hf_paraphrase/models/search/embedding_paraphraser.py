@@ -157,10 +157,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     ) -> torch.Tensor:
         """The sentence vectors of texts (Traynor 2018, section 4.2.5); returns `(texts, width)`, float32.
 
-        Args:
-            tokenizer: The model's.
-            batch_size: Batch size; sentences of similar length share a batch.
-            layer: The layer whose vector is wanted; the thesis takes the last.
+        Sentences of similar length share a batch. `layer` is the one that has the vector; the thesis takes the last.
         """
 
         def embed(part: list[str]) -> torch.Tensor:
@@ -175,9 +172,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     ) -> torch.Tensor:
         """The word encoder's vectors of words (Traynor 2018, section 4.2.4); returns `(words, width)`, float32.
 
-        Args:
-            words: Runs of letters, or of anything else but white space, as the tokenizer splits a text into.
-            tokenizer: The model's.
+        Words are runs of letters, or of anything else but white space, as the tokenizer splits a text into.
 
         Raises:
             ValueError: One of them is not a single word.
@@ -195,11 +190,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
 
 
 class Draws:
-    """The random numbers for the candidates of one text, from its own generator.
-
-    Args:
-        device: Where the model is.
-    """
+    """The random numbers for the candidates of one text, from its own generator."""
 
     def __init__(
         self, seed: int, place: int, count: int, temperature: float | str, noise: float | str, device: torch.device
@@ -226,8 +217,7 @@ class Draws:
 class Sampler(LogitsProcessor):
     """Samples every row by its own temperature and generator: the likeliest symbol after Gumbel noise is a sample.
 
-    Args:
-        draws: Of every text; the rows are their candidates, in order.
+    The rows are the candidates of each text's `draws`, in order.
     """
 
     def __init__(self, draws: Sequence[Draws]):
@@ -245,10 +235,7 @@ def perturb(
 ) -> torch.Tensor:
     """Add noise `N(0, (w std(s))²)` to every sentence vector s (Traynor 2018, section 4.5).
 
-    Args:
-        sentence_states: `(batch, num_layers, value_size)`.
-        weight: w, one for all or one for each row, `(batch,)`.
-        generator: Draws the noise, on the CPU; None for torch's own.
+    `weight` is w, one for all or one for each row; `generator` draws on the CPU, and without one torch's own does.
     """
     if isinstance(weight, torch.Tensor):
         weight = weight.view(-1, 1, 1)

@@ -40,11 +40,7 @@ class Frame:
 
 
 class HookedSearch:
-    """A model's beam search, whose scores of words a subclass changes; the model itself stays as it is.
-
-    Args:
-        model: Any model whose `generate()` does beam search.
-    """
+    """A model's beam search, whose scores of words a subclass changes; the model itself stays as it is."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         # A shallow copy has the model's weights, and methods of its own.
@@ -63,12 +59,7 @@ class HookedSearch:
         num_beams: int,
         **kwargs: Any,
     ) -> tuple:
-        """Find the best next words.
-
-        Args:
-            accumulated_log_probs: `(texts, num_beams * vocab_size)`.
-            running_sequences: `(texts, num_beams, max_length)`.
-        """
+        """Find the best next words of `(texts, num_beams, max_length)` by `(texts, num_beams * vocab_size)` scores."""
         written = running_sequences[:, :, decoder_prompt_len:cur_len]
         scores = self.change(accumulated_log_probs.unflatten(1, (num_beams, -1)), written, cur_len)
         return self.usual_search(
@@ -134,15 +125,7 @@ def forbid(
 def forbid_source(
     scores: torch.Tensor, written: torch.Tensor, source: torch.Tensor, frame: Frame, listed: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Let no beam end in a copy of the source.
-
-    Args:
-        scores: Of next words, `(texts, beams, vocab_size)`.
-        written: Before them, `(texts, beams, length)`.
-        source: Its words, `(texts, source_length)`.
-        frame: Knows which tokens are not words.
-        listed: As in `forbid`.
-    """
+    """Let no beam, `written` so far, end in a copy of the source; arguments as in `forbid`."""
     text, beam, _ = same(frame.words(written), source.unsqueeze(1)).nonzero(as_tuple=True)
     return forbid(scores, text, beam, frame.ends.expand(len(text), -1), listed)
 
@@ -155,15 +138,9 @@ def keep_best(
     frame: Frame,
     source: torch.Tensor | None,
 ) -> None:
-    """Keep the best sentences of each text, and cut what none of them fills.
+    """Keep the best sentences of each text among all its beams, which are changed, and cut what none of them fills.
 
-    Duplicates of better ones, copies of the source, and incomplete hypotheses come last.
-
-    Args:
-        found: All beams of every text; it is changed.
-        scores: Theirs, `(texts, num_beams)`.
-        frame: Knows which tokens are not words.
-        source: Words of the source, `(texts, source_length)`, where a copy is not wanted.
+    Duplicates of better ones, copies of the `source`, where it is given, and incomplete hypotheses come last.
     """
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     written = frame.until_end(found.sequences[:, prompt_length:]).unflatten(0, scores.shape)
@@ -190,16 +167,10 @@ def check_beams(config: GenerationConfig, name: str) -> None:
 
 
 def read_words(ids: torch.Tensor, mask: torch.Tensor | None, frame: Frame, name: str) -> torch.Tensor:
-    """The words of the source.
-
-    Args:
-        ids: `(texts, length)`.
-        mask: 0 at padding, of the same shape; None if there is none.
-        frame: Knows which tokens are not words.
-        name: What needs them, for the error.
+    """The words of the source, whose `mask` is 0 at padding.
 
     Raises:
-        ValueError: The texts are given as embeddings or encoder outputs.
+        ValueError: The texts are given as embeddings or encoder outputs; `name` is what needs them.
     """
     if ids.is_floating_point() or ids.dim() != 2 or (ids < 0).any():
         raise ValueError(f"{name} compares outputs with the text: pass `input_ids`, not embeddings or encoder outputs")

@@ -210,11 +210,7 @@ class GenerationRequest:
 
 
 def check_stop_strings(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer of words, which transformers cannot search for strings (5.24: "substring not found").
-
-    Raises:
-        ValueError: The message says what to use instead.
-    """
+    """Refuse, by a ValueError, a tokenizer of words: transformers (5.24) finds no strings in its output."""
     letters = "abcdef"
     if letters not in tokenizer.convert_tokens_to_string(tokenizer.tokenize(letters)):
         raise ValueError("`stop_strings` needs a tokenizer of subwords; with one of words, pass `stop_sequence`")
@@ -239,11 +235,7 @@ def _fit_positions(model: PreTrainedModel, decided: Mapping[str, Any]) -> dict[s
 
 
 def check_arguments_of_a_text(parameters: Mapping[str, Any], num_texts: int) -> None:
-    """Refuse arguments that belong to one text where there are several, which are batched and sorted.
-
-    Raises:
-        ValueError: With the argument's name.
-    """
+    """Refuse, by a ValueError, arguments of one text where there are several, which are batched and sorted."""
     for name in OF_A_TEXT:
         if num_texts > 1 and parameters.get(name) is not None:
             raise ValueError(

@@ -179,14 +179,9 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def check_argument_names(names: Iterable[str], own: Iterable[str], model: PreTrainedModel) -> None:
-    """Refuse misspelt arguments; names unlike all known ones may belong to a custom search, and `generate()` decides.
+    """Refuse misspelt arguments of `generate()`, by a ValueError with the closest names.
 
-    Args:
-        names: The arguments meant for `generate()`.
-        model: Its `generate()` and `forward()` take further ones.
-
-    Raises:
-        ValueError: With the closest names.
+    Names unlike all known ones, the `own` and the model's, may belong to a custom search, and `generate()` decides.
     """
     known = COUNTS | SWITCHED_COUNTS | NUMBERS | PENALTIES | DRAWN | TRUTHS | TEXTS | TOKENS | {*own}
     known |= vars(GenerationConfig()).keys()
@@ -254,8 +249,7 @@ def find_pairs(
 ) -> list[list[Pair]]:
     """The nearest pairs of each text; a blank text, which no model is shown, has as many blank ones.
 
-    Args:
-        exclude_sentences: For each text sentences that its pairs must not have, as `retrieve` takes them.
+    `exclude_sentences` are, for each text, sentences that its pairs must not have, as `retrieve` takes them.
     """
     places = [place for place, text in enumerate(texts) if text.strip()]
     options = (

@@ -35,13 +35,8 @@ def likeliest_log_probs(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Do what `logits.log_softmax(-1).topk(count)` does, in fewer passes over the words on a CPU.
 
-    Args:
-        logits: `(rows, words)`, in single precision; the forbidden are overwritten.
-        count: How many, no more than there are words.
-        forbidden: Words that are not to be found, though they have their probability.
-
-    Returns:
-        The log-probabilities and the words, each `(rows, count)`, the likeliest first.
+    Logits are `(rows, words)`, in single precision. Words that are `forbidden` are not found, though they have their
+    probability: their logits are overwritten.
     """
     rows, words = logits.shape
     if logits.device.type != "cpu":
@@ -77,15 +72,7 @@ def _normalize(logits: torch.Tensor, blocks: torch.Tensor | None, maxima: torch.
 
 
 def likeliest_words(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Do what `scores.topk(count)` does, but look only into the blocks of words with the greatest maxima.
-
-    Args:
-        scores: `(rows, words)`.
-        count: How many, no more than there are words.
-
-    Returns:
-        The scores and the words, each `(rows, count)`, the greatest first.
-    """
+    """Do what `scores.topk(count)` does, but look only into the blocks of words with the greatest maxima."""
     blocks = None if scores.device.type != "cpu" else _cut_blocks(scores, count)
     return scores.topk(count) if blocks is None else _search_blocks(scores, blocks.amax(1), count)
 
@@ -132,12 +119,9 @@ OF_ROW = (LogitNormalization, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProc
 
 
 class ScoringRules:
-    """The processors of a call, which may be asked for the likeliest words.
+    """The processors of a call of `generate()`, which may be asked for the likeliest words.
 
     Processors that depend only on the length run on one row, and their mask is applied to all.
-
-    Args:
-        processors: As `generate()` makes them.
     """
 
     def __init__(self, processors: LogitsProcessorList):
@@ -152,9 +136,8 @@ class ScoringRules:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Find the greatest processed log-probabilities and their words, `(rows, count)`, the likeliest first.
 
-        Args:
-            logits: `(rows, vocab_size)`, in single precision; they may be overwritten.
-            tokens: The tokens so far, `(rows, length)`; without `need_tokens`, only the length counts.
+        Logits, `(rows, vocab_size)` in single precision, may be overwritten. Without `need_tokens`, only the length of
+        the tokens so far, `(rows, length)`, counts.
         """
         count = min(count, logits.shape[1])
         if self.need_tokens:

@@ -50,11 +50,7 @@ class StateLayer(DynamicLayer):
 class Ssru(nn.Module):
     """The simpler simple recurrent unit of Kim et al. 2019, section 2.1, instead of a decoder's self-attention.
 
-        x_t = W h_t,  f_t = σ(W_f h_t + b_f),  c_t = f_t ∘ c_{t-1} + (1 - f_t) ∘ x_t,  output ReLU(c_t)
-
-    Args:
-        size: Width of inputs, states and outputs.
-        layer_idx: Number of the layer in its stack, from 0.
+    x_t = W h_t,  f_t = σ(W_f h_t + b_f),  c_t = f_t ∘ c_{t-1} + (1 - f_t) ∘ x_t,  output ReLU(c_t)
     """
 
     def __init__(self, size: int, layer_idx: int):

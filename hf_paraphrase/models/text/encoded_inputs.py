@@ -66,11 +66,7 @@ def find_control(
 
 
 def prepend_control(inputs: MutableMapping[str, torch.Tensor], control: int) -> None:
-    """Put a control token before the first token of each text, in place; padding on either side stays outside.
-
-    Args:
-        inputs: `input_ids` and `attention_mask`, each `(texts, length)`; both get one column more.
-    """
+    """Put a control token before the first token of each text, in place; padding on either side stays outside."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     rows, first = torch.arange(len(ids)), mask.argmax(1)
     for name, values, value in (("input_ids", ids, control), ("attention_mask", mask, 1)):
@@ -99,11 +95,7 @@ class OpenTokenizer:
         return {number: word for word, number in self._ids.items()}
 
     def __call__(self, texts: Sequence[str], **kwargs: Any) -> dict[str, list[list[int]]]:
-        """Encode texts; returns `input_ids`, a list for each text.
-
-        Args:
-            kwargs: Of the tokenizer's own call, such as `truncation`.
-        """
+        """Encode texts, by the tokenizer's own call; returns `input_ids`, a list for each text."""
         encoded = self.tokenizer(list(texts), **kwargs)
         if encoded.encodings is None or self.tokenizer.unk_token_id is None:
             return {"input_ids": encoded["input_ids"]}
@@ -133,13 +125,7 @@ class OpenTokenizer:
 def decode_with_words(
     tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], words: Mapping[int, str], **kwargs: Any
 ) -> str:
-    """Decode ids, including those of words outside the vocabulary.
-
-    Args:
-        ids: What a model generated.
-        words: `OpenTokenizer.words` of the text it copied from.
-        kwargs: Of the tokenizer's `decode`.
-    """
+    """Decode ids, including those of words outside the vocabulary, `OpenTokenizer.words` of the text copied from."""
     if words.keys().isdisjoint(ids):
         return cast(str, tokenizer.decode(cast(list[int], ids), **kwargs))
     skipped = tokenizer.all_special_ids if kwargs.get("skip_special_tokens") else []

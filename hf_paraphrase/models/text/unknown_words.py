@@ -100,13 +100,8 @@ def put_words(
 ) -> tuple[list[int], dict[int, str]]:
     """Give each replaced word its own id, for `decode_with_words`.
 
-    Args:
-        attended: Of `find_attended`.
-        source: Of `read_words_of_source`.
-        outside_words: Words outside the vocabulary that have an id already.
-
-    Returns:
-        The sequence with these ids, and all words outside the vocabulary by their ids.
+    `attended` is of `find_attended`, `source` of `read_words_of_source`; `outside_words` have an id already. Returns
+    the sequence with these ids, and all words outside the vocabulary by their ids.
     """
     first = max([*ids, *outside_words]) + 1
     replaced = {first + number: source[number] for number in attended if number >= 0}
