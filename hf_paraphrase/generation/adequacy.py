@@ -178,11 +178,7 @@ class MatcherAdequacy:
 
 
 class CallableAdequacy:
-    """The scores of the caller's function.
-
-    Args:
-        function: From sources and candidates, two lists of one length, to numbers from 0 to 1.
-    """
+    """The scores of the caller's function, from sources and as many candidates to numbers from 0 to 1."""
 
     def __init__(self, function: Callable[[list[str], list[str]], Sequence[float]]):
         self.function = function

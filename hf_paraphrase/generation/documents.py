@@ -53,11 +53,7 @@ class SentenceChange(NamedTuple):
 
 
 class PlainDocument:
-    """A document without any markup: its prose are runs of lines between blank ones.
-
-    Attributes:
-        passages: Those runs.
-    """
+    """A document without markup: its prose, the `passages`, are runs of lines between blank ones."""
 
     def __init__(self, text: str):
         self.passages: list[Passage] = []
@@ -79,11 +75,7 @@ class PlainDocument:
 
 
 class SubtitleDocument:
-    """SubRip or WebVTT: its prose are the texts of cues that hold whole sentences.
-
-    Attributes:
-        passages: Those texts.
-    """
+    """SubRip or WebVTT: its prose, the `passages`, are the texts of cues that hold whole sentences."""
 
     def __init__(self, text: str):
         self.passages: list[Passage] = []

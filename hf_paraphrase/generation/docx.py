@@ -36,10 +36,7 @@ UNSPACED_TEXT = re.compile(r"<w:t>(?=\s|[^<]*\s</w:t>)")
 
 
 def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[str, str]]) -> bytes:
-    """Return a document with other XML in the parts that hold prose; its other parts are copied in order.
-
-    Args:
-        rewrite: Takes those parts by their names, and returns new ones.
+    """Return a document with the XML that `rewrite` makes of parts that hold prose, by name; others are copied in order.
 
     Raises:
         InputError: It is not a Word document, or is encrypted.
@@ -63,12 +60,9 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
 
 
 def find_docx_passages(text: str, styles: str = "") -> list[list[Character]]:
-    """Find the running text of a part: its paragraphs, without headings, tables and drawings.
+    """Find the running text of a part: its paragraphs, without headings, which `styles` identify, tables and drawings.
 
-    Args:
-        styles: The document's styles, which identify headings.
-
-    Returns: The characters of each paragraph, with the style of their run.
+    Returns the characters of each paragraph, with the style of their run.
 
     Raises:
         InputError: It is not XML.

@@ -49,8 +49,7 @@ class CausalFluency:
     """How probable a language model finds a candidate by itself: the inverse of its perplexity.
 
     The geometric mean of the probabilities of its tokens, of the first too where the tokenizer has a mark of
-    beginning. It measures whether the candidate is like the text that the language model has read. It knows nothing of
-    the source, prefers long and common phrases, and punishes rare names.
+    beginning. It knows nothing of the source, prefers long and common phrases, and punishes rare names.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase):

@@ -51,8 +51,7 @@ class Int8Linear(Int8Layer):
     def forward(self, x: torch.Tensor, added: torch.Tensor | None = None) -> torch.Tensor:
         """Map `(*, in_features)` to `(*, out_features)`.
 
-        Args:
-            added: To add to the product in place of the bias, of the result's shape, which it is overwritten with.
+        `added`, of the result's shape, is added in place of the bias, and overwritten with the result.
         """
         if torch.is_grad_enabled() and x.requires_grad:
             raise InputError('a model in int8 has no gradients: load it with `dtype="float32"` for that')
@@ -99,11 +98,7 @@ def _scale(product: torch.Tensor, largest: torch.Tensor, bias: torch.Tensor | No
 
 
 class Int8Embedding(Int8Layer):
-    """Does what a table of embeddings does, with one scale per word.
-
-    Args:
-        table: The one it replaces, in single precision on the CPU.
-    """
+    """Does what a table of embeddings, in single precision on the CPU, does, with one int8 scale per word."""
 
     scales: torch.Tensor
     words: torch.Tensor
@@ -142,8 +137,7 @@ class Int8LstmCell(nn.Module):
     def step(self, from_inputs: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Take one step of some rows; returns the new h and c, `(rows, hidden_size)`, as those before it.
 
-        Args:
-            from_inputs: What `inputs` made of theirs, `(rows, 4 * hidden_size)`; it is overwritten.
+        `from_inputs`, `(rows, 4 * hidden_size)`, which `inputs` made, is overwritten.
         """
         i, f, g, o = self.hidden(h, from_inputs).sigmoid_().chunk(4, dim=1)
         c = torch.mul(f, c).sub_(i).addcmul_(i, g, value=2)
@@ -152,11 +146,7 @@ class Int8LstmCell(nn.Module):
 
 
 class Int8Lstm(Int8Layer):
-    """Does what `nn.LSTM` with `batch_first=True` does, in int8, step after step.
-
-    Args:
-        lstm: The one it replaces, in single precision on the CPU.
-    """
+    """Does what a single-precision `nn.LSTM` with `batch_first=True` on the CPU does, in int8, step after step."""
 
     def __init__(self, lstm: nn.LSTM):
         super().__init__()

@@ -209,11 +209,7 @@ class LanguageModelWriter(ModelWriter):
     def _share(
         self, rows: list[list[int]], count: int, strength: float | None = None
     ) -> tuple[int, DynamicCache | None]:
-        """The length of the rows' common prefix, at most all but one token, and the model's cache for it, `count`
-        times.
-
-        They are the system message and the examples, which are read once for all batches of a strength.
-        """
+        """The length of the rows' common prefix, one token left out at least, and the model's cache for it, `count` times."""
         begin, length = self._beginning(rows, strength)
         if not length:
             return 0, None

@@ -47,12 +47,7 @@ def pair_features(
 
 @dataclass(frozen=True)
 class Calibration:
-    """A logistic regression from features to the probability that two texts say the same.
-
-    Args:
-        weights: Of each of `FEATURES`.
-        bias: The bias.
-    """
+    """A logistic regression from the `FEATURES` to the probability that two texts say the same."""
 
     weights: Mapping[str, float]
     bias: float
@@ -92,11 +87,7 @@ class OpenJudge:
 
 
 def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
-    """Make the judge of the model that paraphrases if that is calibrated, else of the one that comes with the package.
-
-    Returns:
-        The judge; None where neither model is calibrated.
-    """
+    """Make the judge of the model that paraphrases if that is calibrated, else of the package's; None if neither is."""
     if writer.model is not None and (calibration := Calibration.read(writer.model.config)):
         return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
     return _load_released_judge(writer.device)

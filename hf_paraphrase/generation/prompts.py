@@ -86,12 +86,7 @@ class Prompt(Options):
                 raise InputError(f"`examples`, number {number}: `text` and `paraphrase` are needed, and nothing else")
 
     def messages(self, text: str, strength: float | None = None, kept: Sequence[str] = ()) -> list[dict[str, str]]:
-        """The messages of a chat that asks to paraphrase a text.
-
-        Args:
-            strength: How far the paraphrase is to differ.
-            kept: What of the text must stay as it is.
-        """
+        """The messages of a chat that asks to paraphrase a text so freely, with what of it is `kept` as it is."""
         turns = [{"role": "system", "content": self.system}] if self.system else []
         for example in self.examples:
             turns.append({"role": "user", "content": self._fill(self.user, example["text"], strength)})
@@ -106,12 +101,9 @@ class Prompt(Options):
         return "\n\n".join([*parts, self._fill(self.plain, text, strength, kept)])
 
     def read_answer(self, answer: str, source: str) -> list[str]:
-        """The paraphrases in an answer: one, or a list.
+        """The paraphrases in a model's answer: one, or a list.
 
         Parts that the source has too stay, such as quotes around all of it. Of a text of one line one line is read.
-
-        Args:
-            answer: What the model wrote.
         """
         if "thoughts" in self.read and "<think>" not in source:
             answer = THOUGHTS.sub("", answer)

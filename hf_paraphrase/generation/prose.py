@@ -277,19 +277,14 @@ def split_passage(passage: Passage, language: str = "en") -> list[Sentence]:
 
 
 def lay_out(sentence: Sentence, text: str, markup: Markup) -> tuple[str, str]:
-    """Write a new sentence in an old one's place.
+    """Write a new sentence, on one line and with the same spans of markup, in an old one's place.
 
     What stood on one line stays on one line. What stood on several is broken where its line would grow longer than the
     longest of those it stood on, before a word that starts with a letter: nothing else can be taken for the marker of
     a list, a heading or another block. The lines are joined as the old ones were, in order, the last joint
     serving all further ones; the lines before and after the sentence's own stay as they are.
 
-    Args:
-        text: The new one, on one line, with the same spans of markup.
-        markup: The markup of `text`.
-
-    Returns:
-        Its form in the content of the passage, and its form in the document.
+    Returns its form in the content of the passage, and its form in the document.
     """
     passage = sentence.passage
     # Spans over several lines are on one line in `text`; a newline is as long as a space.

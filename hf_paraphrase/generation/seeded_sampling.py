@@ -38,15 +38,8 @@ def sample_seeded(
     distribution, would be cheaper, but that sum differs in its last digits with the batch, at each of its thousands of
     steps; the gap between the two likeliest tokens is one number.)
 
-    Args:
-        model: Any model that generates.
-        input_ids: `(texts * num_return_sequences, begun)`, as `generate()` makes them; so too the other arguments.
-        inputs_tensor: The texts, `(texts, source_length)`.
-        recorder: Reads the scores before anything shapes them.
-        model_kwargs: What `generate()` has prepared for the model.
-
-    Returns:
-        What sampling returns, `(texts * num_return_sequences, length)`, or a dict of it.
+    Arguments are those that `generate()` makes, of `(texts * num_return_sequences, begun)` ids and, in `inputs_tensor`,
+    `(texts, source_length)`; `recorder` reads the scores before anything shapes them. Returns what sampling returns.
     """
     mask = model_kwargs.get("attention_mask")
     count = len(input_ids) // len(inputs_tensor)
@@ -69,7 +62,6 @@ class GumbelNoise(LogitsProcessor):
     of the batch. Only tokens that may follow get any, and no text that has ended.
 
     Args:
-        seeds: A seed for each text.
         count: The sequences of each text, consecutive.
         prompt_length: Tokens before those that are written.
         ends: The tokens that end a text.

@@ -21,12 +21,9 @@ def read_strength(strength: float | None) -> float | None:
 
 
 def strengthen(choice: Choice, strength: float) -> Choice:
-    """Raise `wanted_novelty` of a choice to 0.6 times the strength, where it is lower.
+    """Raise `wanted_novelty` of a choice to 0.6 times the strength, from 0 to 1, where it is lower.
 
-    Strength 0 changes nothing. At strength 1, the score of a candidate falls unless 60% of its n-grams are new, so
-    that a closer one is chosen only where it is much better, or none is so free.
-
-    Args:
-        strength: From 0 to 1.
+    At strength 1, the score of a candidate falls unless 60% of its n-grams are new, so that a closer one is chosen
+    only where it is much better, or none is so free.
     """
     return replace(choice, wanted_novelty=max(choice.wanted_novelty, 0.6 * strength))

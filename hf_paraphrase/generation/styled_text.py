@@ -118,13 +118,9 @@ class StyledSentence:
         return None
 
     def fit(self, candidate: str) -> str | None:
-        """Write a new sentence as the source between `start` and `end`.
+        """Write a new sentence, on one line and without tags, as the source between `start` and `end`.
 
-        Args:
-            candidate: The new sentence, on one line, without tags.
-
-        Returns:
-            The source; None where the text of a stretch does not come back exactly once.
+        None where the text of a stretch does not come back exactly once.
         """
         _, first, last = self._bounds
         before, after = (
@@ -174,11 +170,7 @@ class StyledSentence:
 def split_styled(
     source: str, passages: Iterable[Sequence[Character]], language: str, removable: re.Pattern[str] | None = None
 ) -> Iterator[StyledSentence]:
-    """The sentences of passages, in order.
-
-    Args:
-        removable: See `StyledSentence`.
-    """
+    """The sentences of passages, in order; `removable` as in `StyledSentence`."""
     line_starts = [0, *(found.end() for found in re.finditer("\n", source))]
     for passage in passages:
         # One character each, so that places agree; a picture or a note belongs to the sentence before it.

@@ -84,9 +84,7 @@ def train_fast(
 ) -> PreTrainedTokenizerFast:
     """The common part of training all kinds of tokenizers.
 
-    Args:
-        tokenizer: Normaliser, pre-tokenizer, model and decoder.
-        alphabet: Characters that the vocabulary has whether `texts` have them or not.
+    `alphabet` has characters that the vocabulary has whether `texts` have them or not.
 
     Raises:
         InputError: A text is not a string, there is no word at all, or `vocab_size` has no room for one.

@@ -21,12 +21,7 @@ LONGEST_WORD = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words and their vectors, with the two attributes of gensim's `KeyedVectors` that this package reads.
-
-    Attributes:
-        key_to_index: The row of each word.
-        vectors: Array `(words, dimension)`.
-    """
+    """Vectors `(words, dimension)` and the row of each word, named as in gensim's `KeyedVectors`."""
 
     key_to_index: dict[str, int]
     vectors: np.ndarray

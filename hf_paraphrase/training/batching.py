@@ -72,11 +72,7 @@ class LengthBatches:
         return np.split(np.lexsort(self._keys), self._starts[1:])
 
     def epoch(self, epoch: int) -> list[list[np.ndarray]]:
-        """The row numbers of each batch of each optimizer step.
-
-        Args:
-            epoch: Number of the epoch, from 0.
-        """
+        """The row numbers of each batch of each optimizer step of an epoch, from 0."""
         random = np.random.default_rng((self.seed, epoch))
         ties = random.permutation(len(self._keys[0]))
         batches = np.split(np.lexsort((ties, *self._keys)), self._starts[1:])
@@ -115,11 +111,7 @@ LABELS = ("labels", "source_level_labels", "target_level_labels")
 
 
 class PairCollator:
-    """Makes tensors of lists of ids of several lengths, padded on the right.
-
-    Args:
-        pad_token_id: Fills ids; labels are filled with -100, which losses ignore.
-    """
+    """Makes tensors of lists of ids of several lengths, padded on the right; labels by -100, which losses ignore."""
 
     def __init__(self, pad_token_id: int):
         self.pad_token_id = pad_token_id
@@ -136,14 +128,10 @@ class PairCollator:
 
 
 class CopyCollator(PairCollator):
-    """For a model that copies: first numbers the words outside the vocabulary in each row anew.
+    """For a model that copies: first numbers the words outside the tokenizer's vocabulary in each row anew.
 
-    The first such word gets the id `vocab_size`, the second the next, and so on. Words outside that are not copied, or
-    are in another column, become the unknown word.
-
-    Args:
-        tokenizer: Its vocabulary; the rows' ids from there on are words outside it.
-        copied: Columns whose words are copied; labels are numbered with them.
+    The first such word gets the id `vocab_size`, the second the next, and so on, in the columns `copied` and labels.
+    Words outside that are not copied, or are in another column, become the unknown word.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, copied: Sequence[str]):
@@ -175,11 +163,7 @@ def share_batches(
     make_batch: Callable[[Sequence[int]], Batch],
     accelerator: Accelerator,
 ) -> Iterator[tuple[Batch, np.ndarray]]:
-    """Make the tensors of this process's share of each batch.
-
-    Args:
-        batches: Row numbers, the same on every process.
-        accelerator: Knows this process's number and device.
+    """Make the tensors of this process's share of each batch, of which every process gives the same row numbers.
 
     Yields:
         The tensors, and the rows among them that count. A process without a row gets the batch's first one, which
@@ -251,11 +235,7 @@ class ShuffledDocuments:
         return -(-self._rows // (self.batch_size * self.accumulation))
 
     def epoch(self, epoch: int) -> list[list[np.ndarray]]:
-        """The row numbers of each batch of each optimizer step.
-
-        Args:
-            epoch: Number of the epoch, from 0.
-        """
+        """The row numbers of each batch of each optimizer step of an epoch, from 0."""
         random = np.random.default_rng((self.seed, epoch))
         documents = [self._documents[number] for number in random.permutation(len(self._documents))]
         rows = np.fromiter(interleave(documents, self.interleaved), dtype=np.int64, count=self._rows)
@@ -266,11 +246,9 @@ class ShuffledDocuments:
 
 
 def interleave(documents: list[tuple[int, int]], at_once: int) -> Iterator[int]:
-    """Take a row of each of some documents in turn; where one ends, the next that waits takes its place.
+    """Take a row of each of `at_once` documents in turn; where one ends, the next that waits takes its place.
 
-    Args:
-        documents: First row and end of each.
-        at_once: Documents that are open at the same time.
+    A document is its first row and its end.
     """
     waiting = (iter(range(*document)) for document in documents)
     opened: list[Iterator[int] | None] = list(islice(waiting, at_once))

@@ -110,10 +110,8 @@ class Checkpoints:
     ) -> None:
         """Save everything that a resumed run needs, then remove older checkpoints.
 
-        A checkpoint of this very step is left as it is: a run that was resumed from it has lost nothing.
-
-        Args:
-            tensors: States of optimizer, schedule and random generators: tensors and plain values, nested.
+        A checkpoint of this very step is left as it is: a run that was resumed from it has lost nothing. `tensors` are
+        states of optimizer, schedule and random generators: tensors and plain values, nested.
         """
 
         def write(directory: Path) -> None:

@@ -385,11 +385,7 @@ def search(
 
 
 def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Train or resume as `train` does; finished runs in this folder are only read.
-
-    Returns:
-        What `training_summary.json` holds.
-    """
+    """Train or resume as `train` does, and return its summary; a finished run in this folder is only read."""
     summary = folder / "training_summary.json"
     if summary.is_file():
         return read_json_object(summary)

@@ -45,12 +45,8 @@ def cross_entropy_sums(model: nn.Module, batch: Batch, label_smoothing: float = 
     """The loss to minimise, and the negative log-likelihood of the labels to report, in nats, summed over tokens.
 
     Sums, because a step may consist of several batches on several processes: only the number of tokens in the whole
-    step makes a mean that does not depend on how the step was divided.
-
-    Args:
-        model: Returns `loss`, a mean over the labels that are not -100, and `logits`.
-        batch: What its forward takes, `labels` among it; at least one label is not -100.
-        label_smoothing: Part of each target's probability that is spread over all words (Szegedy et al. 2016).
+    step makes a mean that does not depend on how the step was divided. At least one of the batch's labels is not -100.
+    `label_smoothing` spreads part of each target's probability over all words (Szegedy et al. 2016).
     """
     labels = batch["labels"]
     outputs = model(**batch)
@@ -127,11 +123,8 @@ def flat_cross_entropy(states: torch.Tensor, projection: nn.Linear, labels: torc
 
     They are made for 256 positions at a time, and their gradients with them. PyTorch's own `linear_cross_entropy` does
     so, since version 2.13; before that, and in half precision, to which PyTorch's rounds the loss and in which it does
-    not multiply on CPUs, our own does. The result is in single precision at least.
-
-    Args:
-        states: Of the decoder, `(batch, target_length, hidden_size)`.
-        labels: `(batch, target_length)`, -100 if there is none.
+    not multiply on CPUs, our own does. The result is in single precision at least. Labels are `(batch,
+    target_length)`, -100 if there is none, and states `(batch, target_length, hidden_size)`.
     """
     device, weight, bias = states.device.type, projection.weight, projection.bias
     states, labels = states.flatten(0, -2), labels.to(states.device).flatten()

@@ -43,11 +43,7 @@ LAUNCHERS = ("TORCHELASTIC_RUN_ID", LAUNCHED)
 
 
 class TrainingInterrupted(Exception):
-    """A signal stopped the training, which was saved first.
-
-    Args:
-        message: Where training stopped and how to resume.
-    """
+    """A signal stopped the training, which was saved first; the message says where, and how to resume."""
 
     def __init__(self, number: int, message: str):
         super().__init__(message)

@@ -21,8 +21,7 @@ class Portion:
     """Encoded rows in memory, with the optimizer steps over them.
 
     Args:
-        rows: Rows of token ids.
-        counts: How much each counts in the loss, shape (rows,).
+        counts: How much each row counts in the loss, `(rows,)`.
         number: Number of earlier portions; with the seed it determines all random choices for its rows.
         steps: The row numbers of each batch of each step.
     """

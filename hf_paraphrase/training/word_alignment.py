@@ -70,8 +70,7 @@ class WordPairs:
     """All pairs of a target word with a source word or none, as a flat list.
 
     Attributes:
-        groups: Which word of all targets it is, `(pairs,)`, ascending.
-        starts: Where each group begins.
+        groups: Which word of all targets it is, ascending; group i begins at `starts[i]`.
         places: The place of the source's word in its sentence; -1 for none.
         entries: The row of the table of `t` that it reads.
     """

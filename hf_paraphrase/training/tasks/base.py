@@ -264,11 +264,7 @@ class Task(ABC):
         """
 
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
-        """Add to a batch of the train split what changes in the course of a training, such as the weight of a loss.
-
-        Returns:
-            What `loss_sums` gets.
-        """
+        """Add to a batch, for `loss_sums`, what changes in the course of a training, such as the weight of a loss."""
         return batch
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)

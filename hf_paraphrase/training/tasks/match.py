@@ -249,9 +249,7 @@ def encode_texts(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Tokenise pairs as the tokenizer makes one sequence of two texts, and take that apart again.
 
-    Args:
-        tokenizer: One that gives `token_type_ids`.
-        limits: Most tokens of a first and of a second text; longer ones are cut before their end token.
+    It must give `token_type_ids`. A text of more tokens than its limit is cut before its end token.
     """
     encoded = tokenizer(list(first), list(second), truncation=False, verbose=False)
     sides = []
