@@ -36,7 +36,7 @@ UNSPACED_TEXT = re.compile(r"<w:t>(?=\s|[^<]*\s</w:t>)")
 
 
 def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[str, str]]) -> bytes:
-    """Return a document with the XML that `rewrite` makes of parts that hold prose, by name; others are copied in order.
+    """Return a document with the XML that `rewrite` makes of parts with prose, by name; others are copied in order.
 
     Raises:
         InputError: It is not a Word document, or is encrypted.

@@ -209,7 +209,7 @@ class LanguageModelWriter(ModelWriter):
     def _share(
         self, rows: list[list[int]], count: int, strength: float | None = None
     ) -> tuple[int, DynamicCache | None]:
-        """The length of the rows' common prefix, one token left out at least, and the model's cache for it, `count` times."""
+        """The length of the rows' common prefix, never all of one, and the model's cache for it, `count` times."""
         begin, length = self._beginning(rows, strength)
         if not length:
             return 0, None

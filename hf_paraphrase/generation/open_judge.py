@@ -87,7 +87,7 @@ class OpenJudge:
 
 
 def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
-    """Make the judge of the model that paraphrases if that is calibrated, else of the package's; None if neither is."""
+    """Make the judge of the model that paraphrases, if calibrated, else of the package's; None if neither is."""
     if writer.model is not None and (calibration := Calibration.read(writer.model.config)):
         return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
     return _load_released_judge(writer.device)

@@ -38,7 +38,7 @@ def sample_seeded(
     distribution, would be cheaper, but that sum differs in its last digits with the batch, at each of its thousands of
     steps; the gap between the two likeliest tokens is one number.)
 
-    Arguments are those that `generate()` makes, of `(texts * num_return_sequences, begun)` ids and, in `inputs_tensor`,
+    Arguments are those that `generate()` makes: `input_ids` `(texts * num_return_sequences, begun)`, `inputs_tensor`
     `(texts, source_length)`; `recorder` reads the scores before anything shapes them. Returns what sampling returns.
     """
     mask = model_kwargs.get("attention_mask")
