@@ -41,6 +41,14 @@ def test_saved_recipe_is_read_back(folder):
     assert load_recipe(folder) == make_recipe()
 
 
+def test_fields_of_earlier_runs_are_read_where_they_asked_for_nothing(folder):
+    rewrite(folder / "training.yaml", torch_compile=False, packing=False)
+    assert load_recipe(folder) == make_recipe()
+    rewrite(folder / "training.yaml", packing=True)
+    with pytest.raises(InputError, match="packing"):
+        load_recipe(folder)
+
+
 def test_missing_folder_names_those_there_are(folder):
     with pytest.raises(FileNotFoundError, match="no recipe .*tinny; .* has: tiny"):
         load_recipe(folder.parent / "tinny")
