@@ -145,8 +145,6 @@ SENTENCE_END = re.compile(r"[.!?](\s|$)")
 # Chinese, Japanese, Thai, Lao, Burmese and Khmer.
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]+")
 
-Range = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class Markup:
