@@ -7,9 +7,9 @@ from typing import NamedTuple, cast
 import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers import initialization as init
 
 from .configuration_sentence_pair import SentencePairConfig
+from .initial_weights import draw_uniform
 from .portable import PortableModel
 from .precision import at_least_single
 
@@ -101,13 +101,7 @@ class SentencePairPreTrainedModel(PortableModel, PreTrainedModel):
     base_model_prefix = "model"
 
     def _init_weights(self, module: nn.Module) -> None:
-        bound = self.config.initializer_range
-        if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
-            for parameter in module.parameters(recurse=False):
-                init.uniform_(parameter, -bound, bound)
-        is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
-            init.zeros_(module.weight[module.padding_idx])
+        draw_uniform(module, self.config.initializer_range)
 
 
 class MatchingHead(nn.Module):

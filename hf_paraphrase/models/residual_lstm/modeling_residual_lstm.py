@@ -6,7 +6,6 @@ from typing import Any, cast
 import torch
 from torch import nn
 from transformers import GenerationMixin, PreTrainedConfig
-from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
@@ -16,6 +15,7 @@ from transformers.utils import can_return_tuple
 
 from ..layers.attention import AdditiveAttention
 from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.initial_weights import draw_uniform
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
 from ..layers.token_ids import embed
@@ -47,13 +47,7 @@ class ResidualLstmPreTrainedModel(WritingPreTrainedModel):
 
     def _init_weights(self, module: nn.Module) -> None:
         # The base class would draw LSTM weights by Xavier's rule; these models start uniform (config docstring).
-        bound = self.config.initializer_range
-        if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
-            for parameter in module.parameters(recurse=False):
-                init.uniform_(parameter, -bound, bound)
-        is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
-            init.zeros_(module.weight[module.padding_idx])
+        draw_uniform(module, self.config.initializer_range)
 
     def _resize_token_embeddings(self, new_num_tokens, pad_to_multiple_of=None, mean_resizing=True):
         embeddings = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
