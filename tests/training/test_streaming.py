@@ -115,7 +115,7 @@ def test_two_processes_go_on_exactly(corpus, tmp_path):
         "from pathlib import Path\n"
         "import pytest\n"
         "from hf_paraphrase.training.loop import train\n"
-        "from hf_paraphrase.training.signals import TrainingInterrupted\n"
+        "from hf_paraphrase.training.run import TrainingInterrupted\n"
         "from tests.training.test_streaming import streamed_recipe\n"
         "from tests.training.tiny_runs import send_after\n"
         "corpus, folder, kind = sys.argv[1:]\n"
