@@ -254,6 +254,12 @@ class AnswerConfig(TrainingConfig):
 
     prompt: str | None = option("YAML file of the prompt to answer; null: the package's, without examples.", None)
     max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
+    packing: bool = option(
+        "Put several examples of a batch into a row, up to `max_prompt_length` + `max_target_length` tokens, in place "
+        "of padding; none attends to another, and the loss is the same. Batches of like lengths have 1 to 5% of "
+        "padding anyway: measured on a CPU, packed steps took 1.2 to 1.6 times as long.",
+        False,
+    )
     lora: dict[str, Any] | None = option(
         "Train low-rank adapters of `pretrained` in place of its weights (Hu et al. 2022): arguments of peft's "
         "`LoraConfig`, such as {r: 16, lora_alpha: 32, target_modules: all-linear}. The run ends with the merged "

@@ -30,7 +30,7 @@ COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
 SAVED_MARKS = {"architectures", "transformers_version", "_from_model_config"}
 SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # Fields that recipes of earlier runs have, with the one value that is still trained by.
-FORMER_FIELDS = {"torch_compile": False, "torch_compile_backend": "inductor", "packing": False}
+FORMER_FIELDS = {"torch_compile": False, "torch_compile_backend": "inductor"}
 
 
 @dataclass(frozen=True)

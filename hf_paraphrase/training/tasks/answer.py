@@ -17,6 +17,7 @@ from ..batching import Batch, Collator, PairCollator, token_counts
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
 from ..losses import Sums, cross_entropy_sums
+from ..packing import check_packing, pack_rows
 from .base import Task, TaskData, encode_rows
 
 __all__ = ["AnswerTask"]
@@ -89,15 +90,25 @@ class AnswerTask(Task):
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
         pad = PairCollator(tokenizer.pad_token_id)
+        most = self.training.max_prompt_length + self.training.max_target_length
 
         def collate(features: Sequence[dict[str, Any]]) -> Batch:
             pairs = [(feature["input_ids"], feature["labels"]) for feature in features]
-            return pad([{"input_ids": q + a, "labels": [-100] * len(q) + a} for q, a in pairs])
+            rows = [(prompt + answer, [-100] * len(prompt) + answer) for prompt, answer in pairs]
+            if self.training.packing:
+                return pack_rows(rows, most, tokenizer.pad_token_id)
+            return pad([{"input_ids": ids, "labels": labels} for ids, labels in rows])
 
         return collate
 
+    def prepare_model(self, model: PreTrainedModel, data: TaskData) -> None:
+        super().prepare_model(model, data)
+        if self.training.packing:
+            check_packing(model, data.splits["train"][0]["input_ids"])
+
     def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
-        return cross_entropy_sums(model, batch)
+        # With a cache, transformers would not look for packed examples.
+        return cross_entropy_sums(model, {**batch, "use_cache": False} if self.training.packing else batch)
 
 
 def _encode(
