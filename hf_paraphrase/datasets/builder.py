@@ -214,6 +214,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         code = _find_code(*(Path(inspect.getfile(base)) for base in cls.__mro__ if _is_of_package(base)))
         published = f"{os.environ.get(DOWNLOADS, '')}\0{RELEASES.get(cls.corpus_name)}"
         digest = hashlib.sha256(published.encode() if data_dir is None else b"")
+        # Some modules have data beside them.
+        code |= {data for path in code if (data := path.with_suffix(".yaml")).is_file()}
         for path in (*sorted(code), *(() if data_dir is None else cls.paths(data_dir))):
             digest.update(f"{path.name}\0{state_of_file(path)}\0".encode())
         return digest.hexdigest()[:32]

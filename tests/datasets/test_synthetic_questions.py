@@ -9,10 +9,16 @@ from itertools import product
 import pytest
 
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.datasets.synthetic_forms import FORMS
-from hf_paraphrase.datasets.synthetic_grammar import FRAMES, SYMMETRIC
-from hf_paraphrase.datasets.synthetic_questions import CHOICE, FIELD, word_with_slots
-from hf_paraphrase.datasets.synthetic_words import PHRASES, SLOTS
+from hf_paraphrase.datasets.synthetic_questions import (
+    CHOICE,
+    FIELD,
+    FORMS,
+    FRAMES,
+    GRAMMAR,
+    PHRASES,
+    SLOTS,
+    word_with_slots,
+)
 
 
 def make_rows(split: str, **kwargs) -> list[dict]:
@@ -53,7 +59,7 @@ def test_every_field_and_choice_exists():
         assert all(re.fullmatch(r".*[?.]", template) for template in templates)
         assert len(templates) >= 4, "a test source needs three references"
     assert used == set(SLOTS)
-    assert set(FRAMES) > SYMMETRIC
+    assert set(FRAMES) > set(GRAMMAR["symmetric"])
     assert all(len(words) == len(set(words)) for words in SLOTS.values())
 
 
