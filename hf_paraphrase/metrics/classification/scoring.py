@@ -15,7 +15,9 @@ __all__ = ["check_number_pairs", "classification", "classification_statistics"]
 def classification(
     predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
 ) -> dict[str, Any]:
-    """Accuracy of labels; of scores for two classes also F1 and the largest F1 that any threshold gives.
+    """Classification: accuracy, F1, and the largest F1 over all thresholds.
+
+    For pairs that are paraphrases or not, and for labels of any number of classes.
 
     Args:
         predictions: One label each (whole numbers, any number of classes); or with `threshold` one score each, higher
@@ -29,6 +31,14 @@ def classification(
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> metric = load_metric("classification")
+        >>> metric.compute(predictions=[0.9, 0.4, 0.2], references=[1, 1, 0], threshold=0.5)["max_f1"]
+        1.0
+
+    Limits:
+        - Choose a threshold on validation data; `max_f1` on a test set is a bound, not a result.
 
     Source: Dolan et al. 2004, for the task.
     """

@@ -13,7 +13,9 @@ __all__ = ["distinct_n"]
 def distinct_n(
     predictions: Iterable[str], *, max_order: int = 2, tokenize: str = "13a", lowercase: bool = False
 ) -> dict[str, Any]:
-    """Distinct-n: how many different n-grams all texts together have, divided by how many n-grams they have.
+    """Distinct-n: the number of different n-grams of all texts together, divided by the number of their n-grams.
+
+    Higher is more diverse.
 
     Args:
         predictions: One text each; an empty text adds no n-grams.
@@ -26,6 +28,13 @@ def distinct_n(
 
     Raises:
         InputError: Input that cannot be scored; the message names the index.
+
+    Examples:
+        >>> load_metric("distinct_n").compute(predictions=["a b", "a b"])["distinct_1"]
+        0.5
+
+    Limits:
+        - It falls as texts are added: compare equal numbers of texts of similar length.
 
     Source: Li et al. 2016 (A diversity-promoting objective function).
     """

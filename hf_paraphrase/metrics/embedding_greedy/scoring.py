@@ -30,10 +30,11 @@ def embedding_greedy(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Any]:
-    """Similarity of word vectors: greedy matching, and the cosines of the texts' average and extrema vectors.
+    """Embedding greedy: greedy matching of word vectors; also the average and the extrema of the vectors.
 
     Greedy matching takes for every word of one text the largest cosine with a word of the other, 0 where all are
-    negative, averages these, and averages both directions.
+    negative, and averages over the words and over both directions. `average` and `extrema` are the cosines of the
+    texts' mean vectors, and of the vectors that hold in every dimension the number farthest from 0.
 
     Args:
         predictions: One text each.
@@ -52,9 +53,16 @@ def embedding_greedy(
     Raises:
         InputError: Input that cannot be scored, or a file that holds no word vectors.
 
-    Source: Rus and Lintean 2012 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of
-    the script that Prakash et al. 2016 used (hed-dlg-truncated) on vectors of unit length; that script takes plain dot
-    products, and averages before it normalises, as we do.
+    Examples:
+        >>> metric = load_metric("embedding_greedy")
+        >>> scores = metric.compute(predictions=["a dog"], references=["a puppy"], word_vectors="glove.6B.300d.txt")
+
+    Limits:
+        - Scores depend on the vectors more than on the texts: in 50 dimensions all sentences are alike.
+
+    Source: Rus and Lintean 2012 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of the script
+    that Prakash et al. 2016 used (hed-dlg-truncated) on vectors of unit length; that script takes plain dot products,
+    and averages before it normalises, as we do.
     """
     predictions, references = check_texts(predictions, references)
     options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}

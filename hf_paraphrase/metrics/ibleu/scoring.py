@@ -22,7 +22,10 @@ def ibleu(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Any]:
-    """iBLEU: BLEU against the references, less BLEU against the source, so that copying does not pay.
+    """iBLEU: BLEU against the references, less BLEU against the source.
+
+    A copy of the source, which often has a high BLEU, loses. Both are of the corpus, by sacrebleu
+    (https://github.com/mjpost/sacrebleu).
 
     Args:
         predictions: One paraphrase each; an empty one is scored like any other.
@@ -38,6 +41,15 @@ def ibleu(
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> metric = load_metric("ibleu")
+        >>> scores = metric.compute(predictions=["a b c d"], references=["a b c d"], sources=["e f g h"])
+        >>> round(scores["score"], 2)
+        80.0
+
+    Limits:
+        - Papers choose `alpha` between 0.7 and 0.9; scores are not comparable across values.
 
     Source: Sun and Zhou 2012; here at corpus level.
     """

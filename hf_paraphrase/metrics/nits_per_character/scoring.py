@@ -11,7 +11,9 @@ __all__ = ["nits_per_character", "nits_per_character_statistics"]
 
 
 def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> dict[str, Any]:
-    """Nits per character: the negative log-likelihood of all texts, in nats, divided by their characters.
+    """Nits per character: the loss of a language model, in nats, divided by the number of characters.
+
+    Comparable between models of characters and models of words. Lower is better.
 
     Args:
         losses: For each text (or batch of texts) the summed, not averaged, negative log-likelihood, natural logarithm.
@@ -22,6 +24,14 @@ def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> di
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> load_metric("nits_per_character").compute(losses=[6.0, 4.0], characters=[3, 5])["nits_per_character"]
+        1.25
+
+    Limits:
+        - Give sums: means of batches of different sizes do not average.
+        - Say whether end marks count as characters; they must if they were predicted.
 
     Source: Traynor 2018, which reports costs in nits per character.
     """

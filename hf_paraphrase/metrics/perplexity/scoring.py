@@ -14,6 +14,9 @@ __all__ = ["perplexity", "perplexity_statistics"]
 def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]:
     """Perplexity: e to the power of the negative log-likelihood of all texts divided by their tokens.
 
+    It takes summed losses and token counts of any model, so that batches of different sizes count as they should.
+    Lower is better.
+
     Args:
         losses: For each text (or batch of texts) the summed, not averaged, negative log-likelihood, natural logarithm.
         tokens: For each of them how many tokens it was summed over, padding left out, end marks included.
@@ -24,6 +27,14 @@ def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> load_metric("perplexity").compute(losses=[0.0, 0.0], tokens=[3, 5])["perplexity"]
+        1.0
+
+    Limits:
+        - Comparable only for equal tokens: another vocabulary gives another score. Unknown words that count as one
+          token flatter a model.
 
     Source: Jelinek et al. 1977.
     """

@@ -19,7 +19,10 @@ def pinc(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Any]:
-    """PINC: the share of a paraphrase's n-grams that its source does not have; higher is newer.
+    """PINC: the share of a paraphrase's n-grams that its source does not have.
+
+    For n from 1 to 4 the share of different n-grams that are new, averaged over n and over the sentences. Higher is
+    newer.
 
     Args:
         predictions: One paraphrase each. Orders that are longer than the paraphrase are left out of its mean; an empty
@@ -34,6 +37,13 @@ def pinc(
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> load_metric("pinc").compute(predictions=["a b"], sources=["a c"])["score"]
+        75.0
+
+    Limits:
+        - It says nothing about meaning: report it with BLEU or METEOR.
 
     Source: Chen and Dolan 2011.
     """

@@ -15,7 +15,10 @@ _NAMES = ("precision_at_1", "mrr", "map")
 
 
 def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]) -> dict[str, Any]:
-    """P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
+    """Ranking: P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
+
+    How often the first candidate is right, the mean of 1 / rank of the first right one, and the mean of the average
+    precisions.
 
     Args:
         predictions: For each query the scores of its candidates, higher is better.
@@ -28,6 +31,13 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
 
     Raises:
         InputError: Input that cannot be scored, or no query with a right candidate; the message names the index.
+
+    Examples:
+        >>> load_metric("ranking").compute(predictions=[[0.2, 0.9, 0.5]], references=[[1, 0, 0]])["mrr"]
+        0.3333333333333333
+
+    Limits:
+        - Of equal scores the wrong ones rank first: a constant scores like the worst guess.
 
     Source: Manning, Raghavan and Schütze 2008, section 8.4.
     """

@@ -35,7 +35,12 @@ def rouge(
     weight: float = 1.2,
     tokenize: str = "ascii",
 ) -> dict[str, Any]:
-    """ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose subsequences favour unbroken runs of words.
+    """ROUGE: ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W; F, precision and recall.
+
+    Overlap of single words (ROUGE-1), pairs (ROUGE-2), the longest common subsequence (ROUGE-L) and the longest common
+    subsequence in which an unbroken run of k words is worth k to the power of `weight` (ROUGE-W, the same as ROUGE-L
+    where it is 1), each as recall, which older papers call ROUGE, precision and F. The figures of the first three are
+    those of rouge-score (https://github.com/google-research/google-research/tree/master/rouge), which has no ROUGE-W.
 
     rouge-score counts words and pairs; the subsequences of both kinds are found by `weighted_lcs`, many at a time.
 
@@ -56,6 +61,18 @@ def rouge(
 
     Raises:
         InputError: Input that cannot be scored, or rouge-score is not installed.
+
+    Examples:
+        >>> load_metric("rouge").compute(predictions=["a b c d"], references=["a b c e"])["rougeL"]
+        75.0
+
+    Limits:
+        - Of several references the one with the best F counts, for each kind on its own, as in rouge-score;
+          coco-caption combines the best precision with the best recall and weights recall, so its ROUGE-L is higher.
+        - By default everything except a to z and 0 to 9 is dropped, as in the first ROUGE: other scripts score 0, with
+          a warning, and `où` is `o`. Pass `tokenize="unicode"` for them.
+        - Weighted subsequences follow Lin's table to the letter, which takes every match, even where passing it by
+          would score more.
 
     Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """

@@ -19,9 +19,10 @@ def self_bleu(
 ) -> dict[str, Any]:
     """Self-BLEU: how alike the candidates for one source are; lower is more diverse.
 
-    Every candidate is scored against each other candidate for its source, one reference at a time. The counts of a
-    source are the mean over its pairs, and the score is that of all sources as one corpus. So it does not depend on
-    how many candidates there are; against all others at once it would grow with every reference alone.
+    Every candidate is scored with BLEU against each other candidate for its source, one reference at a time. The
+    counts of a source are the mean over its pairs, and the score is that of all sources as one corpus. So it does not
+    depend on how many candidates there are; against all others at once it would grow with every reference alone. The
+    code is sacrebleu's (https://github.com/mjpost/sacrebleu).
 
     Args:
         predictions: For each source its candidates, two at least; the lists may differ in length.
@@ -33,6 +34,19 @@ def self_bleu(
 
     Raises:
         InputError: Input that cannot be scored; the message names the index.
+
+    Examples:
+        >>> scores = load_metric("self_bleu").compute(predictions=[["a b c d", "a b c d"]])
+        >>> round(scores["self_bleu_4"], 2)
+        100.0
+
+    Limits:
+        - Papers that score a candidate against all others at once report another figure: that one grows with the
+          number of candidates alone (exchangeable ones gave 72.7, 83.3 and 85.4 for two, three and five), while the
+          mean over pairs stays.
+        - Candidates of a beam are ranked: the fifth is less like the first than the second is. A model that writes
+          five is then more diverse than the same model's first two, and rightly so.
+        - Nonsense is diverse.
 
     Source: Zhu et al. 2018, who take all others as references at once; within the candidates of a source as in
     Kazemnejad et al. 2020, appendix A.2.

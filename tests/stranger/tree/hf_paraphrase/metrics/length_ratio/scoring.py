@@ -10,7 +10,9 @@ __all__ = ["length_ratio", "length_ratio_statistics"]
 
 
 def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, Any]:
-    """How many words paraphrases have for each word of their sources.
+    """Length ratio: how many words paraphrases have for each word of their sources.
+
+    Words of all paraphrases, divided by those of their sources.
 
     Args:
         predictions: One paraphrase each.
@@ -21,6 +23,13 @@ def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> load_metric("length_ratio").compute(predictions=["a b"], sources=["a b c d"])["score"]
+        0.5
+
+    Limits:
+        - It says nothing about meaning.
     """
     statistics = length_ratio_statistics(predictions, sources)["length_ratio"]
     return {"score": statistics.score, "signature": statistics.signature}
