@@ -209,7 +209,7 @@ class MetricOptions(Verb):
             )
         stages = tuple(self.meteor_stages)
         if "meteor" in self.metrics and self.meteor_variant == "nltk":
-            from ..metrics.meteor.nltk_variant import check_stages
+            from ..metrics.meteor.scoring import check_stages
 
             check_stages(stages, "--meteor-stages")
         words = {"tokenize": self.tokenize, "lowercase": self.lowercase}

@@ -32,7 +32,7 @@ INPUTS = ("sources", "losses", "characters", "tokens", "items", "raters", "choic
 class CheckedMetric(evaluate.Metric, ABC):
     """An `evaluate` module made from a plain function, whose inputs are checked as they are added.
 
-    The function's positional arguments are the inputs, its keyword arguments the options of `compute`. Its docstring is
+    The function's positional arguments are the inputs, its keyword arguments the options of `compute`, its docstring
     the metric's card: `TITLE: summary.`, a description with the addresses of the code behind it, and the sections
     `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function`, `_check` and `_citation`.
 

@@ -15,6 +15,7 @@ __all__ = [
     "check_text_list",
     "check_text_lists",
     "check_texts",
+    "count_references",
 ]
 
 Number = TypeVar("Number", bound=float)
@@ -114,6 +115,12 @@ def check_list(name: str, values: Iterable) -> list:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {type(values).__name__}")
     return list(values)
+
+
+def count_references(references: Sequence[Sequence[str]]) -> str:
+    """How many each text has, for a signature; `var` where the number differs."""
+    counts = {len(texts) for texts in references}
+    return str(counts.pop()) if len(counts) == 1 else "var"
 
 
 def _check_references(index: int, entry: str | Sequence[str]) -> list[str]:

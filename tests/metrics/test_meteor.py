@@ -9,7 +9,7 @@ import pytest
 
 from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.meteor import java_variant
+from hf_paraphrase.metrics.meteor import scoring
 from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
 from tests.models.tiny import save, tiny_bart
 
@@ -106,8 +106,8 @@ def test_score_is_the_mean_of_the_sentences() -> None:
 
 def test_formula_of_1_5_on_answers_of_the_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sent = []
-    monkeypatch.setattr(java_variant, "_run_jar", lambda jar, lines, normalize: sent.extend(lines) or JAR_ANSWERS)
-    monkeypatch.setattr(java_variant, "_find_jar", lambda jar: tmp_path)
+    monkeypatch.setattr(scoring, "_run_jar", lambda jar, lines, normalize: sent.extend(lines) or JAR_ANSWERS)
+    monkeypatch.setattr(scoring, "_find_jar", lambda jar: tmp_path)
     statistics = meteor_statistics(["a |||b", "c\n"], [["d", "e"], "f"], variant="1.5")["meteor"]
     assert sent == ["SCORE ||| d ||| e ||| a b", "SCORE ||| f ||| c"]
     assert statistics.score == pytest.approx(100 * JAR_CORPUS_SCORE)
@@ -131,10 +131,10 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
 
 
 def test_java_or_the_jar_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(java_variant.shutil, "which", lambda name: None)
+    monkeypatch.setattr(scoring.shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="needs Java"):
         meteor(["a"], ["a"], variant="1.5")
-    monkeypatch.setattr(java_variant.shutil, "which", lambda name: "/usr/bin/java")
+    monkeypatch.setattr(scoring.shutil, "which", lambda name: "/usr/bin/java")
     monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[meteor\]'"):
         meteor(["a"], ["a"], variant="1.5")

@@ -15,6 +15,7 @@ from sacrebleu.metrics.bleu import BLEUScore
 from ...errors import InputError
 from ..inputs import check_texts
 from ..sufficient_statistics import SufficientStatistics, divide
+from ..words import check_order, check_tokenize
 
 __all__ = ["bleu", "bleu_statistics"]
 
@@ -123,14 +124,8 @@ def bleu_statistics(
 
 
 def _score_up_to(order: int, score: BLEUScore) -> float:
-    return BLEU.compute_bleu(
-        score.counts[:order],
-        score.totals[:order],
-        score.sys_len,
-        score.ref_len,
-        smooth_method="exp",
-        max_ngram_order=order,
-    ).score
+    counts, lengths = (score.counts[:order], score.totals[:order]), (score.sys_len, score.ref_len)
+    return BLEU.compute_bleu(*counts, *lengths, smooth_method="exp", max_ngram_order=order).score
 
 
 def _score_of_sums(sums: np.ndarray, *, order: int, max_order: int) -> np.ndarray:
@@ -145,10 +140,8 @@ def _score_of_sums(sums: np.ndarray, *, order: int, max_order: int) -> np.ndarra
 
 
 def _check_options(max_order: int, tokenize: str, n_bootstrap: int | None) -> None:
-    if max_order < 1:
-        raise InputError(f"max_order must be at least 1, got {max_order}")
-    if tokenize not in BLEU.TOKENIZERS:
-        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    check_order(max_order)
+    check_tokenize(tokenize)
     if n_bootstrap is not None and n_bootstrap < 2:
         raise InputError(f"n_bootstrap must be at least 2, or None for no interval; got {n_bootstrap}")
 

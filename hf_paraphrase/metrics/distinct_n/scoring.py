@@ -3,9 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...errors import InputError
 from ..inputs import check_text_list
-from ..words import ngrams, split_words
+from ..words import check_order, ngrams, sign_words, split_words
 
 __all__ = ["distinct_n"]
 
@@ -39,12 +38,11 @@ def distinct_n(
     Source: Li et al. 2016 (A diversity-promoting objective function).
     """
     predictions = check_text_list("predictions", predictions)
-    if max_order < 1:
-        raise InputError(f"max_order must be at least 1, got {max_order}")
+    check_order(max_order)
     texts = split_words(predictions, tokenize=tokenize, lowercase=lowercase)
     result: dict[str, Any] = {}
     for n in range(1, max_order + 1):
         total = sum(max(0, len(words) - n + 1) for words in texts)
         different = len({ngram for words in texts for ngram in ngrams(words, n)})
         result[f"distinct_{n}"] = different / total if total else 0.0
-    return {**result, "signature": f"texts:{len(texts)}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"}
+    return {**result, "signature": f"texts:{len(texts)}|{sign_words(tokenize, lowercase)}"}

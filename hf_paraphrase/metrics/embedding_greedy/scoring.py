@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...tokenization.word_vectors import WordVectors, load_word_vectors
-from ..inputs import check_texts
+from ..inputs import check_texts, count_references
 from ..sufficient_statistics import SufficientStatistics, divide
-from ..words import split_words
+from ..words import sign_words, split_words
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
@@ -67,13 +67,8 @@ def embedding_greedy(
     predictions, references = check_texts(predictions, references)
     options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
     statistics = embedding_greedy_statistics(predictions, references, word_vectors=word_vectors, **options)
-    greedy, average, extrema = (statistics[name] for name in _NAMES)
-    return {
-        "score": greedy.score,
-        "average": average.score,
-        "extrema": extrema.score,
-        "signature": greedy.signature,
-    }
+    scores = zip(("score", "average", "extrema"), (statistics[name].score for name in _NAMES), strict=True)
+    return {**dict(scores), "signature": statistics[_NAMES[0]].signature}
 
 
 def embedding_greedy_statistics(
@@ -99,15 +94,8 @@ def embedding_greedy_statistics(
     pairs = np.stack([np.repeat(np.arange(len(ours)), counts), len(ours) + np.arange(len(theirs))], axis=1)
     scores = _score_pairs(table, encoded, pairs)
     best = np.maximum.reduceat(scores, np.cumsum([0, *counts[:-1]]))
-    signature = "|".join(
-        [
-            f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
-            f"case:{'lc' if lowercase else 'mixed'}",
-            f"tok:{tokenize}",
-            f"vectors:{vectors_name}",
-            f"dim:{table.shape[1]}",
-        ]
-    )
+    signature = f"nrefs:{count_references(references)}|{sign_words(tokenize, lowercase)}"
+    signature += f"|vectors:{vectors_name}|dim:{table.shape[1]}"
     return {
         name: SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for name, column in zip(_NAMES, best.T, strict=True)

@@ -3,10 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...errors import InputError
 from ..inputs import check_sources
 from ..sufficient_statistics import SufficientStatistics
-from ..words import ngrams, split_words
+from ..words import check_order, ngrams, sign_words, split_words
 
 __all__ = ["pinc", "pinc_statistics"]
 
@@ -62,11 +61,10 @@ def pinc_statistics(
 ) -> dict[str, SufficientStatistics]:
     """The statistics of `pinc`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, sources = check_sources(predictions, sources)
-    if max_order < 1:
-        raise InputError(f"max_order must be at least 1, got {max_order}")
+    check_order(max_order)
     said, before = (split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources))
     scores = [_score_pair(*pair, max_order) for pair in zip(said, before, strict=True)]
-    signature = f"order:{max_order}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
+    signature = f"order:{max_order}|{sign_words(tokenize, lowercase)}"
     return {"pinc": SufficientStatistics.from_sentence_scores("pinc", scores, signature, scale=100)}
 
 

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import version
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import regex
 
 from ...errors import InputError
 from ...installation import require
-from ..inputs import check_texts
+from ..inputs import check_texts, count_references
 from ..sufficient_statistics import SufficientStatistics, divide
 from .weighted_lcs import Pair, weighted_lcs
 
@@ -109,17 +111,8 @@ def rouge_statistics(
         "rougeL": _score_subsequences(pairs, counts, 1),
         "rougeW": _score_subsequences(pairs, counts, weight),
     }
-    signature = "|".join(
-        [
-            f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
-            "multi:best-f",
-            "case:lc",
-            f"tok:{tokenize}",
-            f"stem:{'porter' if use_stemmer else 'no'}",
-            f"w:{weight:g}",
-            f"version:rouge-score-{version('rouge-score')}",
-        ]
-    )
+    signature = f"nrefs:{count_references(references)}|multi:best-f|case:lc|tok:{tokenize}"
+    signature += f"|stem:{'porter' if use_stemmer else 'no'}|w:{weight:g}|version:rouge-score-{version('rouge-score')}"
     return {
         name: SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for kind, array in scores.items()
@@ -135,7 +128,7 @@ def _score_with_library(predictions: list[str], references: list[list[str]], tok
     rows = []
     for prediction, texts in zip(predictions, references, strict=True):
         scored = [scorer.score(text, prediction) for text in texts]
-        rows.append([max((entry[kind] for entry in scored), key=_fmeasure) for kind in _LIBRARY_TYPES])
+        rows.append([max((entry[kind] for entry in scored), key=attrgetter("fmeasure")) for kind in _LIBRARY_TYPES])
     array = np.array(rows, dtype=float)
     return {kind: array[:, index] for index, kind in enumerate(_LIBRARY_TYPES)}
 
@@ -152,27 +145,15 @@ def _score_subsequences(pairs: list[Pair], counts: list[int], weight: float) -> 
     return np.stack([block[block[:, 2].argmax()] for block in blocks])
 
 
-def _fmeasure(score: Any) -> float:
-    return score.fmeasure
-
-
 def _make_tokenizer(use_stemmer: bool, tokenize: str) -> Any:
     """A tokenizer of rouge-score that remembers texts and stems: a prediction meets several references, twice."""
     require("rouge_score", "metrics", "rouge", package="rouge-score")
+    from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize as tokenize_ascii
-    from rouge_score.tokenizers import Tokenizer
 
-    stemmer = _RememberingStemmer() if use_stemmer else None
+    stemmer = SimpleNamespace(stem=lru_cache(maxsize=100_000)(PorterStemmer().stem)) if use_stemmer else None
     split = partial(_split_unicode if tokenize == "unicode" else tokenize_ascii, stemmer=stemmer)
-
-    class Remembering(Tokenizer):
-        def __init__(self):
-            self.remembered = lru_cache(maxsize=None)(split)
-
-        def tokenize(self, text: str) -> list[str]:
-            return self.remembered(text)
-
-    return Remembering()
+    return SimpleNamespace(tokenize=lru_cache(maxsize=None)(split))
 
 
 def _split_unicode(text: str, stemmer: Any) -> list[str]:
@@ -191,10 +172,3 @@ def _warn_of_lost_letters(texts: list[str], tokenizer: Any, tokenize: str) -> No
     if lost:
         message = "rouge: of %d texts %d have letters that its %s tokenizer drops, %d of them all; tokenize='unicode' "
         logger.warning(message + "reads every script", len(texts), lost, tokenize, empty)
-
-
-class _RememberingStemmer:
-    def __init__(self):
-        from nltk.stem.porter import PorterStemmer
-
-        self.stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)

@@ -57,21 +57,11 @@ def ter(
 
     Source: Snover et al. 2006; sacrebleu's TER, itself checked against tercom.
     """
-    statistics = ter_statistics(
-        predictions,
-        references,
-        normalized=normalized,
-        no_punct=no_punct,
-        asian_support=asian_support,
-        case_sensitive=case_sensitive,
-    )["ter"]
-    num_edits, ref_length = statistics.rows.sum(axis=0)
-    return {
-        "score": statistics.score,
-        "num_edits": int(num_edits),
-        "ref_length": float(ref_length),
-        "signature": statistics.signature,
-    }
+    options = {"normalized": normalized, "no_punct": no_punct, "asian_support": asian_support}
+    statistics = ter_statistics(predictions, references, case_sensitive=case_sensitive, **options)["ter"]
+    edits, length = statistics.rows.sum(axis=0)
+    counts = {"num_edits": int(edits), "ref_length": float(length)}
+    return {"score": statistics.score, **counts, "signature": statistics.signature}
 
 
 def ter_statistics(
