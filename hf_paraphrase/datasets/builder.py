@@ -100,7 +100,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     # File names or glob patterns, relative to `data_dir`, that the corpus is read from; what these files hold decides
     # the cache folder.
     files: ClassVar[tuple[str, ...]] = ()
-    # Where a person gets these files, for errors.
+    # For errors: what is expected in the folder, if the names do not say it, and where a person gets it.
+    expected: ClassVar[str] = ""
     origin: ClassVar[str] = ""
     # For the dataset card: the licence and the task categories, as the Hub spells them.
     licence_id: ClassVar[str] = "other"
@@ -113,6 +114,11 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.
     rows_at_once: ClassVar[int] = 10_000
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if configurations := vars(cls).get("BUILDER_CONFIGS"):  # the first is the default
+            cls.BUILDER_CONFIG_CLASS, cls.DEFAULT_CONFIG_NAME = type(configurations[0]), configurations[0].name
 
     def features(self) -> datasets.Features:
         """The columns of all splits, with their types."""
@@ -167,7 +173,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     def layout(self) -> str:
         """The files expected in `data_dir`, and where to get them."""
-        return f"expected in it: {', '.join(self.files)}; {self.origin}"
+        return f"{self.expected or 'expected in it: ' + ', '.join(self.files)}; {self.origin}"
 
     def check_files(self) -> None:
         """Look for the files before anything is read.
@@ -222,6 +228,13 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=self.features())
+
+    def parts(self) -> dict[str, dict[str, Any]]:
+        """For each split the arguments of `_generate_examples`; a list is the shards of several processes."""
+        raise NotImplementedError
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(name=split, gen_kwargs=part) for split, part in self.parts().items()]
 
     def _generate_tables(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
         # Whole tables go through datasets several times as fast as single rows.

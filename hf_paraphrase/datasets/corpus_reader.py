@@ -7,6 +7,7 @@ import json
 import logging
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..common.files import ends_lines_in_returns, open_plain_or_gzipped
-from ..common.text_tables import parse_cells, split_records
+from ..common.text_tables import TextTable, parse_cells, split_records
 from ..errors import InputError
 
 __all__ = ["BoundedFile", "CorpusReader", "is_text"]
@@ -34,6 +35,7 @@ BOM = codecs.BOM_UTF8
 OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
+@dataclass
 class CorpusReader:
     """Reads text files line by line, plain or gzipped, and keeps count of the lines that are damaged.
 
@@ -53,22 +55,14 @@ class CorpusReader:
         nul_characters: NUL characters so far; all are dropped.
     """
 
-    def __init__(
-        self,
-        max_bad_fraction: float,
-        layout: str,
-        unit: str = "lines",
-        max_line_length: int = MAX_LINE_LENGTH,
-        max_unpacked_size: int = MAX_UNPACKED_SIZE,
-    ):
-        self.max_bad_fraction = max_bad_fraction
-        self.layout = layout
-        self.unit = unit
-        self.max_line_length = max_line_length
-        self.max_unpacked_size = max_unpacked_size
-        self.lines_read = 0
-        self.bad_lines = 0
-        self.nul_characters = 0
+    max_bad_fraction: float
+    layout: str
+    unit: str = "lines"
+    max_line_length: int = MAX_LINE_LENGTH
+    max_unpacked_size: int = MAX_UNPACKED_SIZE
+
+    def __post_init__(self) -> None:
+        self.lines_read = self.bad_lines = self.nul_characters = 0
         self._reports: list[str] = []
 
     def __enter__(self) -> Self:
@@ -184,7 +178,29 @@ class CorpusReader:
 
     def peek(self, path: Path) -> Iterator[tuple[int, str]]:
         """As `lines`, but counts nothing: for a look at what will be read once more."""
-        return CorpusReader(1.0, self.layout, self.unit, self.max_line_length, self.max_unpacked_size).lines(path)
+        return replace(self, max_bad_fraction=1.0).lines(path)
+
+    def cells(
+        self, table: TextTable, names: Sequence[str], there: Sequence[str] | None
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """Read the cells of some columns of a table, without NUL characters.
+
+        Args:
+            table: The table.
+            names: The columns.
+            there: Those that it has; None where every row brings its own.
+
+        Raises:
+            InputError: A column is missing; or as `blocks`.
+        """
+        for name in names:
+            if there is not None and name not in there:
+                raise InputError(f"{table.path} has no column {name!r}; it has: {', '.join(there)}; {self.layout}")
+        is_text = table.kind != "parquet"
+        lines = ((number, f"{line}\n") for number, line in self.lines(table.path)) if is_text else None
+        for row in table.rows(names, lines, self.reject):
+            self.lines_read += not is_text
+            yield row.line, [self.without_nul(row.values.get(name)) for name in names]
 
     def columns(
         self, path: Path, columns: Sequence[str], wanted: Sequence[str], separator: str = "\t", optional: int = 0

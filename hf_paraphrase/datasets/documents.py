@@ -98,7 +98,7 @@ class DocumentBuilder(CorpusBuilder):
     def features(self) -> datasets.Features:
         return datasets.Features({"sentences": datasets.List(TEXT)})
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         # Early: before minutes of reading.
         sentence_splitter(self.config.splitter)
         paths = self.paths(self.data_dir)
@@ -115,18 +115,14 @@ class DocumentBuilder(CorpusBuilder):
             raise InputError(
                 f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
             )
-        return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={
-                    "paths": paths,
-                    "split": split,
-                    "vocabulary": vocabulary,
-                    "end": self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0,
-                },
-            )
+        ends = {
+            split: self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0
             for split, size in reversed(self.config.sizes().items())
-        ]
+        }
+        return {
+            split: {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
+            for split, end in ends.items()
+        }
 
     def _of_fitting_length(
         self, reader: CorpusReader, paths: list[Path], counts: Counter[str]

@@ -155,9 +155,7 @@ class GroupsBuilder(ParaphraseBuilder):
 
     corpus_name = "groups"
     in_file_order = ("default", "filtered")
-    BUILDER_CONFIG_CLASS = GroupsConfig
     BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
-    DEFAULT_CONFIG_NAME = "default"
     private = True
     origin = 'for instance load_dataset("groups", data_files="groups.tsv")'
 
@@ -173,14 +171,10 @@ class GroupsBuilder(ParaphraseBuilder):
             f".jsonl or .parquet files with a list of sentences in {self.config.group_column!r}; {self.origin}"
         )
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         files = check_splits(self.config.data_files, self.layout())
         parts = self._divide(files["train"]) if set(files) == {"train"} else self._given(files)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **parts[split]})
-            for split in SPLITS
-            if split in parts
-        ]
+        return {split: {"split": split, **parts[split]} for split in SPLITS if split in parts}
 
     def _divide(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Make splits of one set of files."""
@@ -257,13 +251,8 @@ class GroupsBuilder(ParaphraseBuilder):
         if kind not in TABLES:
             raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
         table = TextTable(path, kind)
-        there = table.columns() if kind == "parquet" else None
-        if there is not None and column not in there:
-            raise InputError(f"{path} has no column {column!r}; it has: {', '.join(there)}; {self.layout()}")
-        lines = ((number, f"{line}\n") for number, line in reader.lines(path)) if kind == "jsonl" else None
-        for row in table.rows((column,), lines, reader.reject):
-            reader.lines_read += kind == "parquet"
-            yield row.line, reader.without_nul(row.values.get(column))
+        cells = reader.cells(table, (column,), table.columns() if kind == "parquet" else None)
+        yield from ((number, value) for number, (value,) in cells)
 
 
 def _different(value: Any) -> dict[str, str]:

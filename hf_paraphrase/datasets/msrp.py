@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import datasets
+from typing import Any
 
 from .corpus_reader import CorpusReader
 from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
@@ -43,19 +42,17 @@ class MsrpBuilder(SentencePairsBuilder):
     """
 
     corpus_name = "msrp"
-    BUILDER_CONFIG_CLASS = MsrpConfig
     BUILDER_CONFIGS = [
         MsrpConfig(name="pairs", description="All pairs with labels."),
         MsrpConfig(name="paraphrases", description="The pairs that are paraphrases."),
     ]
-    DEFAULT_CONFIG_NAME = "pairs"
     files = (TRAIN_FILE, TEST_FILE)
     origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
             splits = self.divide_files(self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE))
-        return self.generators(splits)
+        return self.parts_of(splits)
 
     def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
         path = self.find(name)

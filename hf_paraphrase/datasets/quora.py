@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import datasets
-
 from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
 from .corpus_reader import CorpusReader
@@ -74,7 +72,6 @@ class QuoraBuilder(SentencePairsBuilder):
 
     corpus_name = "quora"
     in_file_order = ("li2018",)
-    BUILDER_CONFIG_CLASS = QuoraConfig
     BUILDER_CONFIGS = [
         QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),
         QuoraConfig(name="clean", description="Duplicates, divided so that splits share no question."),
@@ -89,7 +86,6 @@ class QuoraBuilder(SentencePairsBuilder):
         QuoraConfig(name="clean_pairs", description="The pairs of clean, and as many sampled ones that are none."),
         QuoraConfig(name="li2018", description="An existing split, whose test rows say whether they stand in train."),
     ]
-    DEFAULT_CONFIG_NAME = "paraphrases"
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
 
@@ -105,7 +101,7 @@ class QuoraBuilder(SentencePairsBuilder):
             return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
         return f"expected in it: {FILE} ({'⇥'.join(COLUMNS)}); {self.origin}"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
             if self.existing:
                 splits = self.read_existing(reader)
@@ -113,7 +109,7 @@ class QuoraBuilder(SentencePairsBuilder):
                 if self.config.name == "clean_pairs":
                     require_bm25("clean_pairs of quora")
                 splits = self.divide(self._read(reader), linked=self.config.name.startswith("clean"))
-        return self.generators(splits)
+        return self.parts_of(splits)
 
     def _read(self, reader: CorpusReader) -> Iterator[Pair]:
         path = self.find(FILE)

@@ -174,18 +174,11 @@ class SentencePairsBuilder(CorpusBuilder):
             for split, files in LI2018_FILES.items()
         }
 
-    def generators(self, splits: dict[str, list[Pair]]) -> list[datasets.SplitGenerator]:
+    def parts_of(self, splits: dict[str, list[Pair]]) -> dict[str, dict[str, Any]]:
         """Hand the pairs of every split on to be written; train comes first."""
         known = {pair_key(*pair[:2]) for pair in splits["train"]} if self.existing else set()
         order = sorted(splits, key=["train", "validation", "test"].index)
-        return [
-            datasets.SplitGenerator(
-                # A tuple, since a list would be taken for the shards of several processes.
-                name=split,
-                gen_kwargs={"pairs": tuple(splits[split]), "split": split, "known": known},
-            )
-            for split in order
-        ]
+        return {split: {"pairs": tuple(splits[split]), "split": split, "known": known} for split in order}
 
     def _generate_examples(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]

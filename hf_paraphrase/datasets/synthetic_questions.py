@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import datasets
 import yaml
 
 from ..errors import InputError
@@ -81,15 +80,10 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
 
     corpus_name = "synthetic_questions"
     licence_id = "apache-2.0"
-    BUILDER_CONFIG_CLASS = SyntheticQuestionsConfig
     BUILDER_CONFIGS = [SyntheticQuestionsConfig(name="default", description="60,000 pairs to train on.")]
-    DEFAULT_CONFIG_NAME = "default"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split})
-            for split in ("train", "validation", "test")
-        ]
+    def parts(self) -> dict[str, dict[str, Any]]:
+        return {split: {"split": split} for split in ("train", "validation", "test")}
 
     def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         size = getattr(self.config, f"{split}_size")

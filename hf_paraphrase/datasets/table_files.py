@@ -54,9 +54,7 @@ class TableFilesConfig(CorpusConfig):
 class TableFilesBuilder(CorpusBuilder):
     """The files of one split."""
 
-    BUILDER_CONFIG_CLASS = TableFilesConfig
     BUILDER_CONFIGS = [TableFilesConfig(name="default")]
-    DEFAULT_CONFIG_NAME = "default"
 
     def features(self) -> datasets.Features | None:
         """None until the files are read."""
@@ -69,14 +67,13 @@ class TableFilesBuilder(CorpusBuilder):
         kinds = ["tsv" if config.kind == "csv" and table_kind(path) == "tsv" else config.kind for path in paths]
         return [TextTable(Path(path), kind, config.delimiter) for path, kind in zip(paths, kinds, strict=True)]
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         tables = self.tables()
         schema = find_schema(tables, self.config.texts, self.config.lists)
         self.info.features = datasets.Features.from_arrow_schema(schema)
         (split,) = self.config.data_files
         # A list: each file is a shard of a stream, which `set_epoch` puts into another order.
-        shards = {"schema": self.info.features.arrow_schema, "numbers": list(range(len(tables)))}
-        return [datasets.SplitGenerator(name=split, gen_kwargs=shards)]
+        return {split: {"schema": self.info.features.arrow_schema, "numbers": list(range(len(tables)))}}
 
     def _generate_tables(self, schema: pa.Schema, numbers: list[int]) -> Iterator[tuple[int, pa.Table]]:
         tables = self.tables()

@@ -82,26 +82,22 @@ class YahooAnswersBuilder(CorpusBuilder):
     """
 
     corpus_name = "yahoo_answers"
-    BUILDER_CONFIG_CLASS = YahooAnswersConfig
     BUILDER_CONFIGS = [
         YahooAnswersConfig(name="five", description="The best answer and 4 wrong ones."),
         YahooAnswersConfig(name="ten", description="The best answer and 9 wrong ones.", num_candidates=10),
     ]
-    DEFAULT_CONFIG_NAME = "five"
     files = ("*.xml", "*.xml.gz", "*.tsv", "*.tsv.gz")
+    expected = (
+        "expected in it: .xml files with a <document> for each question, such as manner.xml or FullOct2007.xml, or "
+        f".tsv files ({'⇥'.join(COLUMNS)}), plain or .gz"
+    )
     origin = "the XML files are L5 and L6 of Yahoo! Webscope, webscope.sandbox.yahoo.com"
     tasks = ("text-ranking",)
-
-    def layout(self) -> str:
-        return (
-            "expected in it: .xml files with a <document> for each question, such as manner.xml or FullOct2007.xml, "
-            f"or .tsv files ({'⇥'.join(COLUMNS)}), plain or .gz; {self.origin}"
-        )
 
     def features(self) -> datasets.Features:
         return datasets.Features({"query": TEXT, "candidates": datasets.List(TEXT), "label": datasets.Value("int32")})
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         require_bm25("yahoo_answers")
         questions = self._choose(self._read())
         answers = [answer for _, answer in questions]
@@ -114,13 +110,10 @@ class YahooAnswersBuilder(CorpusBuilder):
         size = len(questions) // 22
         bounds = {"train": (2 * size, len(questions)), "validation": (size, 2 * size), "test": (0, size)}
         shared = {"answers": tuple(answers), "index": index_texts(answers)}
-        return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={"queries": tuple(query for query, _ in questions[start:end]), "start": start, **shared},
-            )
-            for split, (start, end) in bounds.items()
-        ]
+        queries = tuple(query for query, _ in questions)
+        return {
+            split: {"queries": queries[start:end], "start": start, **shared} for split, (start, end) in bounds.items()
+        }
 
     def _generate_examples(
         self, queries: tuple[str, ...], start: int, answers: tuple[str, ...], index: bm25s.BM25
