@@ -18,29 +18,18 @@ __all__ = ["EditExplanation", "explain_edit", "format_html", "format_maps"]
 
 @dataclass(frozen=True)
 class EditExplanation:
-    """An edit and its attention, as in the case study of Kazemnejad et al. 2020, Table 4.
+    """An edit and its attention, as in the case study of Kazemnejad et al. 2020, Table 4."""
 
-    Attributes:
-        source: x.
-        retrieved_source: p.
-        retrieved_target: q.
-        paraphrase: What the model wrote.
-        source_tokens: Tokens of x.
-        retrieved_tokens: Tokens of p.
-        output_tokens: Tokens of the paraphrase.
-        source_weights: `(output, source)`: from each output token to the tokens of x, the mean over layers and heads.
-        retrieved_weights: `(output, retrieved)`: the same to the tokens of p, whose micro edits it took; None for a
-            model without them.
-    """
-
-    source: str
-    retrieved_source: str
-    retrieved_target: str
-    paraphrase: str
-    source_tokens: list[str]
-    retrieved_tokens: list[str]
-    output_tokens: list[str]
+    source: str  # x
+    retrieved_source: str  # p
+    retrieved_target: str  # q
+    paraphrase: str  # what the model wrote
+    source_tokens: list[str]  # tokens of x
+    retrieved_tokens: list[str]  # tokens of p
+    output_tokens: list[str]  # tokens of the paraphrase
+    # `(output, source)`: from each output token to the tokens of x, the mean over layers and heads.
     source_weights: torch.Tensor
+    # `(output, retrieved)`: the same to the tokens of p, whose micro edits it took; None for a model without them.
     retrieved_weights: torch.Tensor | None
 
 

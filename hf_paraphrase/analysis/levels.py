@@ -20,16 +20,11 @@ __all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 
 @dataclass(frozen=True)
 class LevelExplanation:
-    """A source and its paraphrase by levels.
+    """A source and its paraphrase by levels."""
 
-    Attributes:
-        paraphrase: What the model wrote.
-        source: The words of the source, each with its level, "phrase" or "sentence".
-        output: The same of the paraphrase; the level is the likelier one before the word was written.
-    """
-
-    paraphrase: str
-    source: list[tuple[str, str]]
+    paraphrase: str  # what the model wrote
+    source: list[tuple[str, str]]  # the words of the source, each with its level, "phrase" or "sentence"
+    # The same of the paraphrase; the level is the likelier one before the word was written.
     output: list[tuple[str, str]]
 
 

@@ -29,17 +29,11 @@ __all__ = [
 
 
 class PairGrid(NamedTuple):
-    """The last block's h over two sentences.
+    """The last block's h over two sentences."""
 
-    Args:
-        x: Words of the first, its end mark included.
-        y: Words of the second.
-        h: `(len(x), len(y), units)`.
-    """
-
-    x: list[str]
-    y: list[str]
-    h: torch.Tensor
+    x: list[str]  # words of the first, its end mark included
+    y: list[str]  # words of the second
+    h: torch.Tensor  # `(len(x), len(y), units)`
 
 
 class ExcitingPair(NamedTuple):

@@ -18,17 +18,11 @@ DOWNLOADS = "HF_PARAPHRASE_DOWNLOADS"
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A file or archive that a corpus is released in.
+    """A file or archive that a corpus is released in."""
 
-    Args:
-        url: Its published address; parts in braces are filled from the corpus's arguments.
-        size: Its size in bytes, where known.
-        sha256: Its SHA-256, where known.
-    """
-
-    url: str
-    size: int | None = None
-    sha256: str | None = None
+    url: str  # its published address; parts in braces are filled from the corpus's arguments
+    size: int | None = None  # its size in bytes, where known
+    sha256: str | None = None  # its SHA-256, where known
 
     @property
     def name(self) -> str:
@@ -37,19 +31,12 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class HubCopy:
-    """A copy of a corpus's rows on the Hub, for `load_dataset` to read where the release is out of reach.
+    """A copy of a corpus's rows on the Hub, for `load_dataset` to read where the release is out of reach."""
 
-    Args:
-        path: The dataset repository.
-        name: Its configuration.
-        revision: The commit that was looked at.
-        columns: Column names here and in the published dataset.
-    """
-
-    path: str
-    name: str
-    revision: str
-    columns: dict[str, str]
+    path: str  # the dataset repository
+    name: str  # its configuration
+    revision: str  # the commit that was looked at
+    columns: dict[str, str]  # column names here and in the published dataset
 
     def call(self) -> str:
         return f"load_dataset({self.path!r}, {self.name!r}, revision={self.revision!r}, columns={self.columns!r})"
@@ -57,19 +44,12 @@ class HubCopy:
 
 @dataclass(frozen=True)
 class Release:
-    """How a corpus is given out.
+    """How a corpus is given out."""
 
-    Args:
-        licence: Named before anything is downloaded.
-        files: What to download; nothing where a person has to ask.
-        on_request: Whom to ask, where there is no open address.
-        copy: A second source.
-    """
-
-    licence: str
-    files: tuple[ReleasedFile, ...] = ()
-    on_request: str | None = None
-    copy: HubCopy | None = None
+    licence: str  # named before anything is downloaded
+    files: tuple[ReleasedFile, ...] = ()  # what to download; nothing where a person has to ask
+    on_request: str | None = None  # whom to ask, where there is no open address
+    copy: HubCopy | None = None  # a second source
 
 
 def _read_release(licence: str, files: Iterable[dict] = (), copy: dict | None = None, **others: str) -> Release:

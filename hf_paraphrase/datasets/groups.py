@@ -97,15 +97,10 @@ FILTERED = GroupsConfig(
 
 @dataclass(frozen=True)
 class SentenceGroup:
-    """Sentences of one meaning.
+    """Sentences of one meaning."""
 
-    Args:
-        sentences: At least two, no two of which differ in case alone.
-        pairs: The places of the two sentences of each pair that is kept, the smaller first.
-    """
-
-    sentences: tuple[str, ...]
-    pairs: tuple[tuple[int, int], ...]
+    sentences: tuple[str, ...]  # at least two, no two of which differ in case alone
+    pairs: tuple[tuple[int, int], ...]  # the places of the two sentences of each pair that is kept, the smaller first
 
     @property
     def number(self) -> int:

@@ -36,19 +36,12 @@ SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
 
 @dataclass
 class TableFilesConfig(CorpusConfig):
-    """How files of rows are read.
+    """How files of rows are read."""
 
-    Args:
-        kind: That of the files; None to decide by the endings.
-        delimiter: Of csv; None for the one that the header shows.
-        texts: The columns that must hold text.
-        lists: Columns that may hold lists of texts instead.
-    """
-
-    kind: str | None = None
-    delimiter: str | None = None
-    texts: list[str] = field(default_factory=list)
-    lists: list[str] = field(default_factory=list)
+    kind: str | None = None  # that of the files; None to decide by the endings
+    delimiter: str | None = None  # of csv; None for the one that the header shows
+    texts: list[str] = field(default_factory=list)  # the columns that must hold text
+    lists: list[str] = field(default_factory=list)  # columns that may hold lists of texts instead
 
 
 class TableFilesBuilder(CorpusBuilder):

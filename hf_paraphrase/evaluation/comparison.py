@@ -30,16 +30,11 @@ METRICS = ("rouge", "bleu", "meteor", "pinc")
 
 @dataclass(frozen=True)
 class System:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        name: In the table; its folder is called so, too.
-        path: A checkpoint folder or a Hub repository.
-        options: Arguments of `evaluate_paraphraser` that add to or replace the common ones.
-    """
-
-    name: str
-    path: str
+    name: str  # in the table; its folder is called so, too
+    path: str  # a checkpoint folder or a Hub repository
+    # Arguments of `evaluate_paraphraser` that add to or replace the common ones.
     options: dict[str, Any] = field(default_factory=dict)
 
 

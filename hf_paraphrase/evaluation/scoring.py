@@ -24,21 +24,13 @@ IGNORING_CASE = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True})
 
 @dataclass(frozen=True)
 class Scoring:
-    """How outputs are scored.
+    """How outputs are scored."""
 
-    Attributes:
-        metrics: Names out of `metrics.score_table.SCORED_METRICS`.
-        options: For a metric the options of its function.
-        n_samples: Resampled corpora for the 95% intervals.
-        n_trials: Shuffles for the p-values of a comparison.
-        seed: Of both.
-    """
-
-    metrics: Sequence[str] = ()
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    n_samples: int = 1000
-    n_trials: int = 10_000
-    seed: int = 12345
+    metrics: Sequence[str] = ()  # names out of `metrics.score_table.SCORED_METRICS`
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for a metric the options of its function
+    n_samples: int = 1000  # resampled corpora for the 95% intervals
+    n_trials: int = 10_000  # shuffles for the p-values of a comparison
+    seed: int = 12345  # of both
 
     def __post_init__(self):
         check_metrics(self.metrics)

@@ -21,17 +21,11 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ScoredTexts:
-    """Outputs of one or several runs over the same test sentences, and what to score them against.
+    """Outputs of one or several runs over the same test sentences, and what to score them against."""
 
-    Attributes:
-        runs: For each run its predictions.
-        references: For each test sentence its references.
-        sources: The sources; None where nobody gave them.
-    """
-
-    runs: list[list[str]]
-    references: list[list[str]]
-    sources: list[str] | None
+    runs: list[list[str]]  # for each run its predictions
+    references: list[list[str]]  # for each test sentence its references
+    sources: list[str] | None  # the sources; None where nobody gave them
 
 
 def read_scored_texts(

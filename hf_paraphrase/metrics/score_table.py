@@ -31,35 +31,20 @@ SCORED_METRICS = scored_metrics()
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One line of the table: a score of a system, and of the one it is compared with.
+    """One line of the table: a score of a system, and of the one it is compared with."""
 
-    Attributes:
-        metric: Name of the score.
-        score: Of the system; the mean where it has several runs.
-        low: Lower bound of its 95% interval.
-        high: Upper bound of it.
-        selection_variance: Variance due to test-set selection.
-        optimizer_variance: Variance between runs; None for a single run.
-        against: Score of the other system; None if not available.
-        against_low: Lower bound of its interval.
-        against_high: Upper bound of it.
-        p_value: Of the difference, by stratified approximate randomisation.
-        better: `predictions` or `against`; None if they are equal, or without another system.
-        signature: What was computed.
-    """
-
-    metric: str
-    score: float
-    low: float
-    high: float
-    selection_variance: float
-    optimizer_variance: float | None
-    against: float | None
-    against_low: float | None
-    against_high: float | None
-    p_value: float | None
-    better: str | None
-    signature: str
+    metric: str  # name of the score
+    score: float  # of the system; the mean where it has several runs
+    low: float  # lower bound of its 95% interval
+    high: float  # upper bound of it
+    selection_variance: float  # variance due to test-set selection
+    optimizer_variance: float | None  # variance between runs; None for a single run
+    against: float | None  # score of the other system; None if not available
+    against_low: float | None  # lower bound of its interval
+    against_high: float | None  # upper bound of it
+    p_value: float | None  # of the difference, by stratified approximate randomisation
+    better: str | None  # `predictions` or `against`; None if they are equal, or without another system
+    signature: str  # what was computed
 
 
 def score_systems(

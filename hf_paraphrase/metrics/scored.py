@@ -22,15 +22,12 @@ class Scored:
 
     Its `scoring.py` then has a function `NAME_statistics`. The declaration is separate, so that help texts can list
     metrics without importing their dependencies.
-
-    Args:
-        names: Names of the scores in the table.
-        inputs: Inputs besides the predictions, in the order of its function: fields of `ScoredTexts`.
-        options: What its function is called with unless other options are given.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the scores in the table
+    # Inputs besides the predictions, in the order of its function: fields of `ScoredTexts`.
     inputs: tuple[str, ...] = ("references",)
+    # What its function is called with unless other options are given.
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -32,21 +32,13 @@ _BOUNDS = ((1 - 0.95) / 2, (1 + 0.95) / 2)
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """A score with its resampling statistics.
+    """A score with its resampling statistics."""
 
-    Attributes:
-        score: Score of the corpus; with several runs, their mean.
-        low: Lower bound of the 95% confidence interval.
-        high: Upper bound of it.
-        selection_variance: Variance due to test-set selection; the mean over the runs.
-        optimizer_variance: Variance of the score between runs; None for a single run.
-    """
-
-    score: float
-    low: float
-    high: float
-    selection_variance: float
-    optimizer_variance: float | None
+    score: float  # score of the corpus; with several runs, their mean
+    low: float  # lower bound of the 95% confidence interval
+    high: float  # upper bound of it
+    selection_variance: float  # variance due to test-set selection; the mean over the runs
+    optimizer_variance: float | None  # variance of the score between runs; None for a single run
 
 
 def bootstrap(runs: Runs, *, n_samples: int = 1000, seed: int = 12345, resample_runs: bool = False) -> BootstrapResult:

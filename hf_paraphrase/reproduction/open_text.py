@@ -64,21 +64,14 @@ Texts = Mapping[str, Mapping[str, list]]
 
 @dataclass(frozen=True)
 class _System:
-    """What is measured.
+    """What is measured."""
 
-    Args:
-        name: In the table.
-        paths: Of its checkpoints.
-        load: Loads what answers in each way, and says how many parameters it has.
-        run: Its training; None where it was not trained here.
-        rows: How many texts of each kind it answers at most; None for all.
-    """
-
-    name: str
-    paths: Sequence[str | os.PathLike]
+    name: str  # in the table
+    paths: Sequence[str | os.PathLike]  # of its checkpoints
+    # Loads what answers in each way, and says how many parameters it has.
     load: Callable[[], tuple[dict[str, Answer], int]]
-    run: Run | None = None
-    rows: int | None = None
+    run: Run | None = None  # its training; None where it was not trained here
+    rows: int | None = None  # how many texts of each kind it answers at most; None for all
 
 
 def compare_on_open_text(

@@ -57,25 +57,15 @@ DIVERSITY = ("pinc", "self_bleu_2", "self_bleu_4")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """What became of a claim."""
 
-    Attributes:
-        claim: The claim.
-        better: Score of the system that is claimed to be better, with its interval.
-        worse: Of the other.
-        difference: By how much the first is better; negative where it is worse.
-        low: Lower bound of its 95% interval, over test rows and trainings together.
-        high: Upper bound.
-        p_value: That a difference as large comes about by chance.
-    """
-
-    claim: Claim
-    better: Score
-    worse: Score
-    difference: float
-    low: float
-    high: float
-    p_value: float
+    claim: Claim  # the claim
+    better: Score  # score of the system that is claimed to be better, with its interval
+    worse: Score  # of the other
+    difference: float  # by how much the first is better; negative where it is worse
+    low: float  # lower bound of its 95% interval, over test rows and trainings together
+    high: float  # upper bound
+    p_value: float  # that a difference as large comes about by chance
 
     @property
     def outcome(self) -> str:
@@ -87,19 +77,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """A system of the table.
+    """A system of the table."""
 
-    Attributes:
-        system: Its name.
-        scores: Means over its trainings; intervals are over test rows and trainings together.
-        entries: Of each training, what its evaluation says.
-        runs: The trainings.
-    """
-
-    system: str
-    scores: tuple[Score, ...]
-    entries: tuple[Entry, ...]
-    runs: tuple[Run, ...]
+    system: str  # its name
+    scores: tuple[Score, ...]  # means over its trainings; intervals are over test rows and trainings together
+    entries: tuple[Entry, ...]  # of each training, what its evaluation says
+    runs: tuple[Run, ...]  # the trainings
 
     def find(self, metric: str) -> Score:
         """The score of a name."""
@@ -108,23 +91,14 @@ class MeasuredRow:
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """One measurement of all systems.
+    """One measurement of all systems."""
 
-    Attributes:
-        measurement: How they were scored.
-        rows: The systems.
-        others: Baselines and the paper's figures.
-        verdicts: On the claims.
-        copy_proof: On the same claims by `COPY_PROOF`.
-        results: The record of the first evaluation, for the data and the environment.
-    """
-
-    measurement: Measurement
-    rows: tuple[MeasuredRow, ...]
-    others: tuple[Entry, ...]
-    verdicts: tuple[Verdict, ...]
-    copy_proof: tuple[Verdict, ...]
-    results: Results
+    measurement: Measurement  # how they were scored
+    rows: tuple[MeasuredRow, ...]  # the systems
+    others: tuple[Entry, ...]  # baselines and the paper's figures
+    verdicts: tuple[Verdict, ...]  # on the claims
+    copy_proof: tuple[Verdict, ...]  # on the same claims by `COPY_PROOF`
+    results: Results  # the record of the first evaluation, for the data and the environment
 
 
 class ScoredMeasurement(NamedTuple):

@@ -31,23 +31,14 @@ PROBED_STEPS = 60
 
 @dataclass(frozen=True)
 class Run:
-    """One training of one system.
+    """One training of one system."""
 
-    Args:
-        system: The row of the table.
-        seed: Of the training.
-        recipe: The training run, at that seed.
-        folder: Where the run goes.
-        start: The folder of the run that it continues; None to start fresh.
-        max_steps: How many of its steps are of use, if its budget has room for more.
-    """
-
-    system: str
-    seed: int
-    recipe: Recipe
-    folder: Path
-    start: Path | None = None
-    max_steps: int | None = None
+    system: str  # the row of the table
+    seed: int  # of the training
+    recipe: Recipe  # the training run, at that seed
+    folder: Path  # where the run goes
+    start: Path | None = None  # the folder of the run that it continues; None to start fresh
+    max_steps: int | None = None  # how many of its steps are of use, if its budget has room for more
 
     @property
     def recipe_folder(self) -> Path:

@@ -20,31 +20,20 @@ ENTRIES_AT_ONCE = 300_000
 
 
 class Queries(NamedTuple):
-    """Token sets to search for.
+    """Token sets to search for."""
 
-    Args:
-        tokens: Those of each that the index knows, the most frequent first, shape (queries, vocabulary).
-        sizes: How many each has, known or not, shape (queries,).
-    """
-
+    # Those of each that the index knows, the most frequent first, shape (queries, vocabulary).
     tokens: sparse.csr_array
-    sizes: np.ndarray
+    sizes: np.ndarray  # how many each has, known or not, shape (queries,)
 
 
 class Hits(NamedTuple):
-    """Texts found, sorted by query and then from the best to the worst, at most k a query; all of shape (hits,).
+    """Texts found, sorted by query and then from the best to the worst, at most k a query; all of shape (hits,)."""
 
-    Args:
-        queries: Which query found it.
-        rows: The text.
-        scores: Its similarity.
-        ranks: Its place among the query's hits, from 0.
-    """
-
-    queries: np.ndarray
-    rows: np.ndarray
-    scores: np.ndarray
-    ranks: np.ndarray
+    queries: np.ndarray  # which query found it
+    rows: np.ndarray  # the text
+    scores: np.ndarray  # its similarity
+    ranks: np.ndarray  # its place among the query's hits, from 0
 
 
 class JaccardIndex:

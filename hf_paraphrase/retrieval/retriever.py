@@ -54,15 +54,10 @@ class RetrievedPair(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """Which pairs each text must not get.
+    """Which pairs each text must not get."""
 
-    Args:
-        memory: Keys that the pairs have, shape (keys of a pair, pairs).
-        keys: Those that a pair for the text must not have, shape (texts, keys).
-    """
-
-    memory: np.ndarray
-    keys: np.ndarray
+    memory: np.ndarray  # keys that the pairs have, shape (keys of a pair, pairs)
+    keys: np.ndarray  # those that a pair for the text must not have, shape (texts, keys)
 
     def count(self) -> np.ndarray:
         """How many pairs that are for each text, at most, shape (texts,)."""

@@ -32,31 +32,21 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class RetrieverConfig:
-    """What `retriever_config.json` says.
+    """What `retriever_config.json` says."""
 
-    Args:
-        encoder: "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any other
-            name records the origin of the encoder, and is opened only if trusted.
-        count: Pairs.
-        dimension: The size of a vector; None without vectors.
-        index: What `faiss.index_factory` took.
-        search_parameters: What `faiss.ParameterSpace` takes.
-        vectors_checksum: A hash of the vectors.
-        checksums: The SHA-256 of every file, by its name.
-        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes, or
-            are the means of two.
-        compare: "source" or "pair": what texts are compared with.
-    """
-
+    # "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any other name
+    # records the origin of the encoder, and is opened only if trusted.
     encoder: str | None
-    count: int
-    dimension: int | None
-    index: str | None
-    search_parameters: str | None
-    vectors_checksum: str | None
-    checksums: dict[str, str]
+    count: int  # pairs
+    dimension: int | None  # the size of a vector; None without vectors
+    index: str | None  # what `faiss.index_factory` took
+    search_parameters: str | None  # what `faiss.ParameterSpace` takes
+    vectors_checksum: str | None  # a hash of the vectors
+    checksums: dict[str, str]  # the SHA-256 of every file, by its name
+    # What the first sentence finds at best, which is less than 1 where vectors are kept as codes, or are the means of
+    # two.
     first_score: float = 1.0
-    compare: str = "source"
+    compare: str = "source"  # "source" or "pair": what texts are compared with
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str) -> None:
