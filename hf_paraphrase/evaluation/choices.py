@@ -30,8 +30,8 @@ from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
-from .results import Entry, Results, describe_data, describe_model
-from .scoring import IGNORING_CASE, Scoring
+from .results import Entry, Results, describe_data, describe_model, describe_run, format_table
+from .scoring import Scoring
 
 __all__ = ["ScoredRows", "compare_choices", "format_choices"]
 
@@ -134,13 +134,8 @@ def compare_choices(
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
     loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
     unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
-    environment: dict[str, Any] = {
-        "seed": seed,
-        "n_samples": n_samples,
-        "n_trials": n_trials,
-        "batch_size": batch_size,
-    }
-    environment["encoder"] = getattr(judge, "name", None) or "a function"
+    environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials, "batch_size": batch_size}
+    environment |= {"encoder": getattr(judge, "name", None) or "a function"}
     environment |= describe_environment(loaded[0].model.device)
 
     answers: dict[str, list[str | None]] = {COPIED: list(sources)}
@@ -153,7 +148,7 @@ def compare_choices(
     rows = [row for row in range(len(sources)) if all(texts[row] for texts in answers.values())]
     if not rows:
         raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
-    scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
+    scoring = Scoring(METRICS, {}, n_samples, n_trials, seed)
     scored = ScoredRows(
         [sources[row] for row in rows], [references[row] for row in rows], [unknown[row] for row in rows]
     )
@@ -188,26 +183,23 @@ def format_choices(results: Results, command: str) -> str:
     data, scored = results.data, results.data.counts["scored"]
     corrected = correct_p_values(results)
     heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    lines = []
     for entry in results.entries:
         scores = [format_with_interval(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
         lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
-    name = " ".join(part for part in (data.path, data.name) if part)
-    limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
     environment = results.environment
     return "\n".join(
         [
-            *("| " + " | ".join(cells) + " |" for cells in lines),
+            *format_table(heads, lines),
             "",
-            f"{name or 'data'}, split {data.split}, {data.rows:,} rows{limit}; scores are of the {scored:,} that "
-            f"every way answers. ± is half of the 95% interval (bootstrap, {environment['n_samples']} samples), * a "
-            f"difference from {results.against} with p < {SIGNIFICANT} after Holm's correction for all tests of the "
-            "table. Adequacy: 100 times the mean cosine of the sentence vectors of text and paraphrase, by a judge "
-            f"({environment['encoder']}) that takes no part in choosing but by Parrot's rules. Unknown words: those "
-            "of the texts that the vocabulary of one of the models lacks; a share of nothing is -.",
+            f"{data.label}; scores are of the {scored:,} that every way answers. ± is half of the 95% interval "
+            f"(bootstrap, {environment['n_samples']} samples), * a difference from {results.against} with p < "
+            f"{SIGNIFICANT} after Holm's correction for all tests of the table. Adequacy: 100 times the mean cosine "
+            f"of the sentence vectors of text and paraphrase, by a judge ({environment['encoder']}) that takes no "
+            "part in choosing but by Parrot's rules. Unknown words: those of the texts that the vocabulary of one of "
+            "the models lacks; a share of nothing is -.",
             "",
-            f"Measured on {environment['device']}, commit {(environment['commit'] or 'unknown')[:10]}, "
-            f"{environment['date'][:10]}:",
+            f"Measured on {environment['device']}, {describe_run(environment)}:",
             "",
             f"    {command}",
             "",

@@ -21,7 +21,7 @@ from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..papers import find_compared_rows
 from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers
-from .scoring import IGNORING_CASE, Scoring, score_without_interval
+from .scoring import Scoring, score_without_interval
 
 __all__ = ["METRICS", "System", "compare_paraphrasers", "evaluate_once", "parse_system"]
 
@@ -100,7 +100,7 @@ def compare_paraphrasers(
         raise InputError(f"systems need names of their own: {', '.join(names)}")
     if against not in names:
         raise InputError(f"no system is called {against}; there are: {', '.join(names)}")
-    metric_options = IGNORING_CASE | dict(metric_options or {})
+    metric_options = dict(metric_options or {})
     found = describe_data(data, split, len(dataset))
     scoring = Scoring(metrics, metric_options, n_samples, n_trials, seed)
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
-from .results import Entry, Results, Score
+from .results import Entry, Results, Score, format_table
 
 __all__ = [
     "correct_p_values",
@@ -47,23 +47,18 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
         results: What `compare_paraphrasers` returned.
         command: The one that made it.
     """
-    data, columns, models, paper = results.data, _columns(results), results.of("model"), results.of("paper")
+    columns, models, paper = _columns(results), results.of("model"), results.of("paper")
     corrected = correct_p_values(results)
     heads = ["system", *columns.values(), *DIVERSITY.values(), "chosen by", *SPEED.values()]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
-    lines += [_cells(entry, columns, corrected) for entry in results.entries]
-    name = " ".join(part for part in (data.path, data.name) if part)
-    limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
     return "\n".join(
         [
-            *("| " + " | ".join(cells) + " |" for cells in lines),
+            *format_table(heads, (_cells(entry, columns, corrected) for entry in results.entries)),
             "",
-            f"{name or 'data'}, split {data.split}, {data.rows:,} rows{limit}. ± is half of the 95% interval "
-            f"(bootstrap, {results.environment['n_samples']} samples). {_describe_marks(results, corrected)} PINC: "
-            "how many n-grams are not the source's. Self-BLEU-2: how alike two of a row's outputs are, before one is "
-            "chosen, the mean over pairs of them; less is more diverse. Chosen by: how one of them is kept; “score” "
-            "keeps the likeliest, “jaccard” the one most like the source, as the paper does. Sentences a second: with "
-            "all those outputs.",
+            f"{results.data.label}. ± is half of the 95% interval (bootstrap, {results.environment['n_samples']} "
+            f"samples). {_describe_marks(results, corrected)} PINC: how many n-grams are not the source's. "
+            "Self-BLEU-2: how alike two of a row's outputs are, before one is chosen, the mean over pairs of them; "
+            "less is more diverse. Chosen by: how one of them is kept; “score” keeps the likeliest, “jaccard” the one "
+            "most like the source, as the paper does. Sentences a second: with all those outputs.",
             *_describe_retrievals(models),
             *(
                 ["", "The rows of Kazemnejad et al. 2020 are of another split; “as reported” it took over itself."]

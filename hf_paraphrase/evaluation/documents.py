@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import read_lines, write_lines
+from ..common.files import read_lines
 from ..errors import InputError
 from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
@@ -38,7 +38,7 @@ from .results import (
     describe_papers,
     format_scores,
 )
-from .scoring import Scoring, load_given
+from .scoring import Scoring, load_given, save_results
 
 __all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstruction"]
 
@@ -80,12 +80,9 @@ def evaluate_autoencoder(
         tokenizer: Reads and writes a sentence a line; None for the one saved with a model that is given by its path.
         dataset: Rows of `sentences`.
         batch_size: Documents at once.
-        n_samples: Resampled corpora for the 95% intervals.
-        seed: Of those, of the shuffling, and of aligning sentences without a match.
+        n_samples, split, data, trust_remote_code: As of `evaluate_paraphraser`.
+        seed: Of the resampling, of the shuffling, and of aligning sentences without a match.
         output_dir: Where to write `reconstructions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let the model's own code run.
         generate_kwargs: Handed to `model.generate`; the rest is up to its generation config.
 
     Returns:
@@ -131,16 +128,12 @@ def evaluate_autoencoder(
     found = replace(found, counts={"words": len(words), "unknown": len(words) - len(known)})
     baselines = (Entry(COPIED, "baseline", **copied), Entry(SHUFFLED, "baseline", **mixed))
     paper = describe_papers(find_paper_rows(model.config, found.path))
+    rows = (
+        {"document": text, "read_as": original, "output": output}
+        for text, original, output in zip(texts, originals, outputs, strict=True)
+    )
     results = Results("documents", found, (entry, *baselines, *paper), environment)
-    if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        rows = (
-            {"document": text, "read_as": original, "output": output}
-            for text, original, output in zip(texts, originals, outputs, strict=True)
-        )
-        write_lines(Path(output_dir) / cast(str, entry.outputs), rows)
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    return save_results(results, output_dir, reconstructions=rows)
 
 
 def score_documents(

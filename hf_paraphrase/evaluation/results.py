@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,9 @@ __all__ = [
     "describe_model",
     "describe_papers",
     "describe_retrieval",
+    "describe_run",
     "format_scores",
+    "format_table",
 ]
 
 # Raised when a file of before can no longer be read.
@@ -74,6 +76,13 @@ class Data:
     split: str = "test"  # its name
     rows: int = 0  # how many were evaluated
     counts: dict[str, int] = field(default_factory=dict)  # what else was counted in them
+
+    @property
+    def label(self) -> str:
+        """For the text below a table."""
+        name = " ".join(part for part in (self.path, self.name) if part) or "data"
+        drawn = f", drawn by seed {self.sample_seed}" if self.sample_seed is not None else ""
+        return f"{name}, split {self.split}, {self.rows:,} rows{drawn}"
 
 
 @dataclass(frozen=True)
@@ -294,6 +303,17 @@ def describe_papers(rows: Iterable[PaperRow]) -> list[Entry]:
         )
         for row in rows
     ]
+
+
+def describe_run(environment: Mapping[str, Any]) -> str:
+    """The commit and the date of an evaluation."""
+    return f"commit {(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}"
+
+
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table, all columns but the first aligned right."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
 
 
 def describe_retrieval(results: Results) -> list[str]:

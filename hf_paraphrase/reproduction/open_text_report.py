@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..common.files import read_json_object, whole_file, write_text
-from ..evaluation.results import Entry, Results, Score
+from ..evaluation.results import Entry, Results, Score, describe_run, format_table
 from .open_text import ANSWERS
 
 __all__ = ["format_open_text", "unpack_answers", "write_open_text"]
@@ -82,8 +82,7 @@ def format_open_text(results: Results, command: str) -> str:
     if some:
         names = ", ".join(dict.fromkeys(entry.model.name for entry in some if entry.model))
         notes.append(f"Of fewer texts, the first of each kind: {names}. Compare with care.")
-    made = f"Made on {environment['device_name']} ({environment['threads']} threads), commit "
-    made += f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:"
+    made = f"Made on {environment['device_name']} ({environment['threads']} threads), {describe_run(environment)}, by:"
     signatures = [f"- {score.metric}: `{score.signature}`" for score in entries[0].scores]
     return "\n".join([*lines, "", *notes, "", made, "", f"    {command}", "", *signatures, ""])
 
@@ -93,11 +92,13 @@ def _table(
 ) -> list[str]:
     found = {name: {score.metric: score for score in some} for name, some in scores.items()}
     names = [name for name in COLUMNS if any(name in some for some in found.values())]
-    cells = [["system", *(COLUMNS[name] for name in names), *heads]]
-    cells.append(["---", *["---:"] * (len(cells[0]) - 1)])
-    for entry in entries:
-        cells.append([entry.system, *(_format(found[entry.system].get(name)) for name in names), *more(entry)])
-    return ["| " + " | ".join(row) + " |" for row in cells]
+    return format_table(
+        ["system", *(COLUMNS[name] for name in names), *heads],
+        (
+            [entry.system, *(_format(found[entry.system].get(name)) for name in names), *more(entry)]
+            for entry in entries
+        ),
+    )
 
 
 def _format(score: Score | None) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.files import write_json, write_text
-from ..evaluation.results import Entry, Score
+from ..evaluation.results import Entry, Score, describe_run, format_table
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
 from .outputs import pack_outputs
@@ -18,20 +18,8 @@ from .tables import MeasuredRow, MeasuredTable, Verdict
 __all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
 
 
-PERCENTAGES = (
-    "bleu",
-    "rouge",
-    "meteor",
-    "ter",
-    "pinc",
-    "ibleu",
-    "embedding",
-    "self_bleu",
-    "content_words",
-    "copied",
-    "open",
-    "cosine",
-)
+PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words")
+PERCENTAGES += ("copied", "open", "cosine")
 # Of a training, what the JSON file says.
 SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
@@ -61,8 +49,6 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     """The table as Markdown: for each measurement its rows and its verdicts, then how all of it came about."""
     data, environment = measured[0].results.data, measured[0].results.environment
     seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
-    name = " ".join(part for part in (data.path, data.name) if part)
-    drawn = f", drawn by seed {data.sample_seed}" if data.sample_seed else ""
     lines = [f"# {table.title}", ""]
     for one in measured:
         lines += (
@@ -75,15 +61,15 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     return "\n".join(
         [
             *lines,
-            f"{name}, split {data.split}, {data.rows:,} rows{drawn}. Seeds of trainings: {_join(map(str, seeds))}. "
+            f"{data.label}. Seeds of trainings: {_join(map(str, seeds))}. "
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
             "randomisation, two-sided. Core-minutes: processor time of a training, validations included."
             f"{_format_limits(measured[0].rows)}",
             "",
-            f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
-            f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",
+            f"Made on {environment['device']} ({environment['threads']} threads in evaluation), "
+            f"{describe_run(environment)}, by:",
             "",
             f"    {command}",
             "",
@@ -141,10 +127,8 @@ def format_verdict(verdict: Verdict) -> str:
 def _format_rows(measured: MeasuredTable) -> list[str]:
     metrics = [score.metric for score in measured.rows[0].scores]
     heads = ["system", *metrics, "parameters", "steps", "core-minutes"]
-    cells = [heads, ["---", *["---:"] * (len(heads) - 1)]]
-    cells += [_cells(row, metrics) for row in measured.rows]
-    cells += [_other_cells(entry, metrics) for entry in measured.others]
-    return ["| " + " | ".join(row) + " |" for row in cells]
+    others = (_other_cells(entry, metrics) for entry in measured.others)
+    return format_table(heads, [*(_cells(row, metrics) for row in measured.rows), *others])
 
 
 def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
