@@ -22,16 +22,8 @@ __all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "near
 def load_autoencoder(
     path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[HierarchicalAutoencoderForConditionalGeneration, PreTrainedTokenizerBase]:
-    """Load a hierarchical autoencoder and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or Hub repository.
-        trust_remote_code: Let its own code run.
-
-    Raises:
-        InputError: The folder holds no model, or one without vectors of documents.
-        FileNotFoundError: There is no such checkpoint.
-    """
+    """Load a hierarchical autoencoder and its tokenizer from a folder or Hub repository; raises InputError for a model
+    without vectors of documents, FileNotFoundError for none."""
     model, tokenizer = load_paraphraser(path, trust_remote_code=trust_remote_code)
     if not can(model.config, "rewrites_documents"):
         raise InputError(

@@ -49,16 +49,8 @@ class ExcitingPair(NamedTuple):
 def load_matcher(
     path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
-    """Load a coupled LSTM and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or Hub repository.
-        trust_remote_code: Let its own code run.
-
-    Raises:
-        InputError: The folder holds no model, or one without a grid of word pairs.
-        FileNotFoundError: There is no such checkpoint.
-    """
+    """Load a coupled LSTM and its tokenizer from a folder or Hub repository; raises InputError for a model without a
+    grid of word pairs, FileNotFoundError for none."""
     model, tokenizer = engine.load_pair_model(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(

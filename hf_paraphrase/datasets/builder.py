@@ -66,22 +66,14 @@ class CorpusConfig(datasets.BuilderConfig):
         self.at_least(1, "max_line_length", "max_unpacked_size")
 
     def at_least(self, least: int, *names: str) -> None:
-        """Refuse arguments below `least`; None is allowed if the type allows it, and is not missing.
-
-        Raises:
-            InputError: With the argument's name.
-        """
+        """Refuse arguments below `least`, by name; None is allowed if the type allows it, and is not missing."""
         for name in names:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"`{name}` must be at least {least}, not {value}")
 
     def share(self, *names: str) -> None:
-        """Refuse arguments that are not shares of a whole.
-
-        Raises:
-            InputError: With the argument's name.
-        """
+        """Refuse arguments that are not shares of a whole, by name."""
         for name in names:
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {getattr(self, name)}")
@@ -139,11 +131,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return self.config.data_dir is None and release is not None and bool(release.files)
 
     def fetch(self) -> Path:
-        """Download the published files, if that was not done before, and return their folder.
-
-        Raises:
-            InputError: They are not given out openly, or are out of reach; the message says how a person gets them.
-        """
+        """Download the published files, if that was not done before, and return their folder; raises InputError, which
+        says how a person gets them, where they are not given out openly or out of reach."""
         release = self.release()
         message = f"`data_dir` is missing: the folder with the files of {self.name}; {self.layout()}"
         if release is not None and release.on_request:
@@ -176,11 +165,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return f"{self.expected or 'expected in it: ' + ', '.join(self.files)}; {self.origin}"
 
     def check_files(self) -> None:
-        """Look for the files before anything is read.
-
-        Raises:
-            FileNotFoundError: There is none of them; the message shows the expected layout.
-        """
+        """Look for the files before anything is read; the FileNotFoundError shows the expected layout."""
         if self.files and self.config.data_dir is not None and not self.paths(self.data_dir):
             raise FileNotFoundError(f"{self.data_dir} holds no such file ({self._there()} there); {self.layout()}")
 
@@ -188,11 +173,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
 
     def find(self, *names: str) -> Path:
-        """Return the first of these files that exists in `data_dir`.
-
-        Raises:
-            FileNotFoundError: None of them does; the message shows the expected layout.
-        """
+        """Return the first of these files that is in `data_dir`, or raise FileNotFoundError, which shows the
+        layout."""
         for name in names:
             if (self.data_dir / name).is_file():
                 return self.data_dir / name

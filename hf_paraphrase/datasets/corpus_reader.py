@@ -123,11 +123,7 @@ class CorpusReader:
             self.reject(path, 1, "is missing: the file is empty")
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Read every line that is not blank, with its number.
-
-        Raises:
-            InputError: As `blocks`.
-        """
+        """Read every line that is not blank, with its number; errors as `blocks`."""
         for first, text in self.blocks(path):
             lines = text.split("\n")
             self.lines_read += len(lines) - lines.count("")
@@ -244,11 +240,7 @@ class CorpusReader:
             yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
 
     def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read JSON objects, one a line; one in which some of `fields` are not text is bad.
-
-        Raises:
-            InputError: As `blocks`.
-        """
+        """Read JSON objects, one a line; one in which some of `fields` are not text is bad. Errors as `blocks`."""
         for number, line in self.lines(path):
             try:
                 record = json.loads(line)
@@ -353,11 +345,7 @@ class BoundedFile:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; empty at the end.
-
-        Raises:
-            InputError: The file is a damaged gzip file, or holds too much.
-        """
+        """Read at most `size` bytes; empty at the end. Damaged or too large gzip files raise InputError."""
         try:
             chunk = self._file.read(size)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -188,13 +188,11 @@ def write_words(text: str) -> str:
 
 
 def most_frequent(documents: Iterable[list[str]], size: int, most_counted: int = MOST_COUNTED) -> frozenset[str]:
-    """Count words, and return the `size` most frequent ones; of equally frequent ones the first in the alphabet.
+    """Count words, and return the `size` most frequent ones but `<unk>`; of equally frequent ones the first in the
+    alphabet.
 
-    Args:
-        documents: Documents as lists of words; `<unk>` is none.
-        size: How many words.
-        most_counted: Whenever there are more different words than that, the rarest are forgotten, so that memory is
-            bounded. What is rare in a corpus that large is not among its most frequent words.
+    Whenever there are more than `most_counted` different words, the rarest are forgotten, so that memory is bounded.
+    What is rare in a corpus that large is not among its most frequent words.
     """
     counts: Counter[str] = Counter()
     for words in documents:

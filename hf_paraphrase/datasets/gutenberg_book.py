@@ -45,14 +45,8 @@ class Book(NamedTuple):
 
 
 def read_book(path: Path) -> Book:
-    """Read a book without the header and footer of Project Gutenberg.
-
-    Args:
-        path: A plain-text file: UTF-8, or Windows-1252 or Latin-1 where its header does not say UTF-8.
-
-    Raises:
-        InputError: It is no such book; the message says why, without the path.
-    """
+    """Read a book without the header and footer of Project Gutenberg: UTF-8, or Windows-1252 or Latin-1 where its
+    header does not say UTF-8. What is no such book raises InputError, which says why, without the path."""
     text = _decode(path)
     nul_characters = text.count("\0")
     text = text.replace("\0", "")

@@ -220,16 +220,8 @@ def _read_files(builder: Csv | Json, texts: list[str], lists: list[str], streami
 
 
 def _rename_columns(rows: Any, columns: Mapping[str, str], path: str) -> Any:
-    """Keep some columns of a split, under other names.
-
-    Args:
-        rows: A split, streamed or not.
-        columns: Name here -> name there.
-        path: What it is a split of, for errors.
-
-    Raises:
-        InputError: There is no such column; the message has those that there are.
-    """
+    """Keep the columns of a split that a mapping from names here to names there has; raises InputError, which has
+    those that there are, for another one."""
     if not isinstance(columns, Mapping) or not columns or len(set(columns.values())) < len(columns):
         raise InputError(f"`columns` gives each new name a column of its own, as in source=question1; not {columns!r}")
     there = rows.column_names or list(next(iter(rows), {}))

@@ -99,11 +99,7 @@ def load_dataset(
 
 
 def find_builder(path: str) -> type[CorpusBuilder]:
-    """The builder class of a corpus.
-
-    Raises:
-        InputError: There is no such corpus.
-    """
+    """The builder class of a corpus; raises InputError where there is none."""
     _check(path, list_datasets(), "there is no corpus", "`path`")
     return _builders()[path]
 

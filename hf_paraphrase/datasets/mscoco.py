@@ -148,15 +148,11 @@ def rank_by_agreement(captions: list[str]) -> list[str]:
 
 
 def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
-    """Read the different captions of every image that has at least two; the images are in the order of their ids.
-
-    Args:
-        path: A captions file of the COCO 2014 release.
-        max_words: Maximum number of words of a caption; white space is collapsed.
-        max_bad_fraction: Maximum share of damaged captions; they are skipped.
+    """Read the different captions, cut to `max_words`, of every image that has at least two; the images are in the
+    order of their ids.
 
     Raises:
-        InputError: The file has another format, nothing to pair, or too many damaged captions.
+    InputError: The file has another format, nothing to pair, or too many damaged captions.
     """
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}

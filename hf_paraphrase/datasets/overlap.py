@@ -23,14 +23,10 @@ def fingerprints(paragraphs: Iterable[str]) -> set[int]:
 
 
 def group_overlapping(documents: Sequence[set[int]], shared: int = 3) -> list[list[int]]:
-    """Group documents that hold the same text, such as a collection and its parts; the order of documents has no say.
+    """Group documents, by their fingerprints, that share some, such as a collection and its parts; whatever their
+    order.
 
-    Args:
-        documents: The fingerprints of every document.
-        shared: Number of shared fingerprints at which two documents belong together.
-
-    Returns:
-        The groups, as the places of their documents.
+    Returns the groups, as the places of their documents.
     """
     owners: dict[int, list[int]] = defaultdict(list)
     for place, marks in enumerate(documents):

@@ -18,15 +18,8 @@ ROWS_AT_ONCE = 100_000
 
 
 def hash_texts(texts: pa.Array, seed: int) -> np.ndarray:
-    """Hash texts to 64 bits, the same on every machine.
-
-    Args:
-        texts: The texts.
-        seed: Another seed gives other hashes.
-
-    Returns:
-        Hashes, shape (texts,), unsigned.
-    """
+    """Hash texts to unsigned 64-bit integers `(texts,)`, the same on every machine; another seed gives other
+    hashes."""
     encoded = texts.cast(pa.binary()).to_pylist()
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded, repeat(seed % 2**64)), np.uint64, len(encoded))
 

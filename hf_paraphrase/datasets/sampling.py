@@ -69,12 +69,7 @@ def deal(
 
 
 def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) -> list[list[Item]]:
-    """Group items, such as pairs, that are linked by a common end, directly or through others.
-
-    Args:
-        items: The items.
-        ends: The ends of an item, one or more.
-    """
+    """Group items, such as pairs, that are linked by a common end, directly or through others."""
     parents: dict[str, str] = {}
 
     def root(end: str) -> str:

@@ -64,11 +64,7 @@ def sentence_splitter(name: str) -> Callable[[str], list[str]]:
 
 
 def check_splitter(name: str) -> None:
-    """Refuse a name that is not a splitter.
-
-    Raises:
-        InputError: With the known names.
-    """
+    """Raise InputError, with the known names, for a name that is not a splitter."""
     if name not in SPLITTERS:
         raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")
 
@@ -126,12 +122,7 @@ def _ends_sentence(text: str, start: int, found: re.Match[str], end: int, closed
 
 
 def is_abbreviated(word: str, next_word: str) -> bool:
-    """Whether the full stop behind an English word belongs to it and ends no sentence.
-
-    Args:
-        word: The word, without the full stop.
-        next_word: The next word; empty where none follows.
-    """
+    """Whether the full stop behind an English word belongs to it and ends no sentence; `next_word` may be empty."""
     key = word.lower().lstrip("-–—")
     if key in TITLES:
         return True

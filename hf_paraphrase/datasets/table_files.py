@@ -130,15 +130,8 @@ def as_data_files(files: Mapping[str, Iterable[str | os.PathLike]]) -> DataFiles
 
 
 def check_splits(files: Mapping[str, Any] | None, layout: str) -> Mapping[str, Any]:
-    """The files of each split that a builder was given.
-
-    Args:
-        files: Its `data_files`.
-        layout: The expected content, for errors.
-
-    Raises:
-        InputError: No files match, or a split has another name.
-    """
+    """The files of each split that a builder was given as `data_files`; raises InputError, with the expected layout,
+    where there are none, or a split has another name."""
     if not files:
         raise InputError(f"`data_files` is missing; {layout}")
     unknown = sorted(set(files) - set(SPLITS))

@@ -169,12 +169,8 @@ class YahooAnswersBuilder(CorpusBuilder):
 
 
 def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read subject and best answer of every document of a Webscope file, one at a time.
-
-    Raises:
-        InputError: The file is not XML, is truncated, has an unsupported encoding, or a question above the length
-            limit of a line.
-    """
+    """Read subject and best answer of every document of a Webscope file, one at a time; raises InputError for what is
+    no XML, truncated, in an unsupported encoding, or has a question above the length limit of a line."""
     number = 0
     with reader.open(path) as file:
         try:
@@ -196,26 +192,15 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
 
 
 class QuestionBytes:
-    """The parser's input, with a limit on the length of a question.
-
-    Args:
-        file: The file.
-        max_length: Maximum bytes of a question, with what precedes it.
-
-    Attributes:
-        length: Bytes since the last question; reset at each one.
-    """
+    """The parser's input, with a limit on the bytes of a question; `length`, those since the last one, is reset at
+    each."""
 
     def __init__(self, file: BoundedFile, max_length: int):
         self.file, self.max_length = file, max_length
         self.length = 0
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes.
-
-        Raises:
-            InputError: The question is too long.
-        """
+        """Read at most `size` bytes; raises InputError where the question is too long."""
         if self.length > self.max_length:
             raise InputError(f"the next is longer than `max_line_length` = {self.max_length:,} bytes")
         chunk = self.file.read(size)

@@ -174,12 +174,7 @@ def compare_choices(
 
 
 def format_choices(results: Results, command: str) -> str:
-    """The table as Markdown: a line for each way, and how all of it came about.
-
-    Args:
-        results: What `compare_choices` returned.
-        command: The one that made it.
-    """
+    """The table as Markdown: a line for each way, and how all of it came about, by which command."""
     data, scored = results.data, results.data.counts["scored"]
     corrected = correct_p_values(results)
     heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]

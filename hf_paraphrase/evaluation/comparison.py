@@ -39,11 +39,7 @@ class System:
 
 
 def parse_system(text: str) -> System:
-    """Read `NAME=PATH[,OPTION=VALUE…]`, for instance `wide=runs/first,num_beams=10`.
-
-    Raises:
-        InputError: It is not of that form.
-    """
+    """Read `NAME=PATH[,OPTION=VALUE…]`, such as `wide=runs/first,num_beams=10`; raises InputError for another form."""
     first, *others = text.split(",")
     name, _, path = first.partition("=")
     options = dict(pair.partition("=")[::2] for pair in others)

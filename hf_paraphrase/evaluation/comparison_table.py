@@ -38,14 +38,10 @@ SIGNIFICANT = 0.05
 
 
 def format_comparison_as_markdown(results: Results, command: str) -> str:
-    """The table, a line for each system, the published rows below, and how all of it came about.
+    """The table, a line for each system, the published rows below, and how all of it came about, by which command.
 
     A star marks scores that differ from the baseline's with p < 0.05 after Holm's correction for all tests of the
     table.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-        command: The one that made it.
     """
     columns, models, paper = _columns(results), results.of("model"), results.of("paper")
     corrected = correct_p_values(results)
@@ -110,11 +106,7 @@ def format_comparison_as_csv(results: Results) -> str:
 
 
 def correct_p_values(results: Results) -> dict[tuple[str, str], float]:
-    """The p-values after Holm's correction for all tests that the table shows, by system and score.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-    """
+    """The p-values after Holm's correction for all tests that the table shows, by system and score."""
     tests = {
         (entry.system, score.metric): score.p_value
         for entry in results.entries
@@ -126,14 +118,8 @@ def correct_p_values(results: Results) -> dict[tuple[str, str], float]:
 
 @in_style
 def plot_quality_against_diversity(results: Results, path: str | os.PathLike) -> None:
-    """Draw BLEU-4 over PINC, and over self-BLEU-2 of the outputs that one was chosen from, a dot a system.
-
-    Figure 6 of Kazemnejad et al. 2020 has the same measures, over K.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-        path: The PNG file to write.
-    """
+    """Draw BLEU-4 over PINC, and over self-BLEU-2 of the outputs that one was chosen from, a dot a system, as PNG.
+    Figure 6 of Kazemnejad et al. 2020 has the same measures, over K."""
     figure = new_figure(11, 4.5)
     left, right = figure.subplots(1, 2, sharey=True)
     for number, entry in enumerate(entry for entry in results.entries if entry.role != "paper"):

@@ -139,17 +139,8 @@ def evaluate_autoencoder(
 def score_documents(
     outputs: Sequence[list[str]], documents: Sequence[list[str]], unknown: str | None, scoring: Scoring
 ) -> dict[str, Any]:
-    """Score documents as lists of sentences.
-
-    Args:
-        outputs: What was written.
-        documents: What should have been.
-        unknown: The mark of unknown words in both.
-        scoring: The generation settings; the seed is used for coherence too.
-
-    Returns:
-        `scores`, and `counts`: how many `sentences` the outputs have, and how many are `unaligned`.
-    """
+    """The `scores` of documents as lists of sentences, and as `counts` how many `sentences` the outputs have, and how
+    many are `unaligned`; `unknown` is the mark of unknown words in both."""
     statistics = _collect_statistics(outputs, documents, unknown, scoring.seed)
     unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
     scores = scoring.measure({score: statistics[score] for score in SCORES})
@@ -157,13 +148,8 @@ def score_documents(
 
 
 def read_document_statistics(file: Path, unknown: str | None, seed: int) -> dict[str, SufficientStatistics]:
-    """The statistics of the scores that `evaluate_autoencoder` computed, from the file of outputs that it wrote.
-
-    Args:
-        file: The file.
-        unknown: The tokenizer's mark of unknown words.
-        seed: That of the evaluation.
-    """
+    """The statistics of the scores that `evaluate_autoencoder` computed, from the file of outputs that it wrote, the
+    tokenizer's mark of unknown words and the seed."""
     rows = read_lines(file)
     sides = _split([row["output"] for row in rows], [row["read_as"] for row in rows])
     found = _collect_statistics(*sides, unknown, seed)
@@ -236,12 +222,8 @@ def format_document_results(results: Results) -> str:
 
 @in_style
 def plot_reconstruction(results: Mapping[str, Results], path: str | os.PathLike) -> None:
-    """Draw the rate of exact reconstructions over the documents' lengths.
-
-    Args:
-        results: Name of each curve, and what `evaluate_autoencoder` returned.
-        path: The PNG file to write.
-    """
+    """Draw the rate of exact reconstructions over the documents' lengths as PNG, a curve for each result by its
+    name."""
     figure = new_figure()
     axes = figure.subplots()
     for name, result in results.items():

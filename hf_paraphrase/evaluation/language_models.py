@@ -105,12 +105,8 @@ def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics
 
 @in_style
 def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
-    """Draw nits per character of several architectures, a dot a run, the best mean first (Traynor 2018, figure 3.2).
-
-    Args:
-        results: Name of each architecture, and the figure of each of its runs.
-        path: The PNG file to write.
-    """
+    """Draw nits per character of several architectures as PNG, a dot a run, the best mean first (Traynor 2018, figure
+    3.2)."""
     # Names are beside their rows: rotated ones under columns take half the figure and are hard to read.
     figure = new_figure(7, 1.2 + 0.4 * len(results))
     axes = figure.subplots()

@@ -191,11 +191,7 @@ class Entry:
         return next((score for score in found if score.metric == metric), None)
 
     def score_of(self, metric: str) -> Score:
-        """A score that is there, by its name.
-
-        Raises:
-            KeyError: It is not there.
-        """
+        """A score that is there, by its name; raises KeyError for another one."""
         score = self.find(metric)
         if score is None:
             raise KeyError(metric)
@@ -257,26 +253,13 @@ class Results:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Results:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: The file has another shape; the message names it.
-            FileNotFoundError: There is no such file.
-        """
+        """Read what `save` wrote; raises InputError, which names the file, for another shape."""
         return cls.from_dict(parse_json(Path(path).read_bytes(), str(path)), path)
 
 
 def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data:
-    """What results say of the rows that an evaluator was given.
-
-    Args:
-        data: Where they come from, by the fields of `Data`; None where nobody said.
-        split: Of which split.
-        rows: How many.
-
-    Raises:
-        InputError: `data` says what no field is for.
-    """
+    """What results say of the rows that an evaluator was given; raises InputError where `data` says what no field is
+    for."""
     unknown = (data or {}).keys() - {one.name for one in fields(Data)}
     if unknown:
         raise InputError(f"`data`: no field {', '.join(sorted(unknown))}; arguments of the builder stand in `kwargs`")
@@ -336,12 +319,7 @@ def describe_retrieval(results: Results) -> list[str]:
 
 
 def format_scores(results: Results, digits: int) -> list[str]:
-    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows.
-
-    Args:
-        results: The results.
-        digits: Behind the point.
-    """
+    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows."""
     metrics = [score.metric for score in results.entries[0].scores]
     table = [("", metrics)]
     for entry in results.entries:

@@ -42,12 +42,7 @@ class Scoring:
     def measure(
         self, statistics: Mapping[str, SufficientStatistics], against: Mapping[str, SufficientStatistics] | None = None
     ) -> tuple[Score, ...]:
-        """Scores with their intervals, and the p-values of their differences from those of another system.
-
-        Args:
-            statistics: By the names that the scores shall have.
-            against: Those of the other system.
-        """
+        """Scores by name with their intervals, and the p-values of their differences from those of another system."""
         scores = []
         for name, one in statistics.items():
             found = bootstrap(one, n_samples=self.n_samples, seed=self.seed)

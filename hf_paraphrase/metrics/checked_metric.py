@@ -91,11 +91,7 @@ class CheckedMetric(evaluate.Metric, ABC):
 
 
 def read_features(function: Callable) -> Features:
-    """The columns that a metric takes: the positional arguments of its plain function.
-
-    Raises:
-        TypeError: The annotation of an argument is unknown.
-    """
+    """The columns that a metric takes: the positional arguments of its plain function, by their annotations."""
     features = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:

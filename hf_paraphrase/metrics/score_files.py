@@ -77,11 +77,8 @@ class _File:
             raise InputError(f"{path} is empty")
 
     def field(self, field: str) -> list[list[str]]:
-        """For each row the texts of one of the columns that go by a name; none where it is missing.
-
-        Raises:
-            InputError: The column does not exist or is not text.
-        """
+        """For each row the texts of one of the columns that go by a name; raises InputError where there is no such
+        column, or no text."""
         advice = "; give --references" if field == "references" else ""
         columns = (self.table.column(row, NAMES[field], advice) for row in self.rows)
         return [self._texts(row, name) for row, name in zip(self.rows, columns, strict=True)]

@@ -105,12 +105,7 @@ def collect_statistics(
 
 
 def format_rows(rows: Sequence[ScoreRow], emphasise: Callable[[str], str] = str) -> str:
-    """The table as text.
-
-    Args:
-        rows: What `score_systems` gave.
-        emphasise: Applied to the score of the better system, for instance to print it bold.
-    """
+    """The table as text; `emphasise` is applied to the score of the better system, for instance to print it bold."""
     compared = rows[0].p_value is not None
     heads = ["metric", "score", "95% interval", *(["against", "95% interval", "p"] if compared else []), "signature"]
     table = [heads, *(_format_row(row) for row in rows)]

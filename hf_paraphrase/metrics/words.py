@@ -12,11 +12,7 @@ __all__ = ["check_order", "check_tokenize", "ngrams", "sign_words", "split_words
 
 
 def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool = False) -> list[list[str]]:
-    """Split texts into words with one of sacrebleu's tokenizers, as BLEU does.
-
-    Raises:
-        InputError: Unknown tokenizer.
-    """
+    """Split texts into words with one of sacrebleu's tokenizers, as BLEU does; raises InputError for another one."""
     check_tokenize(tokenize)
     tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
     words = [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]

@@ -74,11 +74,7 @@ class Table:
     cards: str = ""  # the folder of `model_cards/` where the table goes
 
     def choose(self, name: str) -> Settings:
-        """The settings of a name.
-
-        Raises:
-            InputError: The table does not contain it.
-        """
+        """The settings of a name; raises InputError for another one."""
         if name not in self.settings:
             raise InputError(f"--settings {name}: {self.name} has: {', '.join(self.settings)}")
         return self.settings[name]

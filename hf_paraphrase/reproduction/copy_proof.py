@@ -29,12 +29,8 @@ BATCH_SIZE = 32
 
 
 def load_judges(encoder: Any = None, device: str | None = None) -> dict[str, tuple[Adequacy, str]]:
-    """The judges by the names of their scores, each with its signature.
-
-    Args:
-        encoder: Sentence encoder for `cosine`; None for `open`, by the released model, alone.
-        device: Where the released model runs.
-    """
+    """The judges by the names of their scores, each with its signature: `open`, the released model, and with a
+    sentence encoder `cosine`."""
     writer = ModelWriter(*load_paraphraser(device=device))
     judges = {"open": (load_adequacy("open", writer), RELEASED)}
     if encoder is not None:

@@ -237,11 +237,7 @@ def _search(writer: ModelWriter, texts: list[str]) -> list[str | None]:
 
 
 def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
-    """Answer the texts, or reuse the answers of an earlier call.
-
-    Raises:
-        InputError: That had other texts.
-    """
+    """Answer the texts, or reuse the answers of an earlier call; raises InputError where that had other texts."""
     texts = {kind: rows["source"][: system.rows] for kind, rows in kinds.items()}
     if file.is_file():
         record = read_json_object(file)
@@ -288,13 +284,8 @@ def _add_cosines(record: Record, kinds: Texts, judge: SentenceEncoder) -> None:
 
 
 def score_answers(texts: Texts, records: Mapping[str, Record], n_samples: int = 1000) -> tuple[Entry, ...]:
-    """Score what `ANSWERS` holds; no model is needed.
-
-    Args:
-        texts: Of each kind `source` and `references`, columns of a length.
-        records: Of each system, by its name.
-        n_samples: Resampled test sets for the 95% intervals.
-    """
+    """Score what `ANSWERS` holds, no model needed: of each kind the texts, columns `source` and `references`, and of
+    each system its record."""
     scoring = Scoring(METRICS, n_samples=n_samples)
     return tuple(
         _score(name, way, record, texts, scoring) for name, record in records.items() for way in record["ways"]

@@ -26,13 +26,14 @@ COLUMNS = {
 
 
 def write_open_text(results: Results, command: str, answers: Path, directory: Path) -> str:
-    """Write `open-text.md`, `open-text.json` and `open-text-answers.json.xz`; return the first's text.
+    """Write `open-text.md`, `open-text.json` and `open-text-answers.json.xz` into `directory`; return the first's
+    text.
 
     Args:
-        results: What `compare_on_open_text` returned.
-        command: The one that made it.
-        answers: The folder in which it left the answers.
-        directory: Where the files go.
+    results: What `compare_on_open_text` returned.
+    command: The one that made it.
+    answers: The folder in which it left the answers.
+    directory: Where the files go.
     """
     directory.mkdir(parents=True, exist_ok=True)
     text = format_open_text(results, command)
@@ -51,12 +52,7 @@ def unpack_answers(directory: Path) -> dict[str, dict]:
 
 
 def format_open_text(results: Results, command: str) -> str:
-    """The table over all kinds of text, and one for each.
-
-    Args:
-        results: What `compare_on_open_text` returned.
-        command: The one that made it.
-    """
+    """The table over all kinds of text, and one for each, and how it came about, by which command."""
     environment, entries = results.environment, results.entries
     kinds = {group.value: group.rows for group in entries[0].groups}
     lines = ["# Systems side by side on free text", "", "## All kinds", ""]

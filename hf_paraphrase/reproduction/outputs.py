@@ -34,18 +34,8 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
 def recompute(
     table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
 ) -> list[ScoredMeasurement]:
-    """Compute a table's scores and verdicts from what `pack_outputs` wrote; no model and no corpus is needed.
-
-    Args:
-        table: The table.
-        settings: Those by which it was made.
-        seeds: Of its trainings.
-        path: The file.
-        scoring: How intervals and p-values are found.
-
-    Returns:
-        Those of every measurement.
-    """
+    """Compute the scores and verdicts of a table's measurements, made by these settings and seeds, from what
+    `pack_outputs` wrote; no model and no corpus is needed."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
         archive.extractall(folder, filter="data")
         runs = list_runs(table.choose(settings), Path(folder), seeds)

@@ -25,14 +25,8 @@ SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
-    """Write `NAME.md`, `NAME.json`, `NAME-outputs.tar.xz` and, with matplotlib, `NAME.png`; return the first's text.
-
-    Args:
-        table: The table.
-        measured: What `reproduce` returned.
-        command: The one that made it.
-        directory: Where the files go.
-    """
+    """Write `NAME.md`, `NAME.json`, `NAME-outputs.tar.xz` and, with matplotlib, `NAME.png` into `directory`, from what
+    `reproduce` returned; return the first's text."""
     directory.mkdir(parents=True, exist_ok=True)
     text = format_reproduction(table, measured, command)
     record = {"table": table.name, "title": table.title, "command": command, "measured": list(map(_as_json, measured))}

@@ -192,14 +192,8 @@ def _measure(
 
 
 def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring) -> ScoredMeasurement:
-    """Compute a measurement's scores, by system, and judge its claims; from the files of outputs alone.
-
-    Args:
-        table: The table.
-        measurement: One of its own.
-        runs: The trainings, whose folders have the outputs (`outputs_folder`) and need nothing else.
-        scoring: How intervals and p-values are found.
-    """
+    """Compute a measurement's scores, by system, and judge its claims; from the files of outputs in the folders of the
+    trainings (`outputs_folder`) alone."""
     statistics: dict[str, dict[str, list[SufficientStatistics]]] = {}
     copies: dict[str, list[dict[str, SufficientStatistics]]] = {}
     for run in runs:

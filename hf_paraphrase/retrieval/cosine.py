@@ -62,12 +62,7 @@ def filter_by_cosine(
 
 
 class _Scorer:
-    """Computes the cosines of pairs, by an encoder that is loaded for the first of them.
-
-    Args:
-        name: As `filter_by_cosine`.
-        trust_remote_code: Likewise.
-    """
+    """Computes the cosines of pairs, by an encoder that is loaded for the first of them."""
 
     def __init__(self, name: str | os.PathLike, trust_remote_code: bool):
         self.name, self.trust_remote_code = name, trust_remote_code

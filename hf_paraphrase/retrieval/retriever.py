@@ -198,12 +198,8 @@ class ParaphraseRetriever:
         exclude: Sequence[str] | None = None,
         exclude_sentences: Sequence[Sequence[str]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find pairs as `retrieve` does, but return their scores and numbers.
-
-        Returns:
-            Scores and numbers of the pairs in the memory, both of shape (texts, min(k, len(self))). Missing results
-            have number -1.
-        """
+        """Find pairs as `retrieve` does, but return their scores and their numbers in the memory, both of shape
+        (texts, min(k, len(self))); missing results have number -1."""
         texts = _check_texts("texts", texts)
         k = whole_number("k", k, 1)
         exclusions = []
@@ -230,14 +226,8 @@ class ParaphraseRetriever:
         return scores, rows
 
     def count_shared(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-        """Count the pairs that have one of some sentences, on either side; a pair of two of them counts twice.
-
-        Args:
-            sentences: Lists of sentences.
-
-        Returns:
-            The number for each list, shape (lists,).
-        """
+        """Count the pairs that have one of each list of sentences, on either side, shape (lists,); a pair of two of
+        them counts twice."""
         return Exclusion(self.pairs.keys, _hash_lists(sentences, len(sentences))).count()
 
     def _search(self, texts: list[str], k: int) -> tuple[np.ndarray, np.ndarray]:

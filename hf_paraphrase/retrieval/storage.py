@@ -50,12 +50,8 @@ class RetrieverConfig:
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str) -> None:
-    """Write a retriever atomically, replacing an existing one.
-
-    Raises:
-        InputError: There is no pair.
-        FileExistsError: The folder holds something else.
-    """
+    """Write a retriever atomically, replacing an existing one; raises InputError for one without pairs, and
+    FileExistsError for a folder that holds something else."""
     if not len(pairs):
         raise InputError("nothing to save: the retriever has no pairs")
     if folder.exists():
@@ -99,12 +95,8 @@ def load_pairs_and_index(
     trust_remote_code: bool = False,
     **encoder_kwargs: Any,
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
-    """Read a retriever, with its pairs and index, and check that they fit together.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        InputError: The files are damaged or do not fit together; the message has the details.
-    """
+    """Read a retriever, with its pairs and index; raises FileNotFoundError where a file is missing, and InputError
+    where the files are damaged or do not fit together."""
     config = _read_config(folder / CONFIG_FILE)
     for name, checksum in config.checksums.items():
         path = folder / name
