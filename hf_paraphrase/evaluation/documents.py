@@ -18,9 +18,9 @@ from ..common.files import read_lines
 from ..errors import InputError
 from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
-from ..metrics.bleu.scoring import bleu_statistics
-from ..metrics.coherence.scoring import coherence_statistics
-from ..metrics.rouge.scoring import rouge_statistics
+from ..metrics.bleu.scoring import bleu
+from ..metrics.coherence.scoring import coherence
+from ..metrics.rouge.scoring import rouge
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.search.batch_writing import decode_with_unknown
 from ..papers import find_paper_rows
@@ -173,9 +173,9 @@ def _collect_statistics(
         [[replace_mark(text, unknown, "") for text in texts] for texts in side] for side in (outputs, documents)
     )
     return {
-        **bleu_statistics(flat_outputs, flat_documents, lowercase=True),
-        **rouge_statistics(flat_outputs, flat_documents),
-        **coherence_statistics(*sentences, seed=seed),
+        **bleu(flat_outputs, flat_documents, lowercase=True).statistics,
+        **rouge(flat_outputs, flat_documents).statistics,
+        **coherence(*sentences, seed=seed).statistics,
     }
 
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import read_lines
 from ..generation.loading import load_paraphraser
-from ..metrics.nits_per_character.scoring import nits_per_character_statistics
+from ..metrics.nits_per_character.scoring import nits_per_character
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.layers.precision import at_least_single
@@ -76,7 +76,7 @@ def evaluate_language_model(
         logits = at_least_single(model(**batch).logits)
         losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
         characters += [len(row["labels"]) for row in part]
-    scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character_statistics(losses, characters))
+    scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character(losses, characters).statistics)
     results = Results(
         "language_model",
         replace(found, counts={"characters": sum(characters)}),
@@ -100,7 +100,7 @@ def format_language_model_results(results: Results) -> str:
 def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics]:
     """The statistics of the scores that `evaluate_language_model` computed, from the file of losses that it wrote."""
     rows = read_lines(file)
-    return nits_per_character_statistics([row["loss"] for row in rows], [row["characters"] for row in rows])
+    return nits_per_character([row["loss"] for row in rows], [row["characters"] for row in rows]).statistics
 
 
 @in_style

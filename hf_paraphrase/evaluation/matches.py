@@ -19,8 +19,8 @@ from ..common.environment import describe_environment
 from ..common.files import read_lines
 from ..errors import InputError
 from ..generation.engine import load_pair_model, match_pairs
-from ..metrics.classification.scoring import classification, classification_statistics
-from ..metrics.ranking.scoring import ranking_statistics
+from ..metrics.classification.scoring import classification
+from ..metrics.ranking.scoring import ranking
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.text.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
@@ -85,7 +85,7 @@ def evaluate_matcher(
             for flat in (logits[:, 0], torch.tensor(_overlap(*texts)))
         )
         references = dataset["relevance" if "relevance" in dataset.column_names else "label"]
-        statistics, overlap = (ranking_statistics(scores, references) for scores in (outputs, counted))
+        statistics, overlap = (ranking(scores, references).statistics for scores in (outputs, counted))
     else:
         outputs, labels = logits.softmax(-1).tolist(), dataset["label"]
         statistics, overlap = _accuracy_statistics(outputs, labels), {}
@@ -119,7 +119,7 @@ def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
     rows = read_lines(file)
     outputs = [row["prediction"] for row in rows]
     if "candidates" in rows[0]:
-        return ranking_statistics(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows])
+        return ranking(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows]).statistics
     labels = [row["label"] for row in rows]
     found = _accuracy_statistics(outputs, labels)
     if len(outputs[0]) == 2:
@@ -184,12 +184,12 @@ def _best_threshold(scores: list[float], labels: list[int]) -> float:
 
 def _accuracy_statistics(outputs: list[list[float]], labels: list[int]) -> dict[str, SufficientStatistics]:
     chosen = np.asarray(outputs).argmax(-1).tolist()
-    return {"accuracy": classification_statistics(chosen, labels)["accuracy"]}
+    return {"accuracy": classification(chosen, labels).statistics["accuracy"]}
 
 
 def _f1_statistics(scores: list[float], labels: list[int], threshold: float) -> dict[str, SufficientStatistics]:
     """F1 with a threshold, and with that which is best for these very labels."""
     thresholds = {"f1": threshold, "max_f1": _best_threshold(scores, labels)}
     return {
-        name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in thresholds.items()
+        name: classification(scores, labels, threshold=value).statistics["f1"] for name, value in thresholds.items()
     }

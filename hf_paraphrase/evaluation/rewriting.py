@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
 from ..common.files import read_lines
-from ..metrics.pinc.scoring import pinc_statistics
+from ..metrics.pinc.scoring import pinc
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
@@ -112,7 +112,7 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, SufficientStatis
     signature = f"words:letters|case:lc|but:{FUNCTION_WORDS} most frequent"
     return {
         "content_words_kept": SufficientStatistics.from_ratio("content_words_kept", kept, count, signature, scale=100),
-        **pinc_statistics(*texts, lowercase=True),
+        **pinc(*texts, lowercase=True).statistics,
         "copied": SufficientStatistics.from_sentence_scores("copied", copied, "", scale=100, higher_is_better=False),
     }
 

@@ -87,7 +87,7 @@ class CheckedMetric(evaluate.Metric, ABC):
         )
 
     def _compute(self, **inputs_and_options: Any) -> dict[str, Any]:
-        return self.function(**inputs_and_options)
+        return dict(self.function(**inputs_and_options))
 
 
 def read_features(function: Callable) -> Features:

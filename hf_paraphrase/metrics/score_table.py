@@ -98,9 +98,10 @@ def collect_statistics(
     scored = SCORED_METRICS[metric]
     if "sources" in scored.inputs and texts.sources is None:
         raise InputError(f"{metric} needs the sources; give --sources, or predictions with a column or field `source`")
-    compute = getattr(import_module(f".{metric}.scoring", __package__), f"{metric}_statistics")
+    compute = getattr(import_module(f".{metric}.scoring", __package__), metric)
     columns = [getattr(texts, name) for name in scored.inputs]
-    runs = [compute(predictions, *columns, **{**scored.options, **options}) for predictions in texts.runs]
+    options = {**scored.options, **options}
+    runs = [compute(predictions, *columns, **options).statistics for predictions in texts.runs]
     return {name: [run[name] for run in runs] for name in scored.names}
 
 
@@ -150,11 +151,7 @@ def _make_row(
         better = "predictions" if (own.score > other.score) == ours[0].higher_is_better else "against"
     return ScoreRow(
         metric=name,
-        score=own.score,
-        low=own.low,
-        high=own.high,
-        selection_variance=own.selection_variance,
-        optimizer_variance=own.optimizer_variance,
+        **vars(own),
         against=None if other is None else other.score,
         against_low=None if other is None else other.low,
         against_high=None if other is None else other.high,

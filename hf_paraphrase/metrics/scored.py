@@ -20,7 +20,7 @@ LOWERCASE = {"lowercase": True}
 class Scored:
     """A metric's declaration, `SCORED` in the `__init__.py` of its folder, for `score` and evaluations.
 
-    Its `scoring.py` then has a function `NAME_statistics`. The declaration is separate, so that help texts can list
+    Its function then returns `Scores`. The declaration is separate, so that help texts can list
     metrics without importing their dependencies.
     """
 

@@ -25,7 +25,7 @@ from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import Scoring
 from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
-from ..metrics.self_bleu.scoring import self_bleu_statistics
+from ..metrics.self_bleu.scoring import self_bleu
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
@@ -323,7 +323,7 @@ def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistic
     found |= read_judged(file.parent, "outputs")
     rows = read_lines(file)
     if "predictions" in rows[0]:
-        found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
+        found |= self_bleu([row["predictions"] for row in rows], lowercase=True).statistics
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tokenizers import AddedToken
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from ..metrics.pinc.scoring import pinc_statistics
+from ..metrics.pinc.scoring import pinc
 
 __all__ = ["CONTROL", "ControlLevels", "add_tokens", "draw_plain"]
 
@@ -42,7 +42,7 @@ class ControlLevels:
 
     def measure(self, sources: Sequence[str], targets: Sequence[str]) -> list[int]:
         """The ids of the control tokens of pairs, by the PINC of target against source, ignoring case."""
-        scores = pinc_statistics(targets, sources, lowercase=True)["pinc"].rows[:, 0]
+        scores = pinc(targets, sources, lowercase=True).statistics["pinc"].rows[:, 0]
         return [self.ids[bisect_right(self.edges, score)] for score in scores.tolist()]
 
     def write_into(self, config: PreTrainedConfig) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.coherence import features
-from hf_paraphrase.metrics.coherence.scoring import coherence, coherence_statistics
+from hf_paraphrase.metrics.coherence.scoring import coherence
 
 ORIGINAL = ["The cats slept.", "A dog barked loudly!", "Rain fell in Paris.", "We ate bread"]
 
@@ -51,7 +51,7 @@ def test_sentences_without_a_match_are_aligned_at_random() -> None:
     """Of [first, unmatched] the second's original is any of four: L is |1 - j'| for j' from 0 to 3, 1 on average."""
     outputs, seeds = [[ORIGINAL[0], "Nothing of that"]] * 400, (1, 2)
     first, other = (coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=seed) for seed in seeds)
-    rows = coherence_statistics(outputs, [ORIGINAL] * 400, tagger="content", seed=1)["coherence"].rows
+    rows = coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=1).statistics["coherence"].rows
     assert {tuple(row) for row in rows.tolist()} == {(0, 1), (1, 1), (2, 1)}
     assert first["score"] == pytest.approx(1, abs=0.12) and other["score"] == pytest.approx(1, abs=0.12)
     assert first["score"] != other["score"]
@@ -71,7 +71,7 @@ def test_outputs_without_two_sentences_are_left_out() -> None:
 
 def test_documents_count_the_same() -> None:
     outputs = [[ORIGINAL[1], ORIGINAL[0]], ORIGINAL, [ORIGINAL[0]]]
-    statistics = coherence_statistics(outputs, [ORIGINAL] * 3, tagger="content")["coherence"]
+    statistics = coherence(outputs, [ORIGINAL] * 3, tagger="content").statistics["coherence"]
     assert statistics.rows.tolist() == [[2, 1], [0, 1], [0, 0]]
     assert statistics.score == 1
     assert not statistics.higher_is_better

@@ -10,7 +10,7 @@ import pytest
 from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.meteor import scoring
-from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
+from hf_paraphrase.metrics.meteor.scoring import meteor
 from tests.models.tiny import save, tiny_bart
 
 nltk_corpus = pytest.importorskip("nltk.corpus")
@@ -99,7 +99,7 @@ def test_the_best_reference_counts_in_any_order() -> None:
 
 
 def test_score_is_the_mean_of_the_sentences() -> None:
-    statistics = meteor_statistics(["a", "b"], ["a", "c"], stages=WITHOUT_WORDNET)["meteor"]
+    statistics = meteor(["a", "b"], ["a", "c"], stages=WITHOUT_WORDNET).statistics["meteor"]
     assert statistics.rows.tolist() == [[0.5, 1], [0, 1]]
     assert statistics.score == 25
 
@@ -108,7 +108,7 @@ def test_formula_of_1_5_on_answers_of_the_jar(monkeypatch: pytest.MonkeyPatch, t
     sent = []
     monkeypatch.setattr(scoring, "_run_jar", lambda jar, lines, normalize: sent.extend(lines) or JAR_ANSWERS)
     monkeypatch.setattr(scoring, "_find_jar", lambda jar: tmp_path)
-    statistics = meteor_statistics(["a |||b", "c\n"], [["d", "e"], "f"], variant="1.5")["meteor"]
+    statistics = meteor(["a |||b", "c\n"], [["d", "e"], "f"], variant="1.5").statistics["meteor"]
     assert sent == ["SCORE ||| d ||| e ||| a b", "SCORE ||| f ||| c"]
     assert statistics.score == pytest.approx(100 * JAR_CORPUS_SCORE)
     assert statistics.score_of_sums(statistics.rows) == pytest.approx(100 * np.array(JAR_SCORES))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.bleu.scoring import bleu, bleu_statistics
+from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.significance import (
     approximate_randomisation,
     bootstrap,
@@ -50,7 +50,7 @@ def test_resampled_bleu_is_bleu_of_the_resampled_corpus() -> None:
     rng = np.random.default_rng(2)
     texts = [" ".join(rng.choice(list("abcde"), size=rng.integers(0, 9))) for _ in range(40)]
     predictions, references = texts[:20], [texts[20:][i : i + 2] for i in range(0, 20)]
-    statistics = bleu_statistics(predictions, references)
+    statistics = bleu(predictions, references).statistics
     for _ in range(20):
         drawn = rng.integers(0, 20, size=20)
         corpus = bleu([predictions[i] for i in drawn], [references[i] for i in drawn])
@@ -64,7 +64,7 @@ def test_resampled_bleu_is_bleu_of_the_resampled_corpus() -> None:
 )
 def test_bleu_statistics_where_nothing_matches(prediction: str, reference: str) -> None:
     for max_order in (1, 2, 4):
-        statistics = bleu_statistics([prediction], [reference], max_order=max_order)
+        statistics = bleu([prediction], [reference], max_order=max_order).statistics
         expected = bleu([prediction], [reference], max_order=max_order)["score"]
         assert statistics[f"bleu_{max_order}"].score == pytest.approx(expected)
 

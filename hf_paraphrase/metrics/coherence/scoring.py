@@ -2,15 +2,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..inputs import check_lengths, check_text_lists
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 from .features import choose_features
 
-__all__ = ["check_documents", "coherence", "coherence_statistics"]
+__all__ = ["check_documents", "coherence"]
 
 
 def coherence(
@@ -19,7 +18,7 @@ def coherence(
     *,
     tagger: str | Callable[[str], Iterable[str]] | None = None,
     seed: int = 12345,
-) -> dict[str, Any]:
+) -> Scores:
     """Coherence: L, how far the sentences of an output are from the order of their originals; lower is better.
 
     Each sentence of an output is aligned to the sentence of the input with the best F1 over verbs and nouns; several
@@ -62,34 +61,13 @@ def coherence(
     where sentences repeat; two sentences without verbs and nouns have F1 1. Outputs of fewer than two sentences have
     no order to judge, and are left out.
     """
-    statistics = coherence_statistics(predictions, references, tagger=tagger, seed=seed)
-    order, unaligned = statistics["coherence"], statistics["unaligned"]
-    scored = int(order.rows[:, 1].sum())
-    return {
-        "score": order.score if scored else float("nan"),
-        "documents": scored,
-        "unaligned": unaligned.score,
-        "sentences": int(unaligned.rows[:, 1].sum()),
-        "features": choose_features(tagger)[1],
-        "signature": order.signature,
-    }
-
-
-def coherence_statistics(
-    predictions: Iterable[Sequence[str]],
-    references: Iterable[Sequence[str]],
-    *,
-    tagger: str | Callable[[str], Iterable[str]] | None = None,
-    seed: int = 12345,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as in `coherence`."""
     predictions, references = check_documents(predictions, references)
     extract, features = choose_features(tagger)
     draw = np.random.default_rng(seed)
-    moves, unaligned = [], []
+    moves, lost = [], []
     for output, original in zip(predictions, references, strict=True):
         alignment = _align([Counter(extract(text)) for text in output], [Counter(extract(text)) for text in original])
-        unaligned.append(alignment.count(None))
+        lost.append(alignment.count(None))
         moves.append(
             [
                 position - (int(draw.integers(len(original))) if aligned is None else aligned)
@@ -97,15 +75,24 @@ def coherence_statistics(
             ]
         )
     signature = f"features:{features}|align:best-f1|unaligned:random-{seed}"
-    disorder, counted = [_disorder(document) for document in moves], [len(document) > 1 for document in moves]
-    return {
-        "coherence": SufficientStatistics.from_ratio(
-            "coherence", disorder, counted, signature, higher_is_better=False
-        ),
-        "unaligned": SufficientStatistics.from_ratio(
-            "unaligned", unaligned, list(map(len, predictions)), signature, higher_is_better=False
-        ),
+    ratios = {
+        "coherence": (list(map(_disorder, moves)), [len(document) > 1 for document in moves]),
+        "unaligned": (lost, list(map(len, predictions))),
     }
+    order, unaligned = (
+        SufficientStatistics.from_ratio(name, *ratio, signature, higher_is_better=False)
+        for name, ratio in ratios.items()
+    )
+    scored = int(order.rows[:, 1].sum())
+    result = {
+        "score": order.score if scored else float("nan"),
+        "documents": scored,
+        "unaligned": unaligned.score,
+        "sentences": int(unaligned.rows[:, 1].sum()),
+        "features": features,
+        "signature": signature,
+    }
+    return Scores((order, unaligned), result)
 
 
 def check_documents(

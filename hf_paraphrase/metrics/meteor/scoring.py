@@ -17,10 +17,10 @@ import numpy as np
 from ...errors import InputError
 from ...installation import require
 from ..inputs import check_texts, count_references
-from ..sufficient_statistics import SufficientStatistics, divide
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from ..words import split_words
 
-__all__ = ["STAGES", "check_stages", "meteor", "meteor_statistics"]
+__all__ = ["STAGES", "check_stages", "meteor"]
 
 VARIANTS = ("nltk", "1.5")
 STAGES = ("exact", "stem", "wordnet")
@@ -41,7 +41,7 @@ def meteor(
     tokenize: str = "13a",
     jar: str | os.PathLike | None = None,
     normalize: bool = True,
-) -> dict[str, Any]:
+) -> Scores:
     """METEOR: METEOR by nltk, or METEOR 1.5 by its authors' Java program; the result names the variant.
 
     Words of the prediction are aligned to words of a reference by form, then by stem, then by synonym. The score
@@ -85,28 +85,14 @@ def meteor(
 
     Source: Lavie and Agarwal 2007 (`nltk`); Denkowski and Lavie 2014 (`1.5`).
     """
-    options: dict[str, Any] = {"stages": stages, "tokenize": tokenize, "jar": jar, "normalize": normalize}
-    statistics = meteor_statistics(predictions, references, variant=variant, **options)["meteor"]
-    return {"score": statistics.score, "variant": variant, "signature": statistics.signature}
-
-
-def meteor_statistics(
-    predictions: Iterable[str],
-    references: Iterable[str | Sequence[str]],
-    *,
-    variant: str = "nltk",
-    stages: Sequence[str] = STAGES,
-    tokenize: str = "13a",
-    jar: str | os.PathLike | None = None,
-    normalize: bool = True,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `meteor`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_texts(predictions, references)
     if variant not in VARIANTS:
         raise InputError(f"unknown variant {variant!r}; available: {', '.join(VARIANTS)}")
     if variant == "nltk":
-        return {"meteor": _score_by_nltk(predictions, references, stages=stages, tokenize=tokenize)}
-    return {"meteor": _score_by_jar(predictions, references, jar=jar, normalize=normalize)}
+        found = _score_by_nltk(predictions, references, stages=stages, tokenize=tokenize)
+    else:
+        found = _score_by_jar(predictions, references, jar=jar, normalize=normalize)
+    return Scores((found,), {"score": found.score, "variant": variant, "signature": found.signature})
 
 
 def check_stages(stages: Sequence[str], argument: str = "stages") -> None:

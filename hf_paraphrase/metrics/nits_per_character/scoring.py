@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from ..inputs import check_losses
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["nits_per_character", "nits_per_character_statistics"]
+__all__ = ["nits_per_character"]
 
 
-def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> dict[str, Any]:
+def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> Scores:
     """Nits per character: the loss of a language model, in nats, divided by the number of characters.
 
     Comparable between models of characters and models of words. Lower is better.
@@ -35,20 +34,9 @@ def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> di
 
     Source: Traynor 2018, which reports costs in nits per character.
     """
-    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
-    loss, count = statistics.rows.sum(axis=0)
-    return {
-        "nits_per_character": statistics.score,
-        "bits_per_character": statistics.score / math.log(2),
-        "loss": float(loss),
-        "characters": int(count),
-    }
-
-
-def nits_per_character_statistics(
-    losses: Iterable[float], characters: Iterable[int]
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `nits_per_character`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     losses, characters = check_losses(losses, "characters", characters)
     name = "nits_per_character"
-    return {name: SufficientStatistics.from_ratio(name, losses, characters, "unit:nats", higher_is_better=False)}
+    found = SufficientStatistics.from_ratio(name, losses, characters, "unit:nats", higher_is_better=False)
+    loss, count = found.rows.sum(axis=0)
+    sums = {"loss": float(loss), "characters": int(count)}
+    return Scores((found,), {name: found.score, "bits_per_character": found.score / math.log(2), **sums})

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from ..inputs import check_losses
-from ..sufficient_statistics import SufficientStatistics, divide
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
 
-__all__ = ["perplexity", "perplexity_statistics"]
+__all__ = ["perplexity"]
 
 
-def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]:
+def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> Scores:
     """Perplexity: e to the power of the negative log-likelihood of all texts divided by their tokens.
 
     It takes summed losses and token counts of any model, so that batches of different sizes count as they should.
@@ -38,23 +37,12 @@ def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, Any]
 
     Source: Jelinek et al. 1977.
     """
-    statistics = perplexity_statistics(losses, tokens)["perplexity"]
-    loss, count = statistics.rows.sum(axis=0)
-    return {
-        "perplexity": statistics.score,
-        "loss_per_token": float(loss / count),
-        "loss": float(loss),
-        "tokens": int(count),
-    }
-
-
-def perplexity_statistics(losses: Iterable[float], tokens: Iterable[int]) -> dict[str, SufficientStatistics]:
-    """The statistics of `perplexity`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     losses, tokens = check_losses(losses, "tokens", tokens)
     rows = np.stack([losses, tokens], axis=1).astype(float)
-    return {
-        "perplexity": SufficientStatistics("perplexity", rows, _score_of_sums, "unit:nats", higher_is_better=False)
-    }
+    found = SufficientStatistics("perplexity", rows, _score_of_sums, "unit:nats", higher_is_better=False)
+    loss, count = rows.sum(axis=0)
+    sums = {"loss": float(loss), "tokens": int(count)}
+    return Scores((found,), {"perplexity": found.score, "loss_per_token": float(loss / count), **sums})
 
 
 def _score_of_sums(sums: np.ndarray) -> np.ndarray:

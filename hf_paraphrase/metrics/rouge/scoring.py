@@ -15,10 +15,10 @@ import regex
 from ...errors import InputError
 from ...installation import require
 from ..inputs import check_texts, count_references
-from ..sufficient_statistics import SufficientStatistics, divide
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from .weighted_lcs import Pair, weighted_lcs
 
-__all__ = ["rouge", "rouge_statistics"]
+__all__ = ["rouge"]
 
 _LIBRARY_TYPES = ("rouge1", "rouge2")
 TOKENIZE = ("ascii", "unicode")
@@ -36,7 +36,7 @@ def rouge(
     use_stemmer: bool = False,
     weight: float = 1.2,
     tokenize: str = "ascii",
-) -> dict[str, Any]:
+) -> Scores:
     """ROUGE: ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W; F, precision and recall.
 
     Overlap of single words (ROUGE-1), pairs (ROUGE-2), the longest common subsequence (ROUGE-L) and the longest common
@@ -78,21 +78,6 @@ def rouge(
 
     Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """
-    options: dict[str, Any] = {"use_stemmer": use_stemmer, "weight": weight, "tokenize": tokenize}
-    statistics = rouge_statistics(predictions, references, **options)
-    scores = {name: entry.score for name, entry in statistics.items()}
-    return {**scores, "signature": statistics["rouge1"].signature}
-
-
-def rouge_statistics(
-    predictions: Iterable[str],
-    references: Iterable[str | Sequence[str]],
-    *,
-    use_stemmer: bool = False,
-    weight: float = 1.2,
-    tokenize: str = "ascii",
-) -> dict[str, SufficientStatistics]:
-    """The statistics of every score of `rouge`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_texts(predictions, references)
     if weight < 1:
         raise InputError(f"weight must be at least 1, got {weight}; 1 makes ROUGE-W the same as ROUGE-L")
@@ -113,11 +98,12 @@ def rouge_statistics(
     }
     signature = f"nrefs:{count_references(references)}|multi:best-f|case:lc|tok:{tokenize}"
     signature += f"|stem:{'porter' if use_stemmer else 'no'}|w:{weight:g}|version:rouge-score-{version('rouge-score')}"
-    return {
-        name: SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
+    statistics = [
+        SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for kind, array in scores.items()
         for name, column in zip((kind, f"{kind}_precision", f"{kind}_recall"), array.T[[2, 0, 1]], strict=True)
-    }
+    ]
+    return Scores(statistics, {one.name: one.score for one in statistics} | {"signature": signature})
 
 
 def _score_with_library(predictions: list[str], references: list[list[str]], tokenizer: Any) -> dict[str, np.ndarray]:

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import TER
 
 from ..inputs import check_texts
-from ..sufficient_statistics import SufficientStatistics, divide
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from .edits import fewest_edits
 
-__all__ = ["ter", "ter_statistics"]
+__all__ = ["ter"]
 
 
 def ter(
@@ -22,7 +21,7 @@ def ter(
     no_punct: bool = False,
     asian_support: bool = False,
     case_sensitive: bool = False,
-) -> dict[str, Any]:
+) -> Scores:
     """TER: corpus translation edit rate with sacrebleu's figures, several times as fast.
 
     How many insertions, deletions, substitutions and shifts of runs of words turn the predictions into their closest
@@ -57,22 +56,16 @@ def ter(
 
     Source: Snover et al. 2006; sacrebleu's TER, itself checked against tercom.
     """
-    options = {"normalized": normalized, "no_punct": no_punct, "asian_support": asian_support}
-    statistics = ter_statistics(predictions, references, case_sensitive=case_sensitive, **options)["ter"]
-    edits, length = statistics.rows.sum(axis=0)
-    counts = {"num_edits": int(edits), "ref_length": float(length)}
-    return {"score": statistics.score, **counts, "signature": statistics.signature}
-
-
-def ter_statistics(
-    predictions: Iterable[str], references: Iterable[str | Sequence[str]], **options: Any
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `ter`, for `hf_paraphrase.metrics.significance`; options as there."""
     predictions, references = check_texts(predictions, references)
-    metric = _FastTer(**options)
+    metric = _FastTer(
+        normalized=normalized, no_punct=no_punct, asian_support=asian_support, case_sensitive=case_sensitive
+    )
     rows = np.array(metric._extract_corpus_statistics(predictions, list(zip_longest(*references))), dtype=float)
     signature = metric.get_signature().format()
-    return {"ter": SufficientStatistics("ter", rows, _score_of_sums, signature, higher_is_better=False)}
+    found = SufficientStatistics("ter", rows, _score_of_sums, signature, higher_is_better=False)
+    edits, length = rows.sum(axis=0)
+    counts = {"num_edits": int(edits), "ref_length": float(length)}
+    return Scores((found,), {"score": found.score, **counts, "signature": signature})
 
 
 class _FastTer(TER):

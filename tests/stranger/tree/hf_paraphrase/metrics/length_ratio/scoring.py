@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ..inputs import check_sources
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["length_ratio", "length_ratio_statistics"]
+__all__ = ["length_ratio"]
 
 
-def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, Any]:
+def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> Scores:
     """Length ratio: how many words paraphrases have for each word of their sources.
 
     Words of all paraphrases, divided by those of their sources.
@@ -31,12 +30,7 @@ def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str
     Limits:
         - It says nothing about meaning.
     """
-    statistics = length_ratio_statistics(predictions, sources)["length_ratio"]
-    return {"score": statistics.score, "signature": statistics.signature}
-
-
-def length_ratio_statistics(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, SufficientStatistics]:
-    """The statistics of `length_ratio`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, sources = check_sources(predictions, sources)
     words = ([len(text.split()) for text in texts] for texts in (predictions, sources))
-    return {"length_ratio": SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")}
+    found = SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")
+    return Scores((found,), {"score": found.score, "signature": found.signature})
