@@ -53,7 +53,12 @@ class Release:
 
 
 def _read_release(licence: str, files: Iterable[dict] = (), copy: dict | None = None, **others: str) -> Release:
-    return Release(licence, tuple(ReleasedFile(**file) for file in files), copy=copy and HubCopy(**copy), **others)
+    return Release(
+        licence,
+        tuple(ReleasedFile(**file) for file in files),
+        copy=None if copy is None else HubCopy(**copy),
+        **others,
+    )
 
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from ..errors import InputError
 from .addresses import RELEASES, Release, ReleasedFile
 from .builder import seeded_order
-from .gutenberg_book import read_book
-from .overlap import fingerprints, group_overlapping
+from .gutenberg_book import fingerprints, group_overlapping, read_book
 from .running_text import RunningTextBuilder, RunningTextConfig
 from .sentences import check_splitter, sentence_splitter
 

@@ -134,8 +134,8 @@ def compare_choices(
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
     loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
     unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
-    environment = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials, "batch_size": batch_size}
-    environment |= {"encoder": getattr(judge, "name", None) or "a function"}
+    environment: dict[str, Any] = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials}
+    environment |= {"batch_size": batch_size, "encoder": getattr(judge, "name", None) or "a function"}
     environment |= describe_environment(loaded[0].model.device)
 
     answers: dict[str, list[str | None]] = {COPIED: list(sources)}

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..common.files import write_json, write_text
+from ..common.files import whole_file, write_json, write_text
 from ..evaluation.results import Entry, Score, describe_run, format_table
+from ..evaluation.scoring import Scoring
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
-from .outputs import pack_outputs
-from .tables import MeasuredRow, MeasuredTable, Verdict
+from .copy_proof import JUDGED
+from .tables import MeasuredRow, MeasuredTable, ScoredMeasurement, Verdict, outputs_folder, score_outputs
+from .trainings import list_runs
 
-__all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
+__all__ = ["format_reproduction", "format_verdict", "pack_outputs", "recompute", "write_reproduction"]
 
-
-PERCENTAGES = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu", "content_words")
-PERCENTAGES += ("copied", "open", "cosine")
+PERCENTAGES = tuple(
+    [
+        "bleu",
+        "rouge",
+        "meteor",
+        "ter",
+        "pinc",
+        "ibleu",
+        "embedding",
+        "self_bleu",
+        "content_words",
+        "copied",
+        "open",
+        "cosine",
+    ]
+)
 # Of a training, what the JSON file says.
 SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
@@ -183,3 +200,28 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
 
 def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
     return {"claim": str(verdict.claim), "outcome": verdict.outcome, **asdict(verdict)}
+
+
+def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) -> None:
+    """Write the outputs of all trainings, with what judges found, into a file that is the same whenever they are."""
+    runs = [run for row in measured[0].rows for run in row.runs]
+    folders = dict.fromkeys(outputs_folder(table, one.measurement, run) for one in measured for run in runs)
+    root = runs[0].folder.parents[1]
+    with whole_file(path) as temporary, tarfile.open(temporary, "w:xz", preset=9) as archive:
+        kept = (file for folder in folders for file in (*folder.glob("*.jsonl"), *folder.glob(JUDGED)))
+        for file in sorted(kept):
+            member = tarfile.TarInfo(file.relative_to(root).as_posix())
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
+
+
+def recompute(
+    table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
+) -> list[ScoredMeasurement]:
+    """Compute the scores and verdicts of a table's measurements, made by these settings and seeds, from what
+    `pack_outputs` wrote; no model and no corpus is needed."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+        runs = list_runs(table.choose(settings), Path(folder), seeds)
+        return [score_outputs(table, measurement, runs, scoring) for measurement in table.measurements]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -136,7 +136,7 @@ def _score_by_nltk(
     # They remember, since the words of a corpus repeat; a stage that is left out finds nothing.
     remember = lru_cache(maxsize=100_000)
     stem = remember(PorterStemmer().stem) if "stem" in stages else str
-    synsets = remember(wordnet.synsets) if "wordnet" in stages else lambda word: []
+    synsets: Callable[[str], list] = remember(wordnet.synsets) if "wordnet" in stages else lambda word: []
     options = {"stemmer": SimpleNamespace(stem=stem), "wordnet": SimpleNamespace(synsets=synsets), **_PARAMETERS}
     scores = [
         meteor_score([next(expected) for _ in texts], output, **options)
