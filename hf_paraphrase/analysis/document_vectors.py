@@ -39,17 +39,8 @@ def embed_documents(
     texts: Sequence[str],
     batch_size: int = 32,
 ) -> torch.Tensor:
-    """Compute e_D of documents (Li et al. 2015, section 3.3): h of the top layer behind the whole document.
-
-    Args:
-        model: The autoencoder.
-        tokenizer: Its tokenizer.
-        texts: A sentence a line, or ordinary text.
-        batch_size: Documents at once.
-
-    Returns:
-        `(texts, hidden_size)`, on the CPU.
-    """
+    """Compute e_D of documents, a sentence a line or ordinary text: h of the top layer behind the whole document,
+    `(texts, hidden_size)`, on the CPU (Li et al. 2015, section 3.3)."""
     vectors = []
     for start in range(0, len(texts), batch_size):
         inputs = tokenizer(

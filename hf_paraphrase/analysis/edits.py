@@ -139,13 +139,8 @@ MOST_OPAQUE = 0.7
 
 
 def format_heat_map(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> str:
-    """Make an HTML table of numbers from -1 to 1, which it shows in percent, in a box that may scroll sideways.
-
-    Args:
-        rows: A word for each row.
-        columns: A word for each column.
-        values: `(rows, columns)`.
-    """
+    """An HTML table of numbers `(rows, columns)` from -1 to 1, shown in percent, by a word for each row and column, in
+    a box that may scroll sideways."""
     head = "".join(f'<th class="column">{html.escape(word)}</th>' for word in columns)
     lines = [
         f"<tr><th>{html.escape(word)}</th>{''.join(map(_format_cell, cells))}</tr>"

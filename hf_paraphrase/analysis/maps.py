@@ -60,15 +60,8 @@ def nearest(vectors: np.ndarray, center: np.ndarray, count: int) -> np.ndarray:
 def draw_map(
     points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "", center: int | None = None
 ) -> None:
-    """Draw a map as PNG; of many points some are named, spread over the map, where no name hides another.
-
-    Args:
-        points: `(points, 2)`.
-        labels: What each is.
-        path: The file to write.
-        title: Stands above.
-        center: A point to mark.
-    """
+    """Draw a map of points `(points, 2)` as PNG; of many some are named, spread over the map, where no name hides
+    another. `center` is a point to mark."""
     save_figure(make_map(points, labels, title, center), path)
 
 
@@ -114,14 +107,8 @@ def shorten(label: str, length: int = 48) -> str:
 
 
 def write_map_page(points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "") -> None:
-    """Write a map as one HTML file without anything from elsewhere: wheel zooms, dragging moves, pointing names.
-
-    Args:
-        points: `(points, 2)`.
-        labels: What each is.
-        path: The file to write.
-        title: Of the page.
-    """
+    """Write a map of points `(points, 2)` as one HTML file without anything from elsewhere: wheel zooms, dragging
+    moves, pointing names."""
     low, high = points.min(axis=0), points.max(axis=0)
     unit = ((points - low) / np.maximum(high - low, 1e-9)).round(5).tolist()
     rows = [[x, y, label] for (x, y), label in zip(unit, labels, strict=True)]

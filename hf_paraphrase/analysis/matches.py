@@ -89,17 +89,9 @@ def most_exciting_pairs(
     top: int = 5,
     batch_size: int = 64,
 ) -> list[list[ExcitingPair]]:
-    """Find the pairs of words at which each unit of the last block is most active.
+    """For each unit of the last block the `top` pairs of words at which it is most active, the most exciting first.
 
-    Args:
-        model: A coupled LSTM.
-        tokenizer: Its tokenizer.
-        pairs: Pairs of texts to look through.
-        top: Pairs of words for each unit; each pair of words counts once, where it is most active.
-        batch_size: Pairs of texts at once.
-
-    Returns:
-        For each unit its pairs, the most exciting first. End marks do not count as words.
+    Each pair of words counts once, where it is most active. End marks do not count as words.
     """
     best: list[dict[tuple[str, str], ExcitingPair]] = [{} for _ in range(model.config.grid_size)]
     remaining = iter(pairs)

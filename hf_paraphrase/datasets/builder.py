@@ -181,12 +181,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({self._there()} there); {self.layout()}")
 
     def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
-        """A reader for text files, to use as a context over all that are read for one split or for all.
-
-        Args:
-            max_bad_fraction: In place of the one asked for.
-            unit: What is counted.
-        """
+        """A reader for text files, to use as a context over all that are read for one split or for all; `unit` is what
+        is counted, `max_bad_fraction` in place of the one asked for."""
         config = self.config
         share = config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
         return CorpusReader(share, self.layout(), unit, config.max_line_length, config.max_unpacked_size)

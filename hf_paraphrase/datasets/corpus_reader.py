@@ -40,19 +40,8 @@ class CorpusReader:
     """Reads text files line by line, plain or gzipped, and keeps count of the lines that are damaged.
 
     Used as a context, over all files of a corpus: when it ends, it warns of the bad lines, or refuses the corpus where
-    they are too many. Memory use is a few blocks, whatever the files contain.
-
-    Args:
-        max_bad_fraction: The share of bad lines that is left out with a warning.
-        layout: The expected format and source of the files, for errors.
-        unit: The unit counted, if not lines.
-        max_line_length: Lines of more bytes are bad.
-        max_unpacked_size: Gzip files that hold more bytes are refused.
-
-    Attributes:
-        lines_read: Lines so far, without blank ones.
-        bad_lines: The number of damaged ones.
-        nul_characters: NUL characters so far; all are dropped.
+    they are too many. Memory use is a few blocks, whatever the files contain. `lines_read` counts lines without blank
+    ones, `bad_lines` the damaged ones, `nul_characters` those that were dropped.
     """
 
     max_bad_fraction: float
@@ -87,16 +76,8 @@ class CorpusReader:
         return value
 
     def reject(self, path: Path, number: int, problem: str) -> None:
-        """Count a line as bad.
-
-        Args:
-            path: The file.
-            number: The line, from 1.
-            problem: The problem, such as `has 2 columns, not 3`.
-
-        Raises:
-            InputError: Most of very many lines are bad.
-        """
+        """Count a line, from 1, as bad, for a problem such as `has 2 columns, not 3`; raises InputError where most of
+        very many are."""
         self.bad_lines += 1
         if len(self._reports) < REPORTED:
             self._reports.append(f"{path}, line {number}, {problem}")
@@ -104,11 +85,8 @@ class CorpusReader:
             self._judge()
 
     def blocks(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Read many lines at a time.
-
-        Yields:
-            The number of the first line, and the lines with a newline between them; a line that cannot be read is
-            empty.
+        """Read many lines at a time: the number of the first, and the lines with a newline between them; one that
+        cannot be read is empty.
 
         Raises:
             InputError: The file is not the gzip file it seems to be, unpacks to too much, or is UTF-16.
@@ -147,14 +125,11 @@ class CorpusReader:
             path: The file.
             columns: The names of the fields.
             separator: What stands between them.
-            header: The first line names the fields, and has to name these.
+            header: The first line names the fields, and has to name these, or InputError is raised.
             optional: Number of trailing fields that may be missing; they are read as empty.
             quoted: Fields may be in double quotes.
             over_lines: Quoted fields may span several lines, as in csv files. Elsewhere a line is a row, so that
                 a stray quote costs no row but its own.
-
-        Raises:
-            InputError: The header is another one; or as `blocks`.
         """
         lines = self.lines(path)
         if header:
@@ -179,15 +154,10 @@ class CorpusReader:
     def cells(
         self, table: TextTable, names: Sequence[str], there: Sequence[str] | None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Read the cells of some columns of a table, without NUL characters.
+        """Read the cells of some columns of a table, without NUL characters; raises InputError where it has none of a
+        name.
 
-        Args:
-            table: The table.
-            names: The columns.
-            there: Those that it has; None where every row brings its own.
-
-        Raises:
-            InputError: A column is missing; or as `blocks`.
+        `there` are the columns that it has; None where every row brings its own.
         """
         for name in names:
             if there is not None and name not in there:
@@ -204,19 +174,8 @@ class CorpusReader:
         """Read columns of many lines at a time, for corpora so large that Python's work on every line counts.
 
         As in `rows`, a line with another number of fields is bad; and so is one without text in a wanted field.
-
-        Args:
-            path: The file.
-            columns: The names of the fields.
-            wanted: The names of those that are read.
-            separator: The delimiter.
-            optional: Number of trailing fields that may be missing; they are ignored.
-
-        Yields:
-            The texts of each wanted column, without white space around them.
-
-        Raises:
-            InputError: As `blocks`.
+        Trailing `optional` fields are ignored. Yields the texts of each wanted column, without white space around
+        them.
         """
         most = len(columns)
         for first, text in self.blocks(path):
@@ -325,13 +284,8 @@ class CorpusReader:
 
 
 class BoundedFile:
-    """The bytes of a file, plain or gzipped; damaged gzip files and those above a limit are refused.
-
-    Args:
-        path: The file.
-        layout: For errors, as in `CorpusReader`.
-        max_unpacked_size: Most bytes that a gzip file may hold.
-    """
+    """The bytes of a file, plain or gzipped; damaged gzip files and those that hold more bytes than a limit are
+    refused."""
 
     def __init__(self, path: Path, layout: str, max_unpacked_size: int):
         self.path, self.layout, self.max_unpacked_size = path, layout, max_unpacked_size

@@ -89,12 +89,10 @@ class SentencePairsBuilder(CorpusBuilder):
         return ["source", "target"]
 
     def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
-        """Split pairs at random into test, validation and train; duplicates count once.
+        """Split pairs at random into test, validation and train; duplicates count once, and pairs that this
+        configuration serves with two labels are left out.
 
-        Args:
-            pairs: All pairs of the corpus, in any order; those that this configuration serves with two labels are
-                left out.
-            linked: Keep pairs that share a sentence, directly or through others, in one split.
+        `linked` keeps pairs that share a sentence, directly or through others, in one split.
         """
         pairs = self.distinct(filter(self.serves, pairs))
         groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
@@ -106,12 +104,10 @@ class SentencePairsBuilder(CorpusBuilder):
         return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
 
     def divide_files(self, train: Iterable[Pair], test: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
-        """Keep the corpus's own test file, and take the validation pairs from the other file at random.
+        """Keep all rows of the corpus's own test file, as in published figures, and take the validation pairs from the
+        distinct ones of the other file at random, without those that have two labels or occur in the test file.
 
-        Args:
-            train: The distinct pairs of the train file, without those that have two labels or occur in the test file.
-            test: All rows of the test file, as in published figures.
-            linked: Keep train pairs that share a sentence, directly or through others, in one split.
+        `linked` keeps train pairs that share a sentence, directly or through others, in one split.
         """
         config = self.config
         test = sorted(filter(self.serves, test))
@@ -147,15 +143,8 @@ class SentencePairsBuilder(CorpusBuilder):
     def texts(
         self, reader: CorpusReader, path: Path, columns: Sequence[str], texts: Sequence[str], **options: Any
     ) -> Iterator[tuple[int, list[str]]]:
-        """Read rows with sentences, which are cut; a row without one of them is bad.
-
-        Args:
-            reader: Counts the bad lines.
-            path: The file.
-            columns: The names of all columns.
-            texts: The names of those that are sentences.
-            options: Those of `CorpusReader.rows`.
-        """
+        """Read rows with sentences, `texts` among their columns, which are cut; a row without one of them is bad.
+        Options are those of `CorpusReader.rows`."""
         places = [columns.index(name) for name in texts]
         for number, row in reader.rows(path, columns, **options):
             for place in places:

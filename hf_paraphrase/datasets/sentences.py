@@ -52,12 +52,9 @@ ELLIPSIS = re.compile(r"…|\.(?: ?\.)+")
 def sentence_splitter(name: str) -> Callable[[str], list[str]]:
     """Return the function that splits a text into its sentences, white space made single spaces.
 
-    Args:
-        name: `rules` for `split_by_rules`, without dependencies; `punkt` for the English model of
-            NLTK's Punkt (Kiss and Strunk 2006), whose data somebody has to have downloaded once.
-
-    Raises:
-        InputError: Unknown splitter, or NLTK or Punkt's data is not installed.
+    `rules` is `split_by_rules`, without dependencies; `punkt` the English model of NLTK's Punkt (Kiss and Strunk
+    2006), whose data somebody has to have downloaded once. An unknown name, or what is not installed, raises
+    InputError.
     """
     check_splitter(name)
     return split_by_rules if name == "rules" else _load_punkt()

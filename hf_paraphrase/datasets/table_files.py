@@ -82,7 +82,7 @@ def read_table_files(
     delimiter: str | None = None,
     streaming: bool = False,
 ) -> Splits:
-    """Read files of rows through the cache of datasets, or as they are used.
+    """Read files of rows by split through the cache of datasets, or, streaming, as they are used.
 
     Args:
         files: Those of each split.
@@ -150,15 +150,10 @@ def as_strings(data_files: Any) -> Any:
 
 
 def split_files(place: Any, root: Path = Path()) -> dict[str, list[Path]]:
-    """The files of each split.
+    """The files of each split: of a file, glob pattern or folder, a list of them, or a dict of them by split; relative
+    paths begin at `root`.
 
-    Args:
-        place: A file, glob pattern or folder, a list of them, or a dict of them by split.
-        root: Where relative paths begin.
-
-    Raises:
-        InputError: A folder without tables.
-        FileNotFoundError: There is no such file.
+    Raises InputError for a folder without tables, and FileNotFoundError for a file that is not there.
     """
     if isinstance(place, Mapping):
         return {split: _find_files(some, root) for split, some in place.items()}

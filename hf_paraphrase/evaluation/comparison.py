@@ -136,16 +136,11 @@ def compare_paraphrasers(
 
 
 def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluate: Callable[[], Results]) -> Results:
-    """Evaluate a system, or reuse the earlier evaluation in its folder.
+    """Evaluate a system, or reuse the earlier evaluation in its folder, by the same settings: all that determines the
+    result.
 
-    Args:
-        folder: For `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made.
-        split: Name of the split.
-        settings: Everything that determines the result.
-        evaluate: Writes results and outputs into the folder.
-
-    Raises:
-        InputError: The folder holds an evaluation with other settings.
+    The folder has `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made; other settings
+    raise InputError.
     """
     # As JSON has it: a tuple read again is a list.
     asked = json.loads(json.dumps(settings, default=str))

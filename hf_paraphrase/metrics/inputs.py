@@ -24,17 +24,11 @@ Number = TypeVar("Number", bound=float)
 def check_texts(
     predictions: Iterable[str], references: Iterable[str | Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Check the input of a text metric and bring it into one form.
+    """Check the input of a text metric and bring it into one form: the predictions and, for each of them, a list of
+    references.
 
-    Args:
-        predictions: One text each; an empty text is a prediction like any other.
-        references: For each prediction one text or a non-empty list of texts; the lists may differ in length.
-
-    Returns:
-        The predictions and, for each of them, a list of references.
-
-    Raises:
-        InputError: Nothing to score, different lengths, or an entry of another type; the message names the index.
+    An empty text is a prediction like any other. Nothing to score, different lengths, or an entry of another type
+    raise InputError, which names the index.
     """
     predictions, references = check_text_list("predictions", predictions), check_list("references", references)
     if len(predictions) != len(references):

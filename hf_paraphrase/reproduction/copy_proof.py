@@ -78,16 +78,11 @@ def read_judged(folder: Path, of: str) -> dict[str, SufficientStatistics]:
 def at_equal_novelty(
     outputs: SufficientStatistics, copies: SufficientStatistics, pinc: SufficientStatistics, novelty: float
 ) -> SufficientStatistics:
-    """A score after so many outputs were exchanged for copies of their sources that PINC falls to `novelty`.
+    """A score of outputs after so many were exchanged for copies of their sources that PINC, 0 to 100, falls to
+    `novelty`.
 
     The share is the same for every row, and the sums are their expectations: nothing is drawn. A corpus of less
     novelty stays as it is.
-
-    Args:
-        outputs: The score's statistics of a system's outputs.
-        copies: Of copies of the sources.
-        pinc: Of the outputs.
-        novelty: PINC, 0 to 100.
     """
     widths = np.cumsum([outputs.rows.shape[1], copies.rows.shape[1]])
 

@@ -39,16 +39,8 @@ TABLE_BYTES = 2**31
 
 
 def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, list[str]]:
-    """Choose the kind of index for a number of vectors.
-
-    Args:
-        count: Vectors.
-        dimension: Their size.
-        on_gpu: Only use what FAISS has for GPUs.
-
-    Returns:
-        What `faiss.index_factory` takes, and what `faiss.ParameterSpace` does: from fast to thorough, to choose from.
-    """
+    """Choose the kind of index for `count` vectors, of what FAISS has for GPUs if need be: what `faiss.index_factory`
+    takes, and what `faiss.ParameterSpace` does, from fast to thorough, to choose from."""
     if count <= EXACT_UP_TO:
         return "Flat", [""]
     lists, size = LISTS * math.isqrt(count), min(dimension, REDUCED)
@@ -93,16 +85,8 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
 
 
 def choose_effort(index: faiss.IndexRefineFlat, vectors: np.ndarray, efforts: Sequence[str]) -> str:
-    """Choose the first search parameters by which an index finds nearly all neighbours of some of its own vectors.
-
-    Args:
-        index: With all vectors.
-        vectors: The same, `(count, dimension)`.
-        efforts: What `faiss.ParameterSpace` takes, from fast to thorough.
-
-    Returns:
-        The first that finds `RECALL` of the five nearest; the last if none does.
-    """
+    """Choose the first search parameters, from fast to thorough, by which an index finds `RECALL` of the five nearest
+    of some of its own vectors, `(count, dimension)`; the last if none does."""
     queries = np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
     # Every vector is the nearest to itself.
     k = LEAST + 1

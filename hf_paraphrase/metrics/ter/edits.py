@@ -21,16 +21,12 @@ _SWAP_SIDES = str.maketrans("id", "di")
 
 
 def fewest_edits(words: list[str], references: Sequence[list[str]]) -> int:
-    """The edits from a text to the reference that needs fewest, as sacrebleu counts them.
+    """The edits from a text, as tokens, to the reference that needs fewest, as sacrebleu counts them.
 
-    Most searches for shifts cannot change the result. No shift brings the edits below the number of words that have
-    no partner in the other text, each shift is an edit itself, and none is made that does not save at least what it
+    Most searches for shifts cannot change the result. No shift brings the edits below the number of words that have no
+    partner in the other text, each shift is an edit itself, and none is made that does not save at least what it
     costs. So the edits without shifts are a bound from above, the unmatched words and one shift a bound from below,
     and only where these leave room is there a search.
-
-    Args:
-        words: The tokens of the text.
-        references: The tokens of each reference.
     """
     counts = Counter(words)
     fewest, searches = math.inf, []
