@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")
 
 
 @dataclass
-class GroupsConfig(CorpusConfig):
+class GroupsConfig(CorpusConfig, PairFilter):
     """How groups become pairs and splits.
 
     Args:
@@ -56,15 +56,6 @@ class GroupsConfig(CorpusConfig):
     test_size: int = 1000
     max_held_out: float = 0.1
     max_references: int = 5
-    min_overlap: float = 0.0
-    max_overlap: float = 1.0
-    max_length_ratio: float | None = None
-    min_words: int = 1
-    max_words: int | None = None
-    same_numbers: bool = False
-    same_names: bool = False
-    same_pronouns: bool = False
-    same_polarity: bool = False
 
     def check(self) -> None:
         super().check()
@@ -74,10 +65,6 @@ class GroupsConfig(CorpusConfig):
         for least, most in (("min_overlap", "max_overlap"), ("min_words", "max_words")):
             if getattr(self, most) is not None and getattr(self, least) > getattr(self, most):
                 raise InputError(f"`{least}` must not exceed `{most}`: {getattr(self, least)} > {getattr(self, most)}")
-
-    def pair_filter(self) -> PairFilter:
-        """The filter that these arguments describe."""
-        return PairFilter(**{field.name: getattr(self, field.name) for field in fields(PairFilter)})
 
 
 FILTERED = GroupsConfig(
@@ -219,7 +206,6 @@ class GroupsBuilder(ParaphraseBuilder):
 
     def _read(self, paths: Iterable[str], held_out: Set[str] = frozenset()) -> Iterator[SentenceGroup]:
         """Read groups of which a pair is kept, without those that have a sentence of a held-out split."""
-        kept = self.config.pair_filter()
         refused: Counter[str] = Counter()
         pairs = 0
         with self.reader() as reader:
@@ -230,7 +216,7 @@ class GroupsBuilder(ParaphraseBuilder):
                         reader.reject(path, number, "has fewer than two different sentences")
                     elif not held_out.isdisjoint(sentences):
                         refused["groups share a sentence with a held-out split"] += 1
-                    elif (group := _pair_up(tuple(sentences.values()), kept, refused)).pairs:
+                    elif (group := _pair_up(tuple(sentences.values()), self.config, refused)).pairs:
                         pairs += len(group.pairs)
                         yield group
         for reason, count in refused.most_common():

@@ -47,26 +47,18 @@ def is_hub_or_files(path: str) -> bool:
 
 
 def load_hub_or_files(
-    path: str,
-    name: str | None = None,
-    data_dir: str | os.PathLike | None = None,
-    data_files: Any = None,
-    columns: Mapping[str, str] | None = None,
-    streaming: bool = False,
-    **options: Any,
+    path: str, *, columns: Mapping[str, str] | None = None, streaming: bool = False, **places: Any
 ) -> Splits:
     """Read what `datasets.load_dataset` reads, with the columns and splits of this package.
 
     Args:
         path: A repository of the Hub, `parquet`, `csv`, `json`, `text` or `arrow` with `data_files`, a file of a kind
             that `text_tables` reads, a glob pattern, a folder of such files, or one that `save_to_disk` wrote.
-        name: A configuration.
-        data_dir: A folder inside the repository or folder.
-        data_files: Files of the repository or of this machine; patterns too.
         columns: What the columns are to be called, and what they are called there; the others are left out.
         streaming: Read while it is used, keeping nothing; the splits are those that there are.
-        options: Of files on this machine `delimiter`; of others arguments of `datasets.load_dataset`, such as
-            `revision`.
+        places: `name`, a configuration; `data_dir`, a folder inside the repository or folder; `data_files` of the
+            repository or of this machine, patterns too; of files on this machine `delimiter`; of others arguments of
+            `datasets.load_dataset`, such as `revision`.
 
     Returns:
         The splits. Where there is no `validation` or `test`, a tenth of the training rows, at most 1,000, become it.
@@ -77,7 +69,7 @@ def load_hub_or_files(
     Raises:
         InputError: There is no such dataset or column, a cell holds no text, or an option is wrong.
     """
-    splits = read_splits(path, name, data_dir, data_files, columns, streaming, **options)
+    splits = read_splits(path, columns=columns, streaming=streaming, **places)
     for split in VALIDATION[1:]:
         if split in splits and "validation" not in splits:
             splits["validation"] = splits.pop(split)

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .corpus_reader import CorpusReader
-from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
+from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["MsrpBuilder", "MsrpConfig"]
 
@@ -51,14 +49,7 @@ class MsrpBuilder(SentencePairsBuilder):
 
     def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
-            splits = self.divide_files(self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE))
+            texts = ("#1 String", "#2 String")
+            train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
+            splits = self.divide_files(train, test)
         return self.parts_of(splits)
-
-    def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
-        path = self.find(name)
-        rows = self.texts(reader, path, COLUMNS, ("#1 String", "#2 String"), header=True)
-        for number, (label, _, _, first, second) in rows:
-            if label in ("0", "1"):
-                yield first, second, int(label)
-            else:
-                reader.reject(path, number, f"has Quality {label[:20]!r}, not 0 or 1")

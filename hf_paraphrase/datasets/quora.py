@@ -7,7 +7,6 @@ from typing import Any
 
 from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
-from .corpus_reader import CorpusReader
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
@@ -108,17 +107,9 @@ class QuoraBuilder(SentencePairsBuilder):
             else:
                 if self.config.name == "clean_pairs":
                     require_bm25("clean_pairs of quora")
-                splits = self.divide(self._read(reader), linked=self.config.name.startswith("clean"))
+                pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
+                splits = self.divide(pairs, linked=self.config.name.startswith("clean"))
         return self.parts_of(splits)
-
-    def _read(self, reader: CorpusReader) -> Iterator[Pair]:
-        path = self.find(FILE)
-        rows = self.texts(reader, path, COLUMNS, ("question1", "question2"), header=True, quoted=True)
-        for number, (*_, first, second, label) in rows:
-            if label in ("0", "1"):
-                yield first, second, int(label)
-            else:
-                reader.reject(path, number, f"has is_duplicate {label[:20]!r}, not 0 or 1")
 
     def _generate_examples(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]

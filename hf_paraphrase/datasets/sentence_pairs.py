@@ -155,6 +155,18 @@ class SentencePairsBuilder(CorpusBuilder):
             else:
                 yield number, row
 
+    def read_labelled(
+        self, reader: CorpusReader, name: str, column: str, *names: Any, **options: Any
+    ) -> Iterator[Pair]:
+        """Read pairs of a file whose label, in a column, is 0 or 1; the other arguments are those of `texts`."""
+        path, place = self.find(name), names[0].index(column)
+        for number, row in self.texts(reader, path, *names, header=True, **options):
+            if row[place] in ("0", "1"):
+                first, second = (row[names[0].index(text)] for text in names[1])
+                yield first, second, int(row[place])
+            else:
+                reader.reject(path, number, f"has {column} {row[place][:20]!r}, not 0 or 1")
+
     def read_existing(self, reader: CorpusReader) -> dict[str, list[Pair]]:
         """Read the files of a split that others made, `source⇥target` a line, keeping every row."""
         names = ("source", "target")

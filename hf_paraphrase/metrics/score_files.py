@@ -57,12 +57,17 @@ def read_scored_texts(
     read = [_File(Path(path), "prediction", errors) for path in predictions]
     streams = [_File(Path(path), "references", errors) for path in references]
     others = [] if sources is None else [_File(Path(sources), "source", errors)]
-    _check_equal_lengths([*read, *streams, *others])
-    return ScoredTexts(
-        runs=[[texts[0] if texts else "" for texts in file.field("prediction")] for file in read],
-        references=_gather_references(streams) if references else _share_references(read),
-        sources=_find_sources(read, others),
-    )
+    files = [*read, *streams, *others]
+    if len({len(file.rows) for file in files}) > 1:
+        lengths = ", ".join(f"{file.table.path} {len(file.rows)}" for file in files)
+        raise InputError(f"the files differ in length, in rows: {lengths}")
+    runs = [[texts[0] if texts else "" for texts in file.field("prediction")] for file in read]
+    if streams:  # whose empty texts say that there is no further reference
+        columns = zip(*(file.field("references") for file in streams), strict=True)
+        found = streams[-1].check_filled([sum(row, []) for row in columns], "references")
+    else:
+        found = read[0].check_filled(_shared(read, "references"), "references")
+    return ScoredTexts(runs, found, _find_sources(read, others))
 
 
 class _File:
@@ -96,16 +101,6 @@ class _File:
         return texts
 
 
-def _gather_references(files: list[_File]) -> list[list[str]]:
-    """The references of each row from all files, skipping empty texts."""
-    columns = [file.field("references") for file in files]
-    return files[-1].check_filled([sum(row, []) for row in zip(*columns, strict=True)], "references")
-
-
-def _share_references(files: list[_File]) -> list[list[str]]:
-    return files[0].check_filled(_shared(files, "references"), "references")
-
-
 def _shared(files: list[_File], field: str) -> list[Any]:
     first, *others = files
     values = first.field(field)
@@ -124,9 +119,3 @@ def _find_sources(files: list[_File], others: list[_File]) -> list[str] | None:
     else:
         return None
     return [texts[0] if texts else "" for texts in found]
-
-
-def _check_equal_lengths(files: Sequence[_File]) -> None:
-    if len({len(file.rows) for file in files}) > 1:
-        lengths = ", ".join(f"{file.table.path} {len(file.rows)}" for file in files)
-        raise InputError(f"the files differ in length, in rows: {lengths}")

@@ -250,7 +250,26 @@ class ParaphraseRetriever:
             The dataset with the columns `retrieved_sources`, `retrieved_targets` and `retrieved_scores`, lists of
             `k`, the best first; shorter only where the memory has fewer.
         """
-        return add_neighbors(self, dataset, k)
+        if "source" not in dataset.column_names:
+            raise InputError(f"`dataset` has no column source, only {', '.join(dataset.column_names)}")
+        texts = dataset.with_format(None).select_columns(
+            [name for name in ("source", "target") if name in dataset.column_names]
+        )
+        starts = range(0, len(dataset), ROWS_A_FILE)
+        parts = [
+            _find(
+                self,
+                texts.select(range(start, min(start + ROWS_A_FILE, len(dataset)))),
+                k,
+                f"neighbors, part {part} of {len(starts)}",
+            )
+            for part, start in enumerate(starts, 1)
+        ]
+        dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
+        if not parts:
+            features = datasets.Features({**dataset.features, **FEATURES})
+            return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
+        return datasets.concatenate_datasets([dataset, datasets.concatenate_datasets(parts)], axis=1)
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write `pairs.parquet`, `index.faiss` (if there are vectors) and `retriever_config.json` to a folder.
@@ -371,30 +390,6 @@ def _check_texts(name: str, texts: Sequence[str]) -> list[str]:
         if not isinstance(text, str):
             raise InputError(f"`{name}`, number {place}: this is of type {type(text).__name__}, not a text")
     return texts
-
-
-def add_neighbors(retriever: ParaphraseRetriever, dataset: datasets.Dataset, k: int) -> datasets.Dataset:
-    """Add the nearest pairs of each row as columns; see `ParaphraseRetriever.neighbors`."""
-    if "source" not in dataset.column_names:
-        raise InputError(f"`dataset` has no column source, only {', '.join(dataset.column_names)}")
-    texts = dataset.with_format(None).select_columns(
-        [name for name in ("source", "target") if name in dataset.column_names]
-    )
-    starts = range(0, len(dataset), ROWS_A_FILE)
-    parts = [
-        _find(
-            retriever,
-            texts.select(range(start, min(start + ROWS_A_FILE, len(dataset)))),
-            k,
-            f"neighbors, part {part} of {len(starts)}",
-        )
-        for part, start in enumerate(starts, 1)
-    ]
-    dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
-    if not parts:
-        features = datasets.Features({**dataset.features, **FEATURES})
-        return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
-    return datasets.concatenate_datasets([dataset, datasets.concatenate_datasets(parts)], axis=1)
 
 
 def _find(retriever: ParaphraseRetriever, texts: datasets.Dataset, k: int, description: str) -> datasets.Dataset:
