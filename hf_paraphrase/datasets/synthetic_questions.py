@@ -114,24 +114,9 @@ def split_of(meaning: Meaning, seed: int) -> str:
 
 def word_meaning(meaning: Meaning, template: str, choose: Choose) -> str:
     """Ask for a meaning by one of its templates, each choice in it left to `choose`."""
-    return word_with_slots(meaning, template, choose)[0]
-
-
-def word_with_slots(meaning: Meaning, template: str, choose: Choose) -> tuple[str, list[tuple[int, int]]]:
-    """Ask as `word_meaning` does, and return the positions of slot words; all other words are the template's.
-
-    Returns:
-        The text, and for each slot the places of its first character and behind its last one.
-    """
-    words, text, slots, end = meaning[1], "", [], 0
     template = CHOICE.sub(lambda match: choose(_alternatives(match[1])), template)
-    for match in FIELD.finditer(template):
-        text += template[end : match.start()]
-        slot = FORMS[match[2]](choose(words[match[1]].split("|")))
-        slots.append((len(text), len(text) + len(slot)))
-        text, end = text + slot, match.end()
-    text += template[end:]
-    return text[0].upper() + text[1:], slots
+    text = FIELD.sub(lambda match: FORMS[match[2]](choose(meaning[1][match[1]].split("|"))), template)
+    return text[0].upper() + text[1:]
 
 
 def _draw_meaning(choose: Choose) -> Meaning:

@@ -30,7 +30,7 @@ from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
-from .results import Entry, Results, describe_data, describe_model, describe_run, format_table
+from .results import Entry, Results, describe_commit, describe_data, describe_model, format_table
 from .scoring import Scoring
 
 __all__ = ["ScoredRows", "compare_choices", "format_choices"]
@@ -194,7 +194,7 @@ def format_choices(results: Results, command: str) -> str:
             "part in choosing but by Parrot's rules. Unknown words: those of the texts that the vocabulary of one of "
             "the models lacks; a share of nothing is -.",
             "",
-            f"Measured on {environment['device']}, {describe_run(environment)}:",
+            f"Measured on {environment['device']}, {describe_commit(environment)}:",
             "",
             f"    {command}",
             "",

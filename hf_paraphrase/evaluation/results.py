@@ -31,7 +31,7 @@ __all__ = [
     "describe_model",
     "describe_papers",
     "describe_retrieval",
-    "describe_run",
+    "describe_commit",
     "format_scores",
     "format_table",
 ]
@@ -288,7 +288,7 @@ def describe_papers(rows: Iterable[PaperRow]) -> list[Entry]:
     ]
 
 
-def describe_run(environment: Mapping[str, Any]) -> str:
+def describe_commit(environment: Mapping[str, Any]) -> str:
     """The commit and the date of an evaluation."""
     return f"commit {(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}"
 

@@ -22,7 +22,7 @@ from ..datasets import load_dataset
 from ..errors import InputError
 from ..evaluation.choices import ScoredRows
 from ..evaluation.paraphrases import COPIED
-from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_run, format_table
+from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_commit, format_table
 from ..evaluation.scoring import Scoring
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
@@ -396,7 +396,9 @@ def format_open_text(results: Results, command: str) -> str:
     if some:
         names = ", ".join(dict.fromkeys(entry.model.name for entry in some if entry.model))
         notes.append(f"Of fewer texts, the first of each kind: {names}. Compare with care.")
-    made = f"Made on {environment['device_name']} ({environment['threads']} threads), {describe_run(environment)}, by:"
+    made = (
+        f"Made on {environment['device_name']} ({environment['threads']} threads), {describe_commit(environment)}, by:"
+    )
     signatures = [f"- {score.metric}: `{score.signature}`" for score in entries[0].scores]
     return "\n".join([*lines, "", *notes, "", made, "", f"    {command}", "", *signatures, ""])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.files import whole_file, write_json, write_text
-from ..evaluation.results import Entry, Score, describe_run, format_table
+from ..evaluation.results import Entry, Score, describe_commit, format_table
 from ..evaluation.scoring import Scoring
 from ..papers.table import Table
 from ..training.curves import plot_learning_curves
@@ -66,7 +66,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             f"{_format_limits(measured[0].rows)}",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), "
-            f"{describe_run(environment)}, by:",
+            f"{describe_commit(environment)}, by:",
             "",
             f"    {command}",
             "",

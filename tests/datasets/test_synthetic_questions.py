@@ -17,7 +17,7 @@ from hf_paraphrase.datasets.synthetic_questions import (
     GRAMMAR,
     PHRASES,
     SLOTS,
-    word_with_slots,
+    word_meaning,
 )
 
 
@@ -172,12 +172,8 @@ def test_streaming_gives_the_same_rows():
     assert rows == load_dataset("synthetic_questions", split="test", train_size=10, test_size=10).to_list()
 
 
-def test_slots_stand_where_the_grammar_put_their_words():
+def test_words_take_their_forms():
     meaning = ("programming_choice", {"program": "game", "programming1": "Java", "programming2": "SQL"})
-    text, slots = word_with_slots(
-        meaning, "between {programming1} and {programming2}, what for {program:a}?", lambda words: words[0]
-    )
-    assert text == "Between Java and SQL, what for a game?"
-    assert [text[slice(*slot)] for slot in slots] == ["Java", "SQL", "a game"]
-    text, slots = word_with_slots(("x", {"animal": "goose"}), "{animal:s} [fly|swim]", lambda words: words[-1])
-    assert (text, slots) == ("Geese swim", [(0, 5)])
+    template = "between {programming1} and {programming2}, what for {program:a}?"
+    assert word_meaning(meaning, template, lambda words: words[0]) == "Between Java and SQL, what for a game?"
+    assert word_meaning(("x", {"animal": "goose"}), "{animal:s} [fly|swim]", lambda words: words[-1]) == "Geese swim"
