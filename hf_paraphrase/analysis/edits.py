@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.layers.portable import can
 
-__all__ = ["EditExplanation", "explain_edit", "format_heat_map", "format_html", "format_maps"]
+__all__ = ["EditExplanation", "explain_edit", "format_heat_map", "format_html", "format_maps", "format_page"]
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,15 @@ def format_html(explanation: EditExplanation) -> str:
         "paraphrase of x": explanation.paraphrase,
     }
     terms = "\n".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in sentences.items())
+    return format_page("An edit", STYLE, f"<dl>\n{terms}\n</dl>\n{format_maps(explanation)}")
+
+
+def format_page(title: str, style: str, body: str) -> str:
+    """A standalone HTML page."""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>An edit</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n"
-        f"{format_maps(explanation)}\n</body>\n</html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+        f"<style>\n{style}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 

@@ -14,6 +14,7 @@ from ..models.dnpg.levels import LEVELS, read_levels
 from ..models.layers.portable import can
 from ..models.text.encoded_inputs import encode_inputs
 from ..models.text.outside_words import decode_with_words
+from .edits import format_page
 
 __all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 
@@ -78,10 +79,7 @@ def format_levels(explanation: LevelExplanation) -> str:
     sentences = {"source": explanation.source, "paraphrase": explanation.output}
     terms = "\n".join(f"<dt>{name}</dt><dd>{_colour(words)}</dd>" for name, words in sentences.items())
     legend = _colour([("phrase", "phrase"), ("template", "sentence")])
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Levels</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n<p>{legend}</p>\n</body>\n</html>\n"
-    )
+    return format_page("Levels", STYLE, f"<dl>\n{terms}\n</dl>\n<p>{legend}</p>")
 
 
 def _colour(words: list[tuple[str, str]]) -> str:

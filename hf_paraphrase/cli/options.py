@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..common.fields import option, parse_scalar
 from ..errors import InputError
 from ..installation import require
-from ..metrics.scored import scored_metrics
+from ..metrics import scored_metrics
 from ..released import RELEASED
 from .text_tables import read_texts
 from .verbs import Verb

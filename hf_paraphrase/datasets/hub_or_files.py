@@ -116,7 +116,7 @@ def read_splits(
         builder = datasets.load_dataset_builder(
             reader, name, **{key: options[key] for key in options if key != "num_proc"}
         )
-        if _is_plain_csv(builder) or (not streaming and _is_plain_json(builder)):
+        if _is_plain(builder, streaming):
             return _read_files(builder, texts, lists, streaming)
         return datasets.load_dataset(reader, name, streaming=streaming, **options)
     except InputError:
@@ -179,20 +179,16 @@ def _take_delimiter(options: dict[str, Any], path: str) -> str | None:
     return delimiter
 
 
-def _is_plain_csv(builder: datasets.DatasetBuilder) -> bool:
-    """Whether a repository holds csv files that nothing but a delimiter has to be known of."""
-    if not isinstance(builder, Csv):
+def _is_plain(builder: datasets.DatasetBuilder, streaming: bool) -> bool:
+    """Whether a repository holds csv files of which nothing but a delimiter has to be known; or, not to be streamed,
+    JSON of which nothing more is said, such as types or the field that has the rows."""
+    if isinstance(builder, Csv):
+        plain, names = CsvConfig(), [*PANDAS]
+    elif isinstance(builder, Json) and builder.info.features is None and not streaming:
+        plain, names = JsonConfig(), ["field", "encoding"]
+    else:
         return False
-    plain = CsvConfig()
-    return all(getattr(builder.config, name) == getattr(plain, name) for name in PANDAS)
-
-
-def _is_plain_json(builder: datasets.DatasetBuilder) -> bool:
-    """Whether a repository holds JSON of which nothing more is said, such as types or the field that has the rows."""
-    if not isinstance(builder, Json) or builder.info.features is not None:
-        return False
-    plain = JsonConfig()
-    return all(getattr(builder.config, name) == getattr(plain, name) for name in ("field", "encoding"))
+    return all(getattr(builder.config, name) == getattr(plain, name) for name in names)
 
 
 def _read_files(builder: Csv | Json, texts: list[str], lists: list[str], streaming: bool) -> Splits:

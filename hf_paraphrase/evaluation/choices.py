@@ -111,13 +111,9 @@ def compare_choices(
             model of sentence-transformers, as `load_encoder` takes it, which is none of those that choose.
         num_beams: Width of the search for the first beam.
         batch_size: Texts at a time.
-        n_samples: Resampled corpora for the 95% intervals.
         n_trials: Shuffles for the p-values.
-        seed: Of both.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
         options: Arguments of `Paraphraser`, such as `min_adequacy`.
-        trust_remote_code: Let what is loaded by its name run its own code.
 
     Returns:
         An entry for each way. `names_kept`, `numbers_kept` and `unknown_kept` are shares of those in the texts
@@ -143,7 +139,9 @@ def compare_choices(
     for model in loaded:
         for way, write in _ways(model, judge, num_beams, batch_size, options or {}, trust_remote_code):
             answers[f"{model.name}: {way}"], owners[f"{model.name}: {way}"] = write(sources), model
-    _write_answers(output_dir / "choices.jsonl", sources, references, answers)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    names, lines = ("source", "references", *answers), zip(sources, references, *answers.values(), strict=True)
+    write_lines(output_dir / "choices.jsonl", (dict(zip(names, values, strict=True)) for values in lines))
 
     rows = [row for row in range(len(sources)) if all(texts[row] for texts in answers.values())]
     if not rows:
@@ -295,12 +293,3 @@ def _count(sources: list[str], answers: list[str | None], ignore_case: bool) -> 
     given = [(source, answer) for source, answer in zip(sources, answers, strict=True) if answer]
     intact = sum(find_change(*pair, ("names", "numbers"), ignore_case=ignore_case) is None for pair in given)
     return {"answered": len(given), "intact": intact}
-
-
-def _write_answers(
-    path: Path, sources: list[str], references: list[list[str]], answers: Mapping[str, list[str | None]]
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = ("source", "references", *answers)
-    lines = zip(sources, references, *answers.values(), strict=True)
-    write_lines(path, (dict(zip(names, values, strict=True)) for values in lines))

@@ -74,13 +74,9 @@ def compare_paraphrasers(
         metric_options: For a metric the options of its function.
         metrics: Names out of `metrics.score_table.SCORED_METRICS`.
         against: Name of the system that the others are tested against; by default the first.
-        n_samples: Resampled corpora for the 95% intervals.
         n_trials: Shuffles for the p-values. With n tests, Holm's correction leaves none below 0.05 unless there are
             20 n of them.
-        seed: Of both.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let what is loaded by its name run its own code.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
 
     Returns:
         An entry for each system, for the copied source, and for the rows of Table 2 of Kazemnejad et al. 2020 where

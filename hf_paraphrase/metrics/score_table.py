@@ -9,8 +9,8 @@ from typing import Any
 
 from ..common.spreadsheet_cells import csv_writer
 from ..errors import InputError
+from . import scored_metrics
 from .score_files import ScoredTexts
-from .scored import scored_metrics
 from .significance import approximate_randomisation, bootstrap
 from .sufficient_statistics import SufficientStatistics
 
@@ -152,9 +152,9 @@ def _make_row(
     return ScoreRow(
         metric=name,
         **vars(own),
-        against=None if other is None else other.score,
-        against_low=None if other is None else other.low,
-        against_high=None if other is None else other.high,
+        against=other.score if other else None,
+        against_low=other.low if other else None,
+        against_high=other.high if other else None,
         p_value=approximate_randomisation(ours, theirs, n_trials=n_trials, seed=seed) if theirs else None,
         better=better,
         signature=ours[0].signature,

@@ -65,17 +65,12 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
         if vectors is not None:
             vectors.write(folder / INDEX_FILE)
         checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
-        config = RetrieverConfig(
-            encoder=JACCARD if vectors is None else _save_encoder(folder, vectors.encoder),
-            count=len(pairs),
-            dimension=None if vectors is None else vectors.dimension,
-            index=None if vectors is None else vectors.description,
-            search_parameters=None if vectors is None else vectors.search_parameters,
-            vectors_checksum=None if vectors is None else vectors.checksum,
-            checksums=checksums,
-            first_score=1.0 if vectors is None else _score_first(pairs, vectors),
-            compare=compare,
-        )
+        if vectors is None:
+            config = RetrieverConfig(JACCARD, len(pairs), None, None, None, None, checksums, compare=compare)
+        else:
+            encoder, first_score = _save_encoder(folder, vectors.encoder), _score_first(pairs, vectors)
+            of_index = vectors.dimension, vectors.description, vectors.search_parameters, vectors.checksum
+            config = RetrieverConfig(encoder, len(pairs), *of_index, checksums, first_score, compare)
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
     write_directory(folder, write)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.coherence import features
+from hf_paraphrase.metrics.coherence import scoring
 from hf_paraphrase.metrics.coherence.scoring import coherence
 
 ORIGINAL = ["The cats slept.", "A dog barked loudly!", "Rain fell in Paris.", "We ate bread"]
@@ -78,7 +78,7 @@ def test_documents_count_the_same() -> None:
 
 
 def test_the_result_names_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "_nltk_can_tag", lambda: False)
+    monkeypatch.setattr(scoring, "_nltk_can_tag", lambda: False)
     assert coherence([ORIGINAL], [ORIGINAL])["features"] == "content words (no tagger)"
     assert coherence([ORIGINAL], [ORIGINAL], tagger=str.split)["features"] == "words of the given tagger"
     with pytest.raises(InputError, match="nltk.downloader averaged_perceptron_tagger_eng"):
@@ -88,9 +88,9 @@ def test_the_result_names_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nltk_finds_verbs_and_nouns(monkeypatch: pytest.MonkeyPatch) -> None:
     nltk = pytest.importorskip("nltk")
     tags = {"The": "DT", "Cats": "NNS", "slept": "VBD", "well": "RB"}
-    monkeypatch.setattr(features, "_nltk_can_tag", lambda: True)
+    monkeypatch.setattr(scoring, "_nltk_can_tag", lambda: True)
     monkeypatch.setattr(nltk, "pos_tag", lambda words: [(word, tags[word]) for word in words])
-    extract, name = features.choose_features(None)
+    extract, name = scoring.choose_features(None)
     assert extract("The Cats slept, well!") == ["cats", "slept"]
     assert name == "verbs and nouns (nltk)"
 

@@ -1,3 +1,3 @@
-from ..scored import LOWERCASE, Scored
+from .. import LOWERCASE, Scored
 
 SCORED = Scored(("bleu_4", "bleu_2"), options=LOWERCASE)

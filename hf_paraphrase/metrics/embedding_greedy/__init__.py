@@ -1,3 +1,3 @@
-from ..scored import LOWERCASE, Scored
+from .. import LOWERCASE, Scored
 
 SCORED = Scored(("embedding_greedy", "embedding_average", "embedding_extrema"), options=LOWERCASE)

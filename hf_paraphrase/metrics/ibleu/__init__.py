@@ -1,3 +1,3 @@
-from ..scored import LOWERCASE, Scored
+from .. import LOWERCASE, Scored
 
 SCORED = Scored(("ibleu",), inputs=("references", "sources"), options=LOWERCASE)

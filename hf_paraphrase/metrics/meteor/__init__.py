@@ -1,3 +1,3 @@
-from ..scored import Scored
+from .. import Scored
 
 SCORED = Scored(("meteor",))

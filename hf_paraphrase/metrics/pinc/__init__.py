@@ -1,3 +1,3 @@
-from ..scored import LOWERCASE, Scored
+from .. import LOWERCASE, Scored
 
 SCORED = Scored(("pinc",), inputs=("sources",), options=LOWERCASE)

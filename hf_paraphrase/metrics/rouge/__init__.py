@@ -1,3 +1,3 @@
-from ..scored import Scored
+from .. import Scored
 
 SCORED = Scored(("rouge1", "rouge2", "rougeL", "rougeW"))
