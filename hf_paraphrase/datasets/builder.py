@@ -147,12 +147,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     @property
     def data_dir(self) -> Path:
-        """The folder with the files: the given one, or the download.
-
-        Raises:
-            InputError: No folder was given, and the files cannot be downloaded.
-            FileNotFoundError: There is no such folder.
-        """
+        """The folder with the files: the given one, or the download; raises as `fetch`, or FileNotFoundError."""
         if self.config.data_dir is None:
             return self.fetch()
         path = Path(self.config.data_dir)

@@ -80,10 +80,8 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
 
 
 def format_comparison_as_csv(results: Results) -> str:
-    """A line for each system and published row; of each score the bounds and p-values too, empty where unknown.
-
-    `_p` is the p-value of the test alone, `_holm` that after Holm's correction for all tests of the table.
-    """
+    """A line for each system and published row; of each score the bounds and p-values too, empty where unknown: `_p`
+    of the test alone, `_holm` after Holm's correction for all tests of the table."""
     shown, corrected = _columns(results), correct_p_values(results)
     columns = [f"{score}{part}" for score in shown for part in ("", "_low", "_high", "_p", "_holm")]
     text = io.StringIO()

@@ -29,7 +29,7 @@ BATCH_SIZE = 32
 
 
 def load_judges(encoder: Any = None, device: str | None = None) -> dict[str, tuple[Adequacy, str]]:
-    """The judges by the names of their scores, each with its signature: `open`, the released model, and with a
+    """The judges by the names of their scores, each with its signature: `open`, by the released model, and with a
     sentence encoder `cosine`."""
     writer = ModelWriter(*load_paraphraser(device=device))
     judges = {"open": (load_adequacy("open", writer), RELEASED)}

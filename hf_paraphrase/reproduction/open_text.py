@@ -37,6 +37,16 @@ from .trainings import Run, list_runs, slug, train_all
 
 __all__ = ["SETTINGS", "compare_on_open_text", "score_answers", "unpack_answers", "write_open_text"]
 
+NAME = "open-text"
+COLUMNS = {
+    "bleu_4": "BLEU-4",
+    "ibleu": "iBLEU",
+    "pinc": "PINC",
+    "adequacy": "cosine",
+    "names_kept": "names kept",
+    "numbers_kept": "numbers kept",
+    "answered": "answered",
+}
 ANSWERS = "answers.json"
 
 # The schedule ends with the budget, however small; small batches make more steps of it.
@@ -331,28 +341,9 @@ def _select(statistics: Mapping[str, SufficientStatistics], rows: np.ndarray) ->
     return {name: replace(one, rows=one.rows[rows]) for name, one in statistics.items()}
 
 
-NAME = "open-text"
-COLUMNS = {
-    "bleu_4": "BLEU-4",
-    "ibleu": "iBLEU",
-    "pinc": "PINC",
-    "adequacy": "cosine",
-    "names_kept": "names kept",
-    "numbers_kept": "numbers kept",
-    "answered": "answered",
-}
-
-
 def write_open_text(results: Results, command: str, answers: Path, directory: Path) -> str:
-    """Write `open-text.md`, `open-text.json` and `open-text-answers.json.xz` into `directory`; return the first's
-    text.
-
-    Args:
-    results: What `compare_on_open_text` returned.
-    command: The one that made it.
-    answers: The folder in which it left the answers.
-    directory: Where the files go.
-    """
+    """Write `open-text.md`, `open-text.json` and `open-text-answers.json.xz` into `directory`, of what
+    `compare_on_open_text` returned and the answers that it left in a folder; return the first's text."""
     directory.mkdir(parents=True, exist_ok=True)
     text = format_open_text(results, command)
     results.save(directory / f"{NAME}.json")
