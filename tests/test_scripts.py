@@ -253,7 +253,7 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "screenshots.py",
             "strengths.py",
         ),
-        *("benchmark.py", "benchmarks"),
+        *("benchmark.py", "benchmarks", "judging"),
         *("quickstart.sh", "test.sh", "docs", "docs.sh", "environment.sh", "constraints.txt", "Dockerfile"),
     }
 

@@ -22,16 +22,8 @@ __all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "near
 def load_autoencoder(
     path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[HierarchicalAutoencoderForConditionalGeneration, PreTrainedTokenizerBase]:
-    """Load a hierarchical autoencoder and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or Hub repository.
-        trust_remote_code: Let its own code run.
-
-    Raises:
-        InputError: The folder holds no model, or one without vectors of documents.
-        FileNotFoundError: There is no such checkpoint.
-    """
+    """Load a hierarchical autoencoder and its tokenizer from a folder or Hub repository; raises InputError for a model
+    without vectors of documents, FileNotFoundError for none."""
     model, tokenizer = load_paraphraser(path, trust_remote_code=trust_remote_code)
     if not can(model.config, "rewrites_documents"):
         raise InputError(
@@ -47,17 +39,8 @@ def embed_documents(
     texts: Sequence[str],
     batch_size: int = 32,
 ) -> torch.Tensor:
-    """Compute e_D of documents (Li et al. 2015, section 3.3): h of the top layer behind the whole document.
-
-    Args:
-        model: The autoencoder.
-        tokenizer: Its tokenizer.
-        texts: A sentence a line, or ordinary text.
-        batch_size: Documents at once.
-
-    Returns:
-        `(texts, hidden_size)`, on the CPU.
-    """
+    """Compute e_D of documents, a sentence a line or ordinary text: h of the top layer behind the whole document,
+    `(texts, hidden_size)`, on the CPU (Li et al. 2015, section 3.3)."""
     vectors = []
     for start in range(0, len(texts), batch_size):
         inputs = tokenizer(

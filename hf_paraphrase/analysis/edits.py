@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,36 +12,24 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
 from ..models.layers.portable import can
-from .heat_map import format_heat_map
 
-__all__ = ["EditExplanation", "explain_edit", "format_html", "format_maps"]
+__all__ = ["EditExplanation", "explain_edit", "format_heat_map", "format_html", "format_maps", "format_page"]
 
 
 @dataclass(frozen=True)
 class EditExplanation:
-    """An edit and its attention, as in the case study of Kazemnejad et al. 2020, Table 4.
+    """An edit and its attention, as in the case study of Kazemnejad et al. 2020, Table 4."""
 
-    Attributes:
-        source: x.
-        retrieved_source: p.
-        retrieved_target: q.
-        paraphrase: What the model wrote.
-        source_tokens: Tokens of x.
-        retrieved_tokens: Tokens of p.
-        output_tokens: Tokens of the paraphrase.
-        source_weights: `(output, source)`: from each output token to the tokens of x, the mean over layers and heads.
-        retrieved_weights: `(output, retrieved)`: the same to the tokens of p, whose micro edits it took; None for a
-            model without them.
-    """
-
-    source: str
-    retrieved_source: str
-    retrieved_target: str
-    paraphrase: str
-    source_tokens: list[str]
-    retrieved_tokens: list[str]
-    output_tokens: list[str]
+    source: str  # x
+    retrieved_source: str  # p
+    retrieved_target: str  # q
+    paraphrase: str  # what the model wrote
+    source_tokens: list[str]  # tokens of x
+    retrieved_tokens: list[str]  # tokens of p
+    output_tokens: list[str]  # tokens of the paraphrase
+    # `(output, source)`: from each output token to the tokens of x, the mean over layers and heads.
     source_weights: torch.Tensor
+    # `(output, retrieved)`: the same to the tokens of p, whose micro edits it took; None for a model without them.
     retrieved_weights: torch.Tensor | None
 
 
@@ -135,9 +124,36 @@ def format_html(explanation: EditExplanation) -> str:
         "paraphrase of x": explanation.paraphrase,
     }
     terms = "\n".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in sentences.items())
+    return format_page("An edit", STYLE, f"<dl>\n{terms}\n</dl>\n{format_maps(explanation)}")
+
+
+def format_page(title: str, style: str, body: str) -> str:
+    """A standalone HTML page."""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>An edit</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n"
-        f"{format_maps(explanation)}\n</body>\n</html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+        f"<style>\n{style}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+# Red-green-blue of what is above and below 0, over whatever the page's background is. No cell is quite opaque, so that
+# its number can be read both in black and in white.
+WARM, COLD = "214, 92, 24", "38, 110, 214"
+MOST_OPAQUE = 0.7
+
+
+def format_heat_map(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> str:
+    """An HTML table of numbers `(rows, columns)` from -1 to 1, shown in percent, by a word for each row and column, in
+    a box that may scroll sideways."""
+    head = "".join(f'<th class="column">{html.escape(word)}</th>' for word in columns)
+    lines = [
+        f"<tr><th>{html.escape(word)}</th>{''.join(map(_format_cell, cells))}</tr>"
+        for word, cells in zip(rows, values, strict=True)
+    ]
+    table = "\n".join(["<table>", f"<tr><th></th>{head}</tr>", *lines, "</table>"])
+    return f'<div class="heat-map">\n{table}\n</div>'
+
+
+def _format_cell(value: float) -> str:
+    colour = COLD if value < 0 else WARM
+    return f'<td style="background: rgba({colour}, {MOST_OPAQUE * abs(value):.2f})">{100 * value:.0f}</td>'

@@ -13,22 +13,18 @@ from ..errors import InputError
 from ..models.dnpg.levels import LEVELS, read_levels
 from ..models.layers.portable import can
 from ..models.text.encoded_inputs import decode_with_words, encode_inputs
+from .edits import format_page
 
 __all__ = ["LevelExplanation", "explain_levels", "format_levels"]
 
 
 @dataclass(frozen=True)
 class LevelExplanation:
-    """A source and its paraphrase by levels.
+    """A source and its paraphrase by levels."""
 
-    Attributes:
-        paraphrase: What the model wrote.
-        source: The words of the source, each with its level, "phrase" or "sentence".
-        output: The same of the paraphrase; the level is the likelier one before the word was written.
-    """
-
-    paraphrase: str
-    source: list[tuple[str, str]]
+    paraphrase: str  # what the model wrote
+    source: list[tuple[str, str]]  # the words of the source, each with its level, "phrase" or "sentence"
+    # The same of the paraphrase; the level is the likelier one before the word was written.
     output: list[tuple[str, str]]
 
 
@@ -82,10 +78,7 @@ def format_levels(explanation: LevelExplanation) -> str:
     sentences = {"source": explanation.source, "paraphrase": explanation.output}
     terms = "\n".join(f"<dt>{name}</dt><dd>{_colour(words)}</dd>" for name, words in sentences.items())
     legend = _colour([("phrase", "phrase"), ("template", "sentence")])
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Levels</title>\n'
-        f"<style>\n{STYLE}\n</style>\n</head>\n<body>\n<dl>\n{terms}\n</dl>\n<p>{legend}</p>\n</body>\n</html>\n"
-    )
+    return format_page("Levels", STYLE, f"<dl>\n{terms}\n</dl>\n<p>{legend}</p>")
 
 
 def _colour(words: list[tuple[str, str]]) -> str:

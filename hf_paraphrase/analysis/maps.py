@@ -23,6 +23,7 @@ __all__ = ["draw_map", "make_map", "nearest", "project", "write_map_page"]
 
 # Most points that a picture names; more would hide each other.
 NAMED = 60
+PAGE = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
 
 
 def project(vectors: np.ndarray, perplexity: float = 30.0, seed: int = 0) -> np.ndarray:
@@ -59,15 +60,8 @@ def nearest(vectors: np.ndarray, center: np.ndarray, count: int) -> np.ndarray:
 def draw_map(
     points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "", center: int | None = None
 ) -> None:
-    """Draw a map as PNG; of many points some are named, spread over the map, where no name hides another.
-
-    Args:
-        points: `(points, 2)`.
-        labels: What each is.
-        path: The file to write.
-        title: Stands above.
-        center: A point to mark.
-    """
+    """Draw a map of points `(points, 2)` as PNG; of many some are named, spread over the map, where no name hides
+    another. `center` is a point to mark."""
     save_figure(make_map(points, labels, title, center), path)
 
 
@@ -113,100 +107,11 @@ def shorten(label: str, length: int = 48) -> str:
 
 
 def write_map_page(points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "") -> None:
-    """Write a map as one HTML file without anything from elsewhere: wheel zooms, dragging moves, pointing names.
-
-    Args:
-        points: `(points, 2)`.
-        labels: What each is.
-        path: The file to write.
-        title: Of the page.
-    """
+    """Write a map of points `(points, 2)` as one HTML file without anything from elsewhere: wheel zooms, dragging
+    moves, pointing names."""
     low, high = points.min(axis=0), points.max(axis=0)
     unit = ((points - low) / np.maximum(high - low, 1e-9)).round(5).tolist()
     rows = [[x, y, label] for (x, y), label in zip(unit, labels, strict=True)]
     # Not one after the other: a title may hold what stands for the data.
     parts = {"%TITLE%": escape(title), "%DATA%": script_json(rows)}
     write_text(Path(path), re.sub("|".join(parts), lambda found: parts[found[0]], PAGE))
-
-
-PAGE = """<!doctype html>
-<meta charset="utf-8">
-<title>%TITLE%</title>
-<style>
-  :root { color-scheme: light dark }
-  body { margin: 0; font: 14px sans-serif; overflow: hidden }
-  canvas { display: block; cursor: crosshair }
-  #label { position: fixed; padding: 2px 6px; background: canvas; border: 1px solid #999; pointer-events: none }
-  #find { position: fixed; top: 8px; left: 8px }
-</style>
-<input id="find" placeholder="find" aria-label="Find a point">
-<div id="label" hidden></div>
-<canvas></canvas>
-<script>
-const points = %DATA%
-const canvas = document.querySelector("canvas"), label = document.getElementById("label")
-const find = document.getElementById("find"), context = canvas.getContext("2d")
-let scale = 1, left = 0, top_ = 0, wanted = ""
-const side = () => Math.min(innerWidth, innerHeight) * 0.95
-const place = ([x, y]) => [left + x * side() * scale, top_ + y * side() * scale]
-function draw() {
-  canvas.width = innerWidth
-  canvas.height = innerHeight
-  const named = []
-  for (const point of points) {
-    const [x, y] = place(point), found = wanted && point[2].toLowerCase().includes(wanted)
-    if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) continue
-    context.fillStyle = found ? "#e5484d" : "#3b82f680"
-    const size = found ? 6 : 3
-    context.fillRect(x - size / 2, y - size / 2, size, size)
-    if (found) named.unshift([x + 4, y, point[2].slice(0, 60), "#e5484d"])
-    else if (scale > 12) named.push([x + 4, y, point[2].slice(0, 60), "#3b82f6"])
-  }
-  name(named)
-}
-// Those that are looked for come first; a name that would hide another waits until one looks closer.
-function name(named) {
-  const taken = []
-  for (const [x, y, text, color] of named) {
-    const right = x + context.measureText(text).width
-    if (taken.some(([l, t, r]) => x < r && right > l && Math.abs(y - t) < 12)) continue
-    taken.push([x, y, right])
-    context.fillStyle = color
-    context.fillText(text, x, y)
-  }
-}
-function nearest(event) {
-  let best = null, distance = 400
-  for (const point of points) {
-    const [x, y] = place(point), d = (x - event.clientX) ** 2 + (y - event.clientY) ** 2
-    if (d < distance) [best, distance] = [point, d]
-  }
-  return best
-}
-canvas.onmousemove = event => {
-  if (event.buttons) {
-    left += event.movementX
-    top_ += event.movementY
-    return draw()
-  }
-  const point = nearest(event)
-  label.hidden = !point
-  if (!point) return
-  label.textContent = point[2]
-  label.style.left = event.clientX + 12 + "px"
-  label.style.top = event.clientY + 12 + "px"
-}
-canvas.onwheel = event => {
-  const factor = Math.exp(-event.deltaY / 400)
-  left = event.clientX + (left - event.clientX) * factor
-  top_ = event.clientY + (top_ - event.clientY) * factor
-  scale *= factor
-  event.preventDefault()
-  draw()
-}
-find.oninput = () => { wanted = find.value.toLowerCase(); draw() }
-onresize = draw
-left = (innerWidth - side()) / 2
-draw()
-</script>
-"""

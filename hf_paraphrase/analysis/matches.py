@@ -29,17 +29,11 @@ __all__ = [
 
 
 class PairGrid(NamedTuple):
-    """The last block's h over two sentences.
+    """The last block's h over two sentences."""
 
-    Args:
-        x: Words of the first, its end mark included.
-        y: Words of the second.
-        h: `(len(x), len(y), units)`.
-    """
-
-    x: list[str]
-    y: list[str]
-    h: torch.Tensor
+    x: list[str]  # words of the first, its end mark included
+    y: list[str]  # words of the second
+    h: torch.Tensor  # `(len(x), len(y), units)`
 
 
 class ExcitingPair(NamedTuple):
@@ -55,16 +49,8 @@ class ExcitingPair(NamedTuple):
 def load_matcher(
     path: str | os.PathLike, trust_remote_code: bool = False
 ) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
-    """Load a coupled LSTM and its tokenizer.
-
-    Args:
-        path: A checkpoint folder or Hub repository.
-        trust_remote_code: Let its own code run.
-
-    Raises:
-        InputError: The folder holds no model, or one without a grid of word pairs.
-        FileNotFoundError: There is no such checkpoint.
-    """
+    """Load a coupled LSTM and its tokenizer from a folder or Hub repository; raises InputError for a model without a
+    grid of word pairs, FileNotFoundError for none."""
     model, tokenizer = engine.load_pair_model(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
@@ -103,17 +89,9 @@ def most_exciting_pairs(
     top: int = 5,
     batch_size: int = 64,
 ) -> list[list[ExcitingPair]]:
-    """Find the pairs of words at which each unit of the last block is most active.
+    """For each unit of the last block the `top` pairs of words at which it is most active, the most exciting first.
 
-    Args:
-        model: A coupled LSTM.
-        tokenizer: Its tokenizer.
-        pairs: Pairs of texts to look through.
-        top: Pairs of words for each unit; each pair of words counts once, where it is most active.
-        batch_size: Pairs of texts at once.
-
-    Returns:
-        For each unit its pairs, the most exciting first. End marks do not count as words.
+    Each pair of words counts once, where it is most active. End marks do not count as words.
     """
     best: list[dict[tuple[str, str], ExcitingPair]] = [{} for _ in range(model.config.grid_size)]
     remaining = iter(pairs)

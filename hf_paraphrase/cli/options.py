@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..common.fields import option, parse_scalar
 from ..errors import InputError
 from ..installation import require
-from ..metrics.scored import scored_metrics
+from ..metrics import scored_metrics
 from ..released import RELEASED
 from .text_tables import read_texts
 from .verbs import Verb
@@ -209,7 +209,7 @@ class MetricOptions(Verb):
             )
         stages = tuple(self.meteor_stages)
         if "meteor" in self.metrics and self.meteor_variant == "nltk":
-            from ..metrics.meteor.nltk_variant import check_stages
+            from ..metrics.meteor.scoring import check_stages
 
             check_stages(stages, "--meteor-stages")
         words = {"tokenize": self.tokenize, "lowercase": self.lowercase}

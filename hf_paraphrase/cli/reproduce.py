@@ -106,8 +106,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
         return text
 
     def _compare(self, command: str, report: Callable[[str], None]) -> str:
-        from ..reproduction.open_text import compare_on_open_text
-        from ..reproduction.open_text_report import write_open_text
+        from ..reproduction.open_text import compare_on_open_text, write_open_text
 
         if self.data_files is None:
             raise InputError("--data-files is missing: name files of groups, tab separated, a group a line")

@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-import datasets
-
 from ..errors import InputError
 from .documents import split_of, split_point
 from .running_text import RunningTextBuilder, RunningTextConfig
@@ -20,8 +18,6 @@ class BooksConfig(RunningTextConfig):
     """How the lines become documents.
 
     Args:
-        seed: Decides what is in which split.
-        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
         lines_per_document: Lines per document, since the files do not mark where a book ends.
         validation_fraction: The share of documents to validate on.
         test_fraction: The share of documents to test on.
@@ -69,31 +65,24 @@ class BooksBuilder(RunningTextBuilder):
     """
 
     corpus_name = "books"
-    BUILDER_CONFIG_CLASS = BooksConfig
     BUILDER_CONFIGS = [
         BooksConfig(name="documents", description="One row for every 1,000 lines."),
         BooksConfig(name="pairs", description="A sentence and what follows it.", pairs=True),
     ]
-    DEFAULT_CONFIG_NAME = "documents"
     files = ("*.txt", "*.txt.gz")
+    expected = (
+        "expected there: books_large_p1.txt and books_large_p2.txt, or other .txt or .txt.gz files with one sentence "
+        "a line"
+    )
     origin = (
         "the Toronto Books corpus (BookCorpus, Zhu et al. 2015) is not given out any more; somebody has to lend it"
     )
     # A row is a document.
     rows_at_once: ClassVar[int] = 100
 
-    def layout(self) -> str:
-        return (
-            "expected there: books_large_p1.txt and books_large_p2.txt, or other .txt or .txt.gz files with one "
-            f"sentence a line; {self.origin}"
-        )
-
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         paths = self.paths(self.data_dir)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"paths": paths, "split": split})
-            for split in reversed(self.config.shares())
-        ]
+        return {split: {"paths": paths, "split": split} for split in reversed(self.config.shares())}
 
     def _generate_examples(self, paths: list[Path], split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         with self.reader() as reader:

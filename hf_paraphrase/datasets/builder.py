@@ -66,22 +66,14 @@ class CorpusConfig(datasets.BuilderConfig):
         self.at_least(1, "max_line_length", "max_unpacked_size")
 
     def at_least(self, least: int, *names: str) -> None:
-        """Refuse arguments below `least`; None is allowed if the type allows it, and is not missing.
-
-        Raises:
-            InputError: With the argument's name.
-        """
+        """Refuse arguments below `least`, by name; None is allowed if the type allows it, and is not missing."""
         for name in names:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise InputError(f"`{name}` must be at least {least}, not {value}")
 
     def share(self, *names: str) -> None:
-        """Refuse arguments that are not shares of a whole.
-
-        Raises:
-            InputError: With the argument's name.
-        """
+        """Refuse arguments that are not shares of a whole, by name."""
         for name in names:
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"`{name}` must be from 0 to 1, not {getattr(self, name)}")
@@ -100,7 +92,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     # File names or glob patterns, relative to `data_dir`, that the corpus is read from; what these files hold decides
     # the cache folder.
     files: ClassVar[tuple[str, ...]] = ()
-    # Where a person gets these files, for errors.
+    # For errors: what is expected in the folder, if the names do not say it, and where a person gets it.
+    expected: ClassVar[str] = ""
     origin: ClassVar[str] = ""
     # For the dataset card: the licence and the task categories, as the Hub spells them.
     licence_id: ClassVar[str] = "other"
@@ -113,6 +106,11 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.
     rows_at_once: ClassVar[int] = 10_000
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if configurations := vars(cls).get("BUILDER_CONFIGS"):  # the first is the default
+            cls.BUILDER_CONFIG_CLASS, cls.DEFAULT_CONFIG_NAME = type(configurations[0]), configurations[0].name
 
     def features(self) -> datasets.Features:
         """The columns of all splits, with their types."""
@@ -133,11 +131,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return self.config.data_dir is None and release is not None and bool(release.files)
 
     def fetch(self) -> Path:
-        """Download the published files, if that was not done before, and return their folder.
-
-        Raises:
-            InputError: They are not given out openly, or are out of reach; the message says how a person gets them.
-        """
+        """Download the published files, if that was not done before, and return their folder; raises InputError, which
+        says how a person gets them, where they are not given out openly or out of reach."""
         release = self.release()
         message = f"`data_dir` is missing: the folder with the files of {self.name}; {self.layout()}"
         if release is not None and release.on_request:
@@ -152,12 +147,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     @property
     def data_dir(self) -> Path:
-        """The folder with the files: the given one, or the download.
-
-        Raises:
-            InputError: No folder was given, and the files cannot be downloaded.
-            FileNotFoundError: There is no such folder.
-        """
+        """The folder with the files: the given one, or the download; raises as `fetch`, or FileNotFoundError."""
         if self.config.data_dir is None:
             return self.fetch()
         path = Path(self.config.data_dir)
@@ -167,14 +157,10 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 
     def layout(self) -> str:
         """The files expected in `data_dir`, and where to get them."""
-        return f"expected in it: {', '.join(self.files)}; {self.origin}"
+        return f"{self.expected or 'expected in it: ' + ', '.join(self.files)}; {self.origin}"
 
     def check_files(self) -> None:
-        """Look for the files before anything is read.
-
-        Raises:
-            FileNotFoundError: There is none of them; the message shows the expected layout.
-        """
+        """Look for the files before anything is read; the FileNotFoundError shows the expected layout."""
         if self.files and self.config.data_dir is not None and not self.paths(self.data_dir):
             raise FileNotFoundError(f"{self.data_dir} holds no such file ({self._there()} there); {self.layout()}")
 
@@ -182,23 +168,16 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return ", ".join(sorted(path.name for path in self.data_dir.iterdir())[:8]) or "nothing"
 
     def find(self, *names: str) -> Path:
-        """Return the first of these files that exists in `data_dir`.
-
-        Raises:
-            FileNotFoundError: None of them does; the message shows the expected layout.
-        """
+        """Return the first of these files that is in `data_dir`, or raise FileNotFoundError, which shows the
+        layout."""
         for name in names:
             if (self.data_dir / name).is_file():
                 return self.data_dir / name
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({self._there()} there); {self.layout()}")
 
     def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
-        """A reader for text files, to use as a context over all that are read for one split or for all.
-
-        Args:
-            max_bad_fraction: In place of the one asked for.
-            unit: What is counted.
-        """
+        """A reader for text files, to use as a context over all that are read for one split or for all; `unit` is what
+        is counted, `max_bad_fraction` in place of the one asked for."""
         config = self.config
         share = config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
         return CorpusReader(share, self.layout(), unit, config.max_line_length, config.max_unpacked_size)
@@ -214,12 +193,21 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         code = _find_code(*(Path(inspect.getfile(base)) for base in cls.__mro__ if _is_of_package(base)))
         published = f"{os.environ.get(DOWNLOADS, '')}\0{RELEASES.get(cls.corpus_name)}"
         digest = hashlib.sha256(published.encode() if data_dir is None else b"")
+        # Some modules have data beside them.
+        code |= {data for path in code if (data := path.with_suffix(".yaml")).is_file()}
         for path in (*sorted(code), *(() if data_dir is None else cls.paths(data_dir))):
             digest.update(f"{path.name}\0{state_of_file(path)}\0".encode())
         return digest.hexdigest()[:32]
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=self.features())
+
+    def parts(self) -> dict[str, dict[str, Any]]:
+        """For each split the arguments of `_generate_examples`; a list is the shards of several processes."""
+        raise NotImplementedError
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(name=split, gen_kwargs=part) for split, part in self.parts().items()]
 
     def _generate_tables(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
         # Whole tables go through datasets several times as fast as single rows.

@@ -7,6 +7,7 @@ import json
 import logging
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..common.files import ends_lines_in_returns, open_plain_or_gzipped
-from ..common.text_tables import parse_cells, split_records
+from ..common.text_tables import TextTable, parse_cells, split_records
 from ..errors import InputError
 
 __all__ = ["BoundedFile", "CorpusReader", "is_text"]
@@ -34,41 +35,23 @@ BOM = codecs.BOM_UTF8
 OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
+@dataclass
 class CorpusReader:
     """Reads text files line by line, plain or gzipped, and keeps count of the lines that are damaged.
 
     Used as a context, over all files of a corpus: when it ends, it warns of the bad lines, or refuses the corpus where
-    they are too many. Memory use is a few blocks, whatever the files contain.
-
-    Args:
-        max_bad_fraction: The share of bad lines that is left out with a warning.
-        layout: The expected format and source of the files, for errors.
-        unit: The unit counted, if not lines.
-        max_line_length: Lines of more bytes are bad.
-        max_unpacked_size: Gzip files that hold more bytes are refused.
-
-    Attributes:
-        lines_read: Lines so far, without blank ones.
-        bad_lines: The number of damaged ones.
-        nul_characters: NUL characters so far; all are dropped.
+    they are too many. Memory use is a few blocks, whatever the files contain. `lines_read` counts lines without blank
+    ones, `bad_lines` the damaged ones, `nul_characters` those that were dropped.
     """
 
-    def __init__(
-        self,
-        max_bad_fraction: float,
-        layout: str,
-        unit: str = "lines",
-        max_line_length: int = MAX_LINE_LENGTH,
-        max_unpacked_size: int = MAX_UNPACKED_SIZE,
-    ):
-        self.max_bad_fraction = max_bad_fraction
-        self.layout = layout
-        self.unit = unit
-        self.max_line_length = max_line_length
-        self.max_unpacked_size = max_unpacked_size
-        self.lines_read = 0
-        self.bad_lines = 0
-        self.nul_characters = 0
+    max_bad_fraction: float
+    layout: str
+    unit: str = "lines"
+    max_line_length: int = MAX_LINE_LENGTH
+    max_unpacked_size: int = MAX_UNPACKED_SIZE
+
+    def __post_init__(self) -> None:
+        self.lines_read = self.bad_lines = self.nul_characters = 0
         self._reports: list[str] = []
 
     def __enter__(self) -> Self:
@@ -93,16 +76,8 @@ class CorpusReader:
         return value
 
     def reject(self, path: Path, number: int, problem: str) -> None:
-        """Count a line as bad.
-
-        Args:
-            path: The file.
-            number: The line, from 1.
-            problem: The problem, such as `has 2 columns, not 3`.
-
-        Raises:
-            InputError: Most of very many lines are bad.
-        """
+        """Count a line, from 1, as bad, for a problem such as `has 2 columns, not 3`; raises InputError where most of
+        very many are."""
         self.bad_lines += 1
         if len(self._reports) < REPORTED:
             self._reports.append(f"{path}, line {number}, {problem}")
@@ -110,11 +85,8 @@ class CorpusReader:
             self._judge()
 
     def blocks(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Read many lines at a time.
-
-        Yields:
-            The number of the first line, and the lines with a newline between them; a line that cannot be read is
-            empty.
+        """Read many lines at a time: the number of the first, and the lines with a newline between them; one that
+        cannot be read is empty.
 
         Raises:
             InputError: The file is not the gzip file it seems to be, unpacks to too much, or is UTF-16.
@@ -129,11 +101,7 @@ class CorpusReader:
             self.reject(path, 1, "is missing: the file is empty")
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
-        """Read every line that is not blank, with its number.
-
-        Raises:
-            InputError: As `blocks`.
-        """
+        """Read every line that is not blank, with its number; errors as `blocks`."""
         for first, text in self.blocks(path):
             lines = text.split("\n")
             self.lines_read += len(lines) - lines.count("")
@@ -157,14 +125,11 @@ class CorpusReader:
             path: The file.
             columns: The names of the fields.
             separator: What stands between them.
-            header: The first line names the fields, and has to name these.
+            header: The first line names the fields, and has to name these, or InputError is raised.
             optional: Number of trailing fields that may be missing; they are read as empty.
             quoted: Fields may be in double quotes.
             over_lines: Quoted fields may span several lines, as in csv files. Elsewhere a line is a row, so that
                 a stray quote costs no row but its own.
-
-        Raises:
-            InputError: The header is another one; or as `blocks`.
         """
         lines = self.lines(path)
         if header:
@@ -184,7 +149,24 @@ class CorpusReader:
 
     def peek(self, path: Path) -> Iterator[tuple[int, str]]:
         """As `lines`, but counts nothing: for a look at what will be read once more."""
-        return CorpusReader(1.0, self.layout, self.unit, self.max_line_length, self.max_unpacked_size).lines(path)
+        return replace(self, max_bad_fraction=1.0).lines(path)
+
+    def cells(
+        self, table: TextTable, names: Sequence[str], there: Sequence[str] | None
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """Read the cells of some columns of a table, without NUL characters; raises InputError where it has none of a
+        name.
+
+        `there` are the columns that it has; None where every row brings its own.
+        """
+        for name in names:
+            if there is not None and name not in there:
+                raise InputError(f"{table.path} has no column {name!r}; it has: {', '.join(there)}; {self.layout}")
+        is_text = table.kind != "parquet"
+        lines = ((number, f"{line}\n") for number, line in self.lines(table.path)) if is_text else None
+        for row in table.rows(names, lines, self.reject):
+            self.lines_read += not is_text
+            yield row.line, [self.without_nul(row.values.get(name)) for name in names]
 
     def columns(
         self, path: Path, columns: Sequence[str], wanted: Sequence[str], separator: str = "\t", optional: int = 0
@@ -192,19 +174,8 @@ class CorpusReader:
         """Read columns of many lines at a time, for corpora so large that Python's work on every line counts.
 
         As in `rows`, a line with another number of fields is bad; and so is one without text in a wanted field.
-
-        Args:
-            path: The file.
-            columns: The names of the fields.
-            wanted: The names of those that are read.
-            separator: The delimiter.
-            optional: Number of trailing fields that may be missing; they are ignored.
-
-        Yields:
-            The texts of each wanted column, without white space around them.
-
-        Raises:
-            InputError: As `blocks`.
+        Trailing `optional` fields are ignored. Yields the texts of each wanted column, without white space around
+        them.
         """
         most = len(columns)
         for first, text in self.blocks(path):
@@ -228,11 +199,7 @@ class CorpusReader:
             yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
 
     def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read JSON objects, one a line; one in which some of `fields` are not text is bad.
-
-        Raises:
-            InputError: As `blocks`.
-        """
+        """Read JSON objects, one a line; one in which some of `fields` are not text is bad. Errors as `blocks`."""
         for number, line in self.lines(path):
             try:
                 record = json.loads(line)
@@ -317,13 +284,8 @@ class CorpusReader:
 
 
 class BoundedFile:
-    """The bytes of a file, plain or gzipped; damaged gzip files and those above a limit are refused.
-
-    Args:
-        path: The file.
-        layout: For errors, as in `CorpusReader`.
-        max_unpacked_size: Most bytes that a gzip file may hold.
-    """
+    """The bytes of a file, plain or gzipped; damaged gzip files and those that hold more bytes than a limit are
+    refused."""
 
     def __init__(self, path: Path, layout: str, max_unpacked_size: int):
         self.path, self.layout, self.max_unpacked_size = path, layout, max_unpacked_size
@@ -337,11 +299,7 @@ class BoundedFile:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; empty at the end.
-
-        Raises:
-            InputError: The file is a damaged gzip file, or holds too much.
-        """
+        """Read at most `size` bytes; empty at the end. Damaged or too large gzip files raise InputError."""
         try:
             chunk = self._file.read(size)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -98,7 +98,7 @@ class DocumentBuilder(CorpusBuilder):
     def features(self) -> datasets.Features:
         return datasets.Features({"sentences": datasets.List(TEXT)})
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         # Early: before minutes of reading.
         sentence_splitter(self.config.splitter)
         paths = self.paths(self.data_dir)
@@ -115,18 +115,14 @@ class DocumentBuilder(CorpusBuilder):
             raise InputError(
                 f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
             )
-        return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={
-                    "paths": paths,
-                    "split": split,
-                    "vocabulary": vocabulary,
-                    "end": self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0,
-                },
-            )
+        ends = {
+            split: self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0
             for split, size in reversed(self.config.sizes().items())
-        ]
+        }
+        return {
+            split: {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
+            for split, end in ends.items()
+        }
 
     def _of_fitting_length(
         self, reader: CorpusReader, paths: list[Path], counts: Counter[str]
@@ -192,13 +188,11 @@ def write_words(text: str) -> str:
 
 
 def most_frequent(documents: Iterable[list[str]], size: int, most_counted: int = MOST_COUNTED) -> frozenset[str]:
-    """Count words, and return the `size` most frequent ones; of equally frequent ones the first in the alphabet.
+    """Count words, and return the `size` most frequent ones but `<unk>`; of equally frequent ones the first in the
+    alphabet.
 
-    Args:
-        documents: Documents as lists of words; `<unk>` is none.
-        size: How many words.
-        most_counted: Whenever there are more different words than that, the rarest are forgotten, so that memory is
-            bounded. What is rare in a corpus that large is not among its most frequent words.
+    Whenever there are more than `most_counted` different words, the rarest are forgotten, so that memory is bounded.
+    What is rare in a corpus that large is not among its most frequent words.
     """
     counts: Counter[str] = Counter()
     for words in documents:

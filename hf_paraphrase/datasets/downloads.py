@@ -30,13 +30,7 @@ FAILURES = (OSError, EOFError, aiohttp.ClientError, tarfile.TarError, zipfile.Ba
 
 
 def download_release(corpus: str, release: Release, patterns: Sequence[str], cache_dir: str | os.PathLike) -> Path:
-    """Download a corpus's published files, once, into the cache of datasets.
-
-    Args:
-        corpus: Its name.
-        release: Its addresses, without braces.
-        patterns: The names of the files that the corpus is read from; of archives only these are unpacked.
-        cache_dir: Where datasets keeps what it downloads.
+    """Download a corpus's published files, once, into the cache of datasets; of archives only the names of `patterns`.
 
     Returns:
         A folder that holds the files, as `data_dir` would.

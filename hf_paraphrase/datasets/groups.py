@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")
 
 
 @dataclass
-class GroupsConfig(CorpusConfig):
+class GroupsConfig(CorpusConfig, PairFilter):
     """How groups become pairs and splits.
 
     Args:
@@ -56,15 +56,6 @@ class GroupsConfig(CorpusConfig):
     test_size: int = 1000
     max_held_out: float = 0.1
     max_references: int = 5
-    min_overlap: float = 0.0
-    max_overlap: float = 1.0
-    max_length_ratio: float | None = None
-    min_words: int = 1
-    max_words: int | None = None
-    same_numbers: bool = False
-    same_names: bool = False
-    same_pronouns: bool = False
-    same_polarity: bool = False
 
     def check(self) -> None:
         super().check()
@@ -74,10 +65,6 @@ class GroupsConfig(CorpusConfig):
         for least, most in (("min_overlap", "max_overlap"), ("min_words", "max_words")):
             if getattr(self, most) is not None and getattr(self, least) > getattr(self, most):
                 raise InputError(f"`{least}` must not exceed `{most}`: {getattr(self, least)} > {getattr(self, most)}")
-
-    def pair_filter(self) -> PairFilter:
-        """The filter that these arguments describe."""
-        return PairFilter(**{field.name: getattr(self, field.name) for field in fields(PairFilter)})
 
 
 FILTERED = GroupsConfig(
@@ -97,15 +84,10 @@ FILTERED = GroupsConfig(
 
 @dataclass(frozen=True)
 class SentenceGroup:
-    """Sentences of one meaning.
+    """Sentences of one meaning."""
 
-    Args:
-        sentences: At least two, no two of which differ in case alone.
-        pairs: The places of the two sentences of each pair that is kept, the smaller first.
-    """
-
-    sentences: tuple[str, ...]
-    pairs: tuple[tuple[int, int], ...]
+    sentences: tuple[str, ...]  # at least two, no two of which differ in case alone
+    pairs: tuple[tuple[int, int], ...]  # the places of the two sentences of each pair that is kept, the smaller first
 
     @property
     def number(self) -> int:
@@ -155,9 +137,7 @@ class GroupsBuilder(ParaphraseBuilder):
 
     corpus_name = "groups"
     in_file_order = ("default", "filtered")
-    BUILDER_CONFIG_CLASS = GroupsConfig
     BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
-    DEFAULT_CONFIG_NAME = "default"
     private = True
     origin = 'for instance load_dataset("groups", data_files="groups.tsv")'
 
@@ -173,14 +153,10 @@ class GroupsBuilder(ParaphraseBuilder):
             f".jsonl or .parquet files with a list of sentences in {self.config.group_column!r}; {self.origin}"
         )
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         files = check_splits(self.config.data_files, self.layout())
         parts = self._divide(files["train"]) if set(files) == {"train"} else self._given(files)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **parts[split]})
-            for split in SPLITS
-            if split in parts
-        ]
+        return {split: {"split": split, **parts[split]} for split in SPLITS if split in parts}
 
     def _divide(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Make splits of one set of files."""
@@ -230,7 +206,6 @@ class GroupsBuilder(ParaphraseBuilder):
 
     def _read(self, paths: Iterable[str], held_out: Set[str] = frozenset()) -> Iterator[SentenceGroup]:
         """Read groups of which a pair is kept, without those that have a sentence of a held-out split."""
-        kept = self.config.pair_filter()
         refused: Counter[str] = Counter()
         pairs = 0
         with self.reader() as reader:
@@ -241,7 +216,7 @@ class GroupsBuilder(ParaphraseBuilder):
                         reader.reject(path, number, "has fewer than two different sentences")
                     elif not held_out.isdisjoint(sentences):
                         refused["groups share a sentence with a held-out split"] += 1
-                    elif (group := _pair_up(tuple(sentences.values()), kept, refused)).pairs:
+                    elif (group := _pair_up(tuple(sentences.values()), self.config, refused)).pairs:
                         pairs += len(group.pairs)
                         yield group
         for reason, count in refused.most_common():
@@ -257,13 +232,8 @@ class GroupsBuilder(ParaphraseBuilder):
         if kind not in TABLES:
             raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
         table = TextTable(path, kind)
-        there = table.columns() if kind == "parquet" else None
-        if there is not None and column not in there:
-            raise InputError(f"{path} has no column {column!r}; it has: {', '.join(there)}; {self.layout()}")
-        lines = ((number, f"{line}\n") for number, line in reader.lines(path)) if kind == "jsonl" else None
-        for row in table.rows((column,), lines, reader.reject):
-            reader.lines_read += kind == "parquet"
-            yield row.line, reader.without_nul(row.values.get(column))
+        cells = reader.cells(table, (column,), table.columns() if kind == "parquet" else None)
+        yield from ((number, value) for number, (value,) in cells)
 
 
 def _different(value: Any) -> dict[str, str]:

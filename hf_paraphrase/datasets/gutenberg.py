@@ -7,13 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-import datasets
-
 from ..errors import InputError
 from .addresses import RELEASES, Release, ReleasedFile
 from .builder import seeded_order
-from .gutenberg_book import read_book
-from .overlap import fingerprints, group_overlapping
+from .gutenberg_book import fingerprints, group_overlapping, read_book
 from .running_text import RunningTextBuilder, RunningTextConfig
 from .sentences import check_splitter, sentence_splitter
 
@@ -25,8 +22,6 @@ class GutenbergConfig(RunningTextConfig):
     """Which books are read, and how.
 
     Args:
-        seed: Decides which book is in which split.
-        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not books.
         author: Only the books of this author; spaces, full stops and case make no difference.
         splitter: What splits paragraphs into sentences: `rules`, or `punkt`, as in the thesis, which needs NLTK and
             its data (see `hf_paraphrase.datasets.sentences`).
@@ -87,13 +82,15 @@ class GutenbergBuilder(RunningTextBuilder):
     """
 
     corpus_name = "gutenberg"
-    BUILDER_CONFIG_CLASS = GutenbergConfig
     BUILDER_CONFIGS = [
         GutenbergConfig(name="books", description="One row a book."),
         GutenbergConfig(name="pairs", description="A sentence and what follows it.", pairs=True),
     ]
-    DEFAULT_CONFIG_NAME = "books"
     files = ("*.txt", "txt/*.txt")
+    expected = (
+        "expected there, or in its subfolder txt: one .txt file a book, with the header and footer of Project "
+        "Gutenberg or called Author___Title.txt"
+    )
     origin = "they are the plain-text editions of https://www.gutenberg.org, which `numbers` downloads"
     # A row is a whole book.
     rows_at_once: ClassVar[int] = 16
@@ -104,22 +101,12 @@ class GutenbergBuilder(RunningTextBuilder):
         numbers = sorted(set(self.config.numbers or ()))
         return replace(release, files=tuple(ReleasedFile(file.url.format(number=number)) for number in numbers))
 
-    def layout(self) -> str:
-        return (
-            "expected there, or in its subfolder txt: one .txt file a book, with the header and footer of Project "
-            f"Gutenberg or called Author___Title.txt; {self.origin}"
-        )
-
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         # Early: before all books are read.
         sentence_splitter(self.config.splitter)
         books, marks = self._read_books()
         groups = [[books[place] for place in group] for group in group_overlapping(marks)]
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"parts": sorted(parts)})
-            for split, parts in self._divide(groups).items()
-            if parts
-        ]
+        return {split: {"parts": sorted(parts)} for split, parts in self._divide(groups).items() if parts}
 
     def _generate_examples(self, parts: list[tuple[Path, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
         split_sentences = sentence_splitter(self.config.splitter)
@@ -155,9 +142,8 @@ class GutenbergBuilder(RunningTextBuilder):
                     books += [(path, number) for number in range(len(parts))]
                     marks += map(fingerprints, parts)
         if not books:
-            close = (
-                difflib.get_close_matches(self.config.author or "", authors, n=5, cutoff=0.4) or sorted(authors)[:5]
-            )
+            close = difflib.get_close_matches(self.config.author or "", authors, n=5, cutoff=0.4)
+            close = close or sorted(authors)[:5]
             raise InputError(f"`author`: no book here is by {self.config.author!r}; there are: {', '.join(close)}, …")
         return books, marks
 
@@ -185,11 +171,8 @@ class GutenbergBuilder(RunningTextBuilder):
         return name if self.config.parts == 1 else f"{name}-{part}"
 
     def _sizes(self, count: int) -> dict[str, int]:
-        wanted = {
-            "test": self.config.test_books,
-            "validation": self.config.validation_books,
-            "train": self.config.train_books,
-        }
+        config = self.config
+        wanted = {"test": config.test_books, "validation": config.validation_books, "train": config.train_books}
         total = sum(wanted.values())
         if count >= total:
             return wanted

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
 
-__all__ = ["Book", "read_book"]
+__all__ = ["Book", "fingerprints", "group_overlapping", "read_book"]
 
 LARGEST_BOOK = 64 << 20
 LINE_END = re.compile(r"\r+\n?")
@@ -45,14 +48,8 @@ class Book(NamedTuple):
 
 
 def read_book(path: Path) -> Book:
-    """Read a book without the header and footer of Project Gutenberg.
-
-    Args:
-        path: A plain-text file: UTF-8, or Windows-1252 or Latin-1 where its header does not say UTF-8.
-
-    Raises:
-        InputError: It is no such book; the message says why, without the path.
-    """
+    """Read a book without the header and footer of Project Gutenberg: UTF-8, or Windows-1252 or Latin-1 where its
+    header does not say UTF-8. What is no such book raises InputError, which says why, without the path."""
     text = _decode(path)
     nul_characters = text.count("\0")
     text = text.replace("\0", "")
@@ -107,3 +104,41 @@ def _paragraphs(text: str) -> Iterator[str]:
         is_credit = number < CREDITED and CREDITS.match(paragraph)
         if not is_credit and not PICTURE.fullmatch(paragraph) and any(map(str.isalpha, paragraph)):
             yield paragraph
+
+
+# Shorter paragraphs are the same in many books by chance.
+SHORTEST = 100
+# Every n-th paragraph is sampled: enough for a short story, and thousands of books fit into memory.
+SAMPLING = 4
+# Paragraphs of more books than that are notes of the transcribers.
+MOST_OWNERS = 20
+
+
+def fingerprints(paragraphs: Iterable[str]) -> set[int]:
+    """Hashes of a document's longer paragraphs, or rather of the fourth of them whose hashes are multiples of four."""
+    texts = (paragraph.lower() for paragraph in paragraphs if len(paragraph) >= SHORTEST)
+    hashes = (int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts)
+    return {value // SAMPLING for value in hashes if value % SAMPLING == 0}
+
+
+def group_overlapping(documents: Sequence[set[int]], shared: int = 3) -> list[list[int]]:
+    """Group documents, by their fingerprints, that share some, such as a collection and its parts; whatever their
+    order.
+
+    Returns the groups, as the places of their documents.
+    """
+    owners: dict[int, list[int]] = defaultdict(list)
+    for place, marks in enumerate(documents):
+        for mark in marks:
+            owners[mark].append(place)
+    common: Counter[tuple[int, int]] = Counter()
+    for places in owners.values():
+        if len(places) <= MOST_OWNERS:
+            common.update(combinations(places, 2))
+    group_of = {place: [place] for place in range(len(documents))}
+    for (first, second), count in common.items():
+        if count >= shared and group_of[first] is not group_of[second]:
+            group_of[first].extend(group_of[second])
+            for place in group_of[second]:
+                group_of[place] = group_of[first]
+    return [sorted(group) for place, group in group_of.items() if place == min(group)]

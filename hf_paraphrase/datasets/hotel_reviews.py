@@ -45,16 +45,13 @@ class HotelReviewsBuilder(DocumentBuilder):
     corpus_name = "hotel_reviews"
     in_file_order = ("paper",)
     BUILDER_CONFIGS = [DocumentConfig(name="paper", description="50 to 250 words, 25,000 known, 2% unknown.")]
-    DEFAULT_CONFIG_NAME = "paper"
     records = ("hotel_*_parsed.txt", "*/hotel_*_parsed.txt")
     files = (*records, "*.txt", "*.txt.gz")
+    expected = (
+        "expected there, or in a subfolder: hotel_*_parsed.txt with lines <Author>…, <Content>…, <Date>…, <Rating>…; "
+        "or *.txt or *.txt.gz with one review a line"
+    )
     origin = "they are among the LARA data sets (TripAdvisor), https://www.cs.virginia.edu/~hw5x/dataset.html"
-
-    def layout(self) -> str:
-        return (
-            "expected there, or in a subfolder: hotel_*_parsed.txt with lines <Author>…, <Content>…, <Date>…, "
-            f"<Rating>…; or *.txt or *.txt.gz with one review a line; {self.origin}"
-        )
 
     @classmethod
     def paths(cls, data_dir: Path) -> list[Path]:

@@ -47,26 +47,18 @@ def is_hub_or_files(path: str) -> bool:
 
 
 def load_hub_or_files(
-    path: str,
-    name: str | None = None,
-    data_dir: str | os.PathLike | None = None,
-    data_files: Any = None,
-    columns: Mapping[str, str] | None = None,
-    streaming: bool = False,
-    **options: Any,
+    path: str, *, columns: Mapping[str, str] | None = None, streaming: bool = False, **places: Any
 ) -> Splits:
     """Read what `datasets.load_dataset` reads, with the columns and splits of this package.
 
     Args:
         path: A repository of the Hub, `parquet`, `csv`, `json`, `text` or `arrow` with `data_files`, a file of a kind
             that `text_tables` reads, a glob pattern, a folder of such files, or one that `save_to_disk` wrote.
-        name: A configuration.
-        data_dir: A folder inside the repository or folder.
-        data_files: Files of the repository or of this machine; patterns too.
         columns: What the columns are to be called, and what they are called there; the others are left out.
         streaming: Read while it is used, keeping nothing; the splits are those that there are.
-        options: Of files on this machine `delimiter`; of others arguments of `datasets.load_dataset`, such as
-            `revision`.
+        places: `name`, a configuration; `data_dir`, a folder inside the repository or folder; `data_files` of the
+            repository or of this machine, patterns too; of files on this machine `delimiter`; of others arguments of
+            `datasets.load_dataset`, such as `revision`.
 
     Returns:
         The splits. Where there is no `validation` or `test`, a tenth of the training rows, at most 1,000, become it.
@@ -77,7 +69,7 @@ def load_hub_or_files(
     Raises:
         InputError: There is no such dataset or column, a cell holds no text, or an option is wrong.
     """
-    splits = read_splits(path, name, data_dir, data_files, columns, streaming, **options)
+    splits = read_splits(path, columns=columns, streaming=streaming, **places)
     for split in VALIDATION[1:]:
         if split in splits and "validation" not in splits:
             splits["validation"] = splits.pop(split)
@@ -124,7 +116,7 @@ def read_splits(
         builder = datasets.load_dataset_builder(
             reader, name, **{key: options[key] for key in options if key != "num_proc"}
         )
-        if _is_plain_csv(builder) or (not streaming and _is_plain_json(builder)):
+        if _is_plain(builder, streaming):
             return _read_files(builder, texts, lists, streaming)
         return datasets.load_dataset(reader, name, streaming=streaming, **options)
     except InputError:
@@ -187,20 +179,16 @@ def _take_delimiter(options: dict[str, Any], path: str) -> str | None:
     return delimiter
 
 
-def _is_plain_csv(builder: datasets.DatasetBuilder) -> bool:
-    """Whether a repository holds csv files that nothing but a delimiter has to be known of."""
-    if not isinstance(builder, Csv):
+def _is_plain(builder: datasets.DatasetBuilder, streaming: bool) -> bool:
+    """Whether a repository holds csv files of which nothing but a delimiter has to be known; or, not to be streamed,
+    JSON of which nothing more is said, such as types or the field that has the rows."""
+    if isinstance(builder, Csv):
+        plain, names = CsvConfig(), [*PANDAS]
+    elif isinstance(builder, Json) and builder.info.features is None and not streaming:
+        plain, names = JsonConfig(), ["field", "encoding"]
+    else:
         return False
-    plain = CsvConfig()
-    return all(getattr(builder.config, name) == getattr(plain, name) for name in PANDAS)
-
-
-def _is_plain_json(builder: datasets.DatasetBuilder) -> bool:
-    """Whether a repository holds JSON of which nothing more is said, such as types or the field that has the rows."""
-    if not isinstance(builder, Json) or builder.info.features is not None:
-        return False
-    plain = JsonConfig()
-    return all(getattr(builder.config, name) == getattr(plain, name) for name in ("field", "encoding"))
+    return all(getattr(builder.config, name) == getattr(plain, name) for name in names)
 
 
 def _read_files(builder: Csv | Json, texts: list[str], lists: list[str], streaming: bool) -> Splits:
@@ -220,16 +208,8 @@ def _read_files(builder: Csv | Json, texts: list[str], lists: list[str], streami
 
 
 def _rename_columns(rows: Any, columns: Mapping[str, str], path: str) -> Any:
-    """Keep some columns of a split, under other names.
-
-    Args:
-        rows: A split, streamed or not.
-        columns: Name here -> name there.
-        path: What it is a split of, for errors.
-
-    Raises:
-        InputError: There is no such column; the message has those that there are.
-    """
+    """Keep the columns of a split that a mapping from names here to names there has; raises InputError, which has
+    those that there are, for another one."""
     if not isinstance(columns, Mapping) or not columns or len(set(columns.values())) < len(columns):
         raise InputError(f"`columns` gives each new name a column of its own, as in source=question1; not {columns!r}")
     there = rows.column_names or list(next(iter(rows), {}))

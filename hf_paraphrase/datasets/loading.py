@@ -74,8 +74,8 @@ def load_dataset(
     path = os.fspath(path)
     use_writable_folders(datasets.config, "HF_DATASETS_CACHE", "DOWNLOADED_DATASETS_PATH")
     if path not in list_datasets() and is_hub_or_files(path):
-        places: dict[str, Any] = {"data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
-        splits = load_hub_or_files(path, name, columns=columns, streaming=streaming, **places, **builder_kwargs)
+        places = {"name": name, "data_dir": data_dir, "data_files": data_files, "num_proc": num_proc}
+        splits = load_hub_or_files(path, columns=columns, streaming=streaming, **places, **builder_kwargs)
         return splits if split is None else _take(splits, split, path)
     if columns is not None:
         raise InputError(f"`columns` is only for datasets from outside this package; {path} has its own")
@@ -99,11 +99,7 @@ def load_dataset(
 
 
 def find_builder(path: str) -> type[CorpusBuilder]:
-    """The builder class of a corpus.
-
-    Raises:
-        InputError: There is no such corpus.
-    """
+    """The builder class of a corpus; raises InputError where there is none."""
     _check(path, list_datasets(), "there is no corpus", "`path`")
     return _builders()[path]
 

@@ -10,8 +10,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import datasets
-
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 
@@ -89,21 +87,17 @@ class MscocoBuilder(ParaphraseBuilder):
 
     corpus_name = "mscoco"
     in_file_order = ("all_pairs", "consensus")
-    BUILDER_CONFIG_CLASS = MscocoConfig
     BUILDER_CONFIGS = [
         MscocoConfig(name="paper", description="Two pairs an image, as in the paper."),
         MscocoConfig(name="all_pairs", description="All ordered pairs of an image's captions.", all_pairs=True),
         MscocoConfig(name="consensus", description="Each caption with the others' consensus.", consensus=True),
     ]
-    DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"{folder}{name}" for folder in ("", "annotations/") for name in (TRAIN_FILE, VALIDATION_FILE))
+    expected = f"expected there, or in its subfolder annotations: {TRAIN_FILE} and {VALIDATION_FILE}"
     origin = "they are in annotations_trainval2014.zip of cocodataset.org (CC BY 4.0)"
     licence_id = "cc-by-4.0"
 
-    def layout(self) -> str:
-        return f"expected there, or in its subfolder annotations: {TRAIN_FILE} and {VALIDATION_FILE}; {self.origin}"
-
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         paths = [self.find(name, f"annotations/{name}") for name in (TRAIN_FILE, VALIDATION_FILE)]
         train, held_out = (read_captions(path, self.config.max_words, self.config.max_bad_fraction) for path in paths)
         shared = train.keys() & held_out.keys()
@@ -117,10 +111,7 @@ class MscocoBuilder(ParaphraseBuilder):
             "validation": {image: held_out[image] for image in validation},
             "test": {image: held_out[image] for image in rest[: self.config.test_size]},
         }
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"images": images[split], "split": split})
-            for split in images
-        ]
+        return {split: {"images": found, "split": split} for split, found in images.items()}
 
     def _generate_examples(self, images: Captions, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         make_rows = self._test_row if split == "test" else self._pairs
@@ -157,15 +148,11 @@ def rank_by_agreement(captions: list[str]) -> list[str]:
 
 
 def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
-    """Read the different captions of every image that has at least two; the images are in the order of their ids.
-
-    Args:
-        path: A captions file of the COCO 2014 release.
-        max_words: Maximum number of words of a caption; white space is collapsed.
-        max_bad_fraction: Maximum share of damaged captions; they are skipped.
+    """Read the different captions, cut to `max_words`, of every image that has at least two; the images are in the
+    order of their ids.
 
     Raises:
-        InputError: The file has another format, nothing to pair, or too many damaged captions.
+    InputError: The file has another format, nothing to pair, or too many damaged captions.
     """
     images, annotations = _read_lists(path)
     captions: dict[int, list[str]] = {image: [] for image in images}

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import datasets
-
-from .corpus_reader import CorpusReader
-from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
+from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["MsrpBuilder", "MsrpConfig"]
 
@@ -43,25 +40,16 @@ class MsrpBuilder(SentencePairsBuilder):
     """
 
     corpus_name = "msrp"
-    BUILDER_CONFIG_CLASS = MsrpConfig
     BUILDER_CONFIGS = [
         MsrpConfig(name="pairs", description="All pairs with labels."),
         MsrpConfig(name="paraphrases", description="The pairs that are paraphrases."),
     ]
-    DEFAULT_CONFIG_NAME = "pairs"
     files = (TRAIN_FILE, TEST_FILE)
     origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
-            splits = self.divide_files(self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE))
-        return self.generators(splits)
-
-    def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
-        path = self.find(name)
-        rows = self.texts(reader, path, COLUMNS, ("#1 String", "#2 String"), header=True)
-        for number, (label, _, _, first, second) in rows:
-            if label in ("0", "1"):
-                yield first, second, int(label)
-            else:
-                reader.reject(path, number, f"has Quality {label[:20]!r}, not 0 or 1")
+            texts = ("#1 String", "#2 String")
+            train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
+            splits = self.divide_files(train, test)
+        return self.parts_of(splits)

@@ -100,19 +100,19 @@ def word_overlap(first: ComparedSentence, second: ComparedSentence) -> float:
     return 2 * common / ((len(first.words) + len(second.words)) or 1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class PairFilter:
-    """The pairs to keep; arguments as in `GroupsConfig`."""
+    """The pairs to keep; `GroupsConfig` describes the arguments."""
 
-    min_overlap: float
-    max_overlap: float
-    max_length_ratio: float | None
-    min_words: int
-    max_words: int | None
-    same_numbers: bool
-    same_names: bool
-    same_pronouns: bool
-    same_polarity: bool
+    min_overlap: float = 0.0
+    max_overlap: float = 1.0
+    max_length_ratio: float | None = None
+    min_words: int = 1
+    max_words: int | None = None
+    same_numbers: bool = False
+    same_names: bool = False
+    same_pronouns: bool = False
+    same_polarity: bool = False
 
     def takes(self, sentence: ComparedSentence) -> bool:
         """Whether a sentence may be in a pair at all."""

@@ -18,27 +18,17 @@ ROWS_AT_ONCE = 100_000
 
 
 def hash_texts(texts: pa.Array, seed: int) -> np.ndarray:
-    """Hash texts to 64 bits, the same on every machine.
-
-    Args:
-        texts: The texts.
-        seed: Another seed gives other hashes.
-
-    Returns:
-        Hashes, shape (texts,), unsigned.
-    """
+    """Hash texts to unsigned 64-bit integers `(texts,)`, the same on every machine; another seed gives other
+    hashes."""
     encoded = texts.cast(pa.binary()).to_pylist()
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded, repeat(seed % 2**64)), np.uint64, len(encoded))
 
 
 class PairStore:
-    """Text pairs on disk, more than fit into memory, read back in the order of their keys.
+    """Text pairs on disk, in an empty folder, more than fit into memory, read back in the order of their keys.
 
-    The first bits of a pair's key say which file it is put into; files are sorted one at a time, when they are read.
-    A pair that comes again is stored once, or a few times, and read once: memory follows the distinct ones.
-
-    Args:
-        folder: An empty folder for the files.
+    The first bits of a pair's key say which file it is put into; files are sorted one at a time, when they are read. A
+    pair that comes again is stored once, or a few times, and read once: memory follows the distinct ones.
     """
 
     def __init__(self, folder: Path):
@@ -117,10 +107,8 @@ def _read_distinct(path: Path) -> pa.Table:
 class TextIndex:
     """Finds the text that belongs to another one; only hashes are in memory, 8 bytes a text.
 
-    Args:
-        store: The texts to look up as sources, with their hashes of seed 0 as keys, and their meanings as targets. Of
-            several targets the first in alphabetical order counts.
-        path: A file to write.
+    The store has the texts to look up as sources, with their hashes of seed 0 as keys, and their meanings as targets.
+    Of several targets the first in alphabetical order counts. The path is a file to write.
     """
 
     def __init__(self, store: PairStore, path: Path):

@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 
 from ..common.text_tables import ENDINGS, TextTable, table_kind
@@ -61,9 +60,7 @@ class PairsBuilder(SampledPairsBuilder):
     """
 
     corpus_name = "pairs"
-    BUILDER_CONFIG_CLASS = PairsConfig
     BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.")]
-    DEFAULT_CONFIG_NAME = "default"
     private = True
     origin = 'for instance load_dataset("pairs", data_files="pairs.csv", source_column="a", target_column="b")'
 
@@ -79,15 +76,11 @@ class PairsBuilder(SampledPairsBuilder):
             sources, targets = zip(*batch, strict=True)
             yield pa.array(sources, pa.string()), pa.array(targets, pa.string())
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         files = check_splits(self.config.data_files, self.layout())
         if set(files) == {"train"}:
-            return super()._split_generators(dl_manager)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "paths": list(files[split])})
-            for split in SPLITS
-            if split in files
-        ]
+            return super().parts()
+        return {split: {"split": split, "paths": list(files[split])} for split in SPLITS if split in files}
 
     def _generate_examples(
         self, split: str, groups: tuple[Any, ...] = (), paths: list[str] | None = None
@@ -127,10 +120,4 @@ class PairsBuilder(SampledPairsBuilder):
             raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
         table = TextTable(path, "tsv" if kind == "txt" else kind)
         there = table.columns() if kind == "parquet" else table.columns(reader.peek(path))
-        for name in names:
-            if there is not None and name not in there:
-                raise InputError(f"{path} has no column {name!r}; it has: {', '.join(there)}; {self.layout()}")
-        lines = None if kind == "parquet" else ((number, f"{line}\n") for number, line in reader.lines(path))
-        for row in table.rows(names, lines, reader.reject):
-            reader.lines_read += kind == "parquet"
-            yield row.line, [reader.without_nul(row.values.get(name)) for name in names]
+        return reader.cells(table, names, there)

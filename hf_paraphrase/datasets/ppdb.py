@@ -63,9 +63,7 @@ class PpdbBuilder(SampledPairsBuilder):
     """
 
     corpus_name = "ppdb"
-    BUILDER_CONFIG_CLASS = PpdbConfig
     BUILDER_CONFIGS = [PpdbConfig(name="paper", description="90% of the phrases to train on, 20,000 to test on.")]
-    DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"ppdb-2.0-{size}-{part}{end}" for size in SIZES for part in PARTS for end in ("", ".gz"))
     origin = "the packs are on paraphrase.org (CC BY 3.0)"
     licence_id = "cc-by-3.0"

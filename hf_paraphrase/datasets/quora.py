@@ -5,11 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import datasets
-
 from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
-from .corpus_reader import CorpusReader
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
@@ -74,7 +71,6 @@ class QuoraBuilder(SentencePairsBuilder):
 
     corpus_name = "quora"
     in_file_order = ("li2018",)
-    BUILDER_CONFIG_CLASS = QuoraConfig
     BUILDER_CONFIGS = [
         QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),
         QuoraConfig(name="clean", description="Duplicates, divided so that splits share no question."),
@@ -89,7 +85,6 @@ class QuoraBuilder(SentencePairsBuilder):
         QuoraConfig(name="clean_pairs", description="The pairs of clean, and as many sampled ones that are none."),
         QuoraConfig(name="li2018", description="An existing split, whose test rows say whether they stand in train."),
     ]
-    DEFAULT_CONFIG_NAME = "paraphrases"
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
 
@@ -105,24 +100,16 @@ class QuoraBuilder(SentencePairsBuilder):
             return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
         return f"expected in it: {FILE} ({'⇥'.join(COLUMNS)}); {self.origin}"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
             if self.existing:
                 splits = self.read_existing(reader)
             else:
                 if self.config.name == "clean_pairs":
                     require_bm25("clean_pairs of quora")
-                splits = self.divide(self._read(reader), linked=self.config.name.startswith("clean"))
-        return self.generators(splits)
-
-    def _read(self, reader: CorpusReader) -> Iterator[Pair]:
-        path = self.find(FILE)
-        rows = self.texts(reader, path, COLUMNS, ("question1", "question2"), header=True, quoted=True)
-        for number, (*_, first, second, label) in rows:
-            if label in ("0", "1"):
-                yield first, second, int(label)
-            else:
-                reader.reject(path, number, f"has is_duplicate {label[:20]!r}, not 0 or 1")
+                pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
+                splits = self.divide(pairs, linked=self.config.name.startswith("clean"))
+        return self.parts_of(splits)
 
     def _generate_examples(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]

@@ -19,30 +19,20 @@ COMMA = re.compile(r",(?!\d)")
 
 
 def words_of(text: str, max_characters: int = MAX_CHARACTERS) -> list[str]:
-    """Split a text into words: runs of letters, and runs of anything else but white space (Traynor 2018, 3.1.1).
+    """Split a text into words: runs of letters, and runs of anything else but white space, cut to `max_characters`
+    (Traynor 2018, 3.1.1).
 
     So `don't` is three words and `."` is one. White space separates and is dropped.
-
-    Args:
-        text: Any text.
-        max_characters: Maximum length of a word in characters; longer ones are cut.
     """
     runs = (groupby(chunk, str.isalpha) for chunk in text.split())
     return ["".join(islice(run, max_characters)) for chunk in runs for _, run in chunk]
 
 
 def split_at_commas(words: list[str], max_words: int = MAX_WORDS) -> list[list[str]]:
-    """Split a long sentence at commas, greedily from the left.
+    """Split a sentence from `words_of` that has more than `max_words` at commas, greedily from the left.
 
     Traynor 2018, section 3.1.1. A part keeps the comma it ends with. If the first comma comes too late, that part
     stays too long; the caller cuts it.
-
-    Args:
-        words: A sentence, from `words_of`.
-        max_words: Maximum number of words of a sentence or part, where commas allow.
-
-    Returns:
-        The parts; together they are `words`.
     """
     commas = [end for end, word in enumerate(words[:-1], 1) if COMMA.search(word)]
     cuts, last_comma = [0], 0
@@ -56,10 +46,8 @@ def split_at_commas(words: list[str], max_words: int = MAX_WORDS) -> list[list[s
 
 
 def fit_sentences(sentences: Iterable[str], max_words: int = MAX_WORDS) -> Iterator[list[str]]:
-    """Turn sentences into lists of words, splitting long ones at their commas.
-
-    Parts without a comma may be longer than `max_words`.
-    """
+    """Turn sentences into lists of words, splitting long ones at their commas; parts without a comma may stay too
+    long."""
     for sentence in sentences:
         if words := words_of(sentence):
             yield from split_at_commas(words, max_words)
@@ -68,18 +56,11 @@ def fit_sentences(sentences: Iterable[str], max_words: int = MAX_WORDS) -> Itera
 def sentence_pairs(
     sentences: Iterable[str], max_words: int = MAX_WORDS, following: int = FOLLOWING
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Pair every sentence with the next one, to train next-sentence prediction.
+    """Pair every sentence of a document with the next one, to train next-sentence prediction; yields the words of
+    both.
 
     Traynor 2018, section 3.1.1: sentences over 30 words are split at commas; a target under 30 words is lengthened by
     up to two following sentences; sources and targets are cut to 30 words. Only a few sentences are held at a time.
-
-    Args:
-        sentences: The sentences of one document, in order.
-        max_words: Most words of a source and of a target.
-        following: Most sentences that a short target is lengthened by.
-
-    Yields:
-        The words of the source and of its target.
     """
     window: list[list[str]] = []
     fitted = fit_sentences(sentences, max_words)

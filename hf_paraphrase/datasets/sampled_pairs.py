@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,7 +67,7 @@ class SampledPairsBuilder(ParaphraseBuilder):
         """Yield sources and their targets, many at a time."""
         raise NotImplementedError
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         train, held_out = self._store()
         config = self.config
         validation_size, test_size = held_out_sizes(
@@ -80,14 +79,11 @@ class SampledPairsBuilder(ParaphraseBuilder):
                 break
             groups.append((source, targets[: config.max_references]))
         sources = [source for source, _ in groups]
-        parts: dict[str, dict[str, Any]] = {
-            "train": {"store": train, "held_out": tuple(sources)},
-            "validation": {"groups": tuple(groups[:validation_size])},
-            "test": {"groups": tuple(groups[validation_size:])},
+        return {
+            "train": {"split": "train", "store": train, "held_out": tuple(sources)},
+            "validation": {"split": "validation", "groups": tuple(groups[:validation_size])},
+            "test": {"split": "test", "groups": tuple(groups[validation_size:])},
         }
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, **part}) for split, part in parts.items()
-        ]
 
     def _store(self) -> tuple[PairStore, PairStore]:
         """Read the corpus once: training pairs by their own hash, the others by their source's."""

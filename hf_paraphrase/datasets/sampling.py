@@ -24,12 +24,8 @@ def pair_key(first: str, second: str) -> tuple[str, str]:
 def held_out_sizes(total: int, validation: int, test: int, most: float) -> tuple[int, int]:
     """How many of `total` items to validate and to test on.
 
-    Args:
-        total: Items there are.
-        validation: Items wanted for validation.
-        test: Items wanted for testing.
-        most: The largest share of the items for both together; larger sizes shrink in proportion, but each keeps at
-            least one item if possible.
+    Both together are at most the share `most` of the items; larger sizes shrink in proportion, but each keeps at least
+    one item if possible.
     """
     wanted = validation + test
     held_out = min(wanted, int(most * total))
@@ -49,9 +45,6 @@ def deal(
         sizes: The splits, filled in this order, with the items that each may have at most; None is all the rest.
         key: The item's unique key, which determines the order together with the seed.
         seed: Another seed gives another order.
-
-    Returns:
-        The items of every split.
     """
     ordered = {}
     for group in groups:
@@ -69,12 +62,7 @@ def deal(
 
 
 def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) -> list[list[Item]]:
-    """Group items, such as pairs, that are linked by a common end, directly or through others.
-
-    Args:
-        items: The items.
-        ends: The ends of an item, one or more.
-    """
+    """Group items, such as pairs, that are linked by a common end, directly or through others."""
     parents: dict[str, str] = {}
 
     def root(end: str) -> str:
@@ -95,13 +83,13 @@ def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) 
 
 
 def divide_linked(ends: Sequence[Sequence[str]], validation: int, test: int, seed: int) -> dict[str, list[int]]:
-    """Divide rows at random so that no split shares a text with another one.
+    """Divide rows at random, whatever their order, so that no split shares a text with another one.
 
     Args:
         ends: The texts of each row, at least two; of a row with one text, that twice.
         validation: Most rows to validate on.
         test: Most rows to test on.
-        seed: Another seed gives another division; the order of the rows has no say.
+        seed: Another seed gives another division.
 
     Returns:
         The numbers of the rows of `train`, `validation` and `test`, ascending. Rows linked so widely, by common texts,

@@ -89,12 +89,10 @@ class SentencePairsBuilder(CorpusBuilder):
         return ["source", "target"]
 
     def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
-        """Split pairs at random into test, validation and train; duplicates count once.
+        """Split pairs at random into test, validation and train; duplicates count once, and pairs that this
+        configuration serves with two labels are left out.
 
-        Args:
-            pairs: All pairs of the corpus, in any order; those that this configuration serves with two labels are
-                left out.
-            linked: Keep pairs that share a sentence, directly or through others, in one split.
+        `linked` keeps pairs that share a sentence, directly or through others, in one split.
         """
         pairs = self.distinct(filter(self.serves, pairs))
         groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
@@ -106,12 +104,10 @@ class SentencePairsBuilder(CorpusBuilder):
         return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
 
     def divide_files(self, train: Iterable[Pair], test: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
-        """Keep the corpus's own test file, and take the validation pairs from the other file at random.
+        """Keep all rows of the corpus's own test file, as in published figures, and take the validation pairs from the
+        distinct ones of the other file at random, without those that have two labels or occur in the test file.
 
-        Args:
-            train: The distinct pairs of the train file, without those that have two labels or occur in the test file.
-            test: All rows of the test file, as in published figures.
-            linked: Keep train pairs that share a sentence, directly or through others, in one split.
+        `linked` keeps train pairs that share a sentence, directly or through others, in one split.
         """
         config = self.config
         test = sorted(filter(self.serves, test))
@@ -147,15 +143,8 @@ class SentencePairsBuilder(CorpusBuilder):
     def texts(
         self, reader: CorpusReader, path: Path, columns: Sequence[str], texts: Sequence[str], **options: Any
     ) -> Iterator[tuple[int, list[str]]]:
-        """Read rows with sentences, which are cut; a row without one of them is bad.
-
-        Args:
-            reader: Counts the bad lines.
-            path: The file.
-            columns: The names of all columns.
-            texts: The names of those that are sentences.
-            options: Those of `CorpusReader.rows`.
-        """
+        """Read rows with sentences, `texts` among their columns, which are cut; a row without one of them is bad.
+        Options are those of `CorpusReader.rows`."""
         places = [columns.index(name) for name in texts]
         for number, row in reader.rows(path, columns, **options):
             for place in places:
@@ -166,6 +155,18 @@ class SentencePairsBuilder(CorpusBuilder):
             else:
                 yield number, row
 
+    def read_labelled(
+        self, reader: CorpusReader, name: str, column: str, *names: Any, **options: Any
+    ) -> Iterator[Pair]:
+        """Read pairs of a file whose label, in a column, is 0 or 1; the other arguments are those of `texts`."""
+        path, place = self.find(name), names[0].index(column)
+        for number, row in self.texts(reader, path, *names, header=True, **options):
+            if row[place] in ("0", "1"):
+                first, second = (row[names[0].index(text)] for text in names[1])
+                yield first, second, int(row[place])
+            else:
+                reader.reject(path, number, f"has {column} {row[place][:20]!r}, not 0 or 1")
+
     def read_existing(self, reader: CorpusReader) -> dict[str, list[Pair]]:
         """Read the files of a split that others made, `source⇥target` a line, keeping every row."""
         names = ("source", "target")
@@ -174,18 +175,11 @@ class SentencePairsBuilder(CorpusBuilder):
             for split, files in LI2018_FILES.items()
         }
 
-    def generators(self, splits: dict[str, list[Pair]]) -> list[datasets.SplitGenerator]:
+    def parts_of(self, splits: dict[str, list[Pair]]) -> dict[str, dict[str, Any]]:
         """Hand the pairs of every split on to be written; train comes first."""
         known = {pair_key(*pair[:2]) for pair in splits["train"]} if self.existing else set()
         order = sorted(splits, key=["train", "validation", "test"].index)
-        return [
-            datasets.SplitGenerator(
-                # A tuple, since a list would be taken for the shards of several processes.
-                name=split,
-                gen_kwargs={"pairs": tuple(splits[split]), "split": split, "known": known},
-            )
-            for split in order
-        ]
+        return {split: {"pairs": tuple(splits[split]), "split": split, "known": known} for split in order}
 
     def _generate_examples(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]

@@ -52,23 +52,16 @@ ELLIPSIS = re.compile(r"…|\.(?: ?\.)+")
 def sentence_splitter(name: str) -> Callable[[str], list[str]]:
     """Return the function that splits a text into its sentences, white space made single spaces.
 
-    Args:
-        name: `rules` for `split_by_rules`, without dependencies; `punkt` for the English model of
-            NLTK's Punkt (Kiss and Strunk 2006), whose data somebody has to have downloaded once.
-
-    Raises:
-        InputError: Unknown splitter, or NLTK or Punkt's data is not installed.
+    `rules` is `split_by_rules`, without dependencies; `punkt` the English model of NLTK's Punkt (Kiss and Strunk
+    2006), whose data somebody has to have downloaded once. An unknown name, or what is not installed, raises
+    InputError.
     """
     check_splitter(name)
     return split_by_rules if name == "rules" else _load_punkt()
 
 
 def check_splitter(name: str) -> None:
-    """Refuse a name that is not a splitter.
-
-    Raises:
-        InputError: With the known names.
-    """
+    """Raise InputError, with the known names, for a name that is not a splitter."""
     if name not in SPLITTERS:
         raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")
 
@@ -126,12 +119,7 @@ def _ends_sentence(text: str, start: int, found: re.Match[str], end: int, closed
 
 
 def is_abbreviated(word: str, next_word: str) -> bool:
-    """Whether the full stop behind an English word belongs to it and ends no sentence.
-
-    Args:
-        word: The word, without the full stop.
-        next_word: The next word; empty where none follows.
-    """
+    """Whether the full stop behind an English word belongs to it and ends no sentence; `next_word` may be empty."""
     key = word.lower().lstrip("-–—")
     if key in TITLES:
         return True

@@ -44,32 +44,22 @@ class SnliBuilder(CorpusBuilder):
 
     corpus_name = "snli"
     in_file_order = ("default",)
-    BUILDER_CONFIG_CLASS = CorpusConfig
     BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
-    DEFAULT_CONFIG_NAME = "default"
     files = tuple(name for names in FILES.values() for name in names)
+    expected = f"expected there, or in its subfolder snli_1.0: {', '.join(names[0] for names in FILES.values())}"
     origin = "they are in snli_1.0.zip of nlp.stanford.edu/projects/snli (CC BY-SA 4.0)"
     licence_id = "cc-by-sa-4.0"
     tasks = ("text-classification",)
-
-    def layout(self) -> str:
-        names = ", ".join(names[0] for names in FILES.values())
-        return f"expected there, or in its subfolder snli_1.0: {names}; {self.origin}"
 
     def features(self) -> datasets.Features:
         label = datasets.ClassLabel(names=list(LABELS))
         return datasets.Features({"sentence1": TEXT, "sentence2": TEXT, "label": label})
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         paths = {split: self.find(*names) for split, names in FILES.items()}
         with self.reader() as reader:
             tested = {(row["sentence1"], row["sentence2"]) for _, row in self._read(reader, paths["test"])}
-        return [
-            datasets.SplitGenerator(
-                name=split, gen_kwargs={"path": path, "tested": set() if split == "test" else tested}
-            )
-            for split, path in paths.items()
-        ]
+        return {split: {"path": path, "tested": tested if split != "test" else set()} for split, path in paths.items()}
 
     def _generate_examples(self, path: Path, tested: set[tuple[str, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
         left_out = 0

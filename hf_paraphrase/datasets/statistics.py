@@ -19,14 +19,8 @@ LengthCounts = Counter[int]
 
 
 def count_lengths(rows: datasets.Dataset) -> dict[str, LengthCounts]:
-    """Count words, which white space separates, in every text of every text column; the texts of lists count singly.
-
-    Args:
-        rows: A split of a corpus.
-
-    Returns:
-        The lengths of each column that has texts.
-    """
+    """Count words, which white space separates, in every text of every text column of a split; the texts of lists
+    count singly. Columns without texts are left out."""
     counts: dict[str, LengthCounts] = {}
     for batch in rows.with_format("arrow").iter(10_000):
         for name in batch.column_names:
@@ -61,13 +55,9 @@ def describe_lengths(counts: LengthCounts) -> dict[str, float]:
 
 @in_style
 def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) -> None:
-    """Draw the share of texts of every length, as Figure 5 of Prakash et al. 2016 does.
+    """Draw the share of texts of every length as PNG, a curve for each name, as Figure 5 of Prakash et al. 2016 does.
 
     The axis ends where all but one text in two hundred do.
-
-    Args:
-        counts: The lengths for each curve, by its name.
-        path: The PNG file to write.
     """
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 

@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import datasets
+import yaml
 
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
-from .synthetic_forms import FORMS
-from .synthetic_grammar import FRAMES, SYMMETRIC
-from .synthetic_words import PHRASES, SLOTS
 
 __all__ = ["SyntheticQuestionsBuilder", "SyntheticQuestionsConfig"]
 
@@ -26,7 +24,17 @@ FIELD = re.compile(r"\{(\w+)(?::(\w+))?\}")
 CHOICE = re.compile(r"\[([^\]]*)\]")
 # So many draws in a row without a new row, and the grammar is taken to be used up.
 PATIENCE = 5000
+GRAMMAR = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+PHRASES = GRAMMAR["phrases"]
+FRAMES = {name: templates.splitlines() for name, templates in GRAMMAR["frames"].items()}
+SLOTS = {kind: [word.strip() for word in words.split(",")] for kind, words in GRAMMAR["slots"].items()}
+SLOTS["subject"] = [*SLOTS["language"], *SLOTS["programming"], *SLOTS.pop("science")]
 NAMES = list(FRAMES)
+
+PLURALS = {"goose": "geese", "mouse": "mice", "wolf": "wolves"}
+PLURALS |= {noun: noun for noun in ("deer", "goldfish", "sheep")}
+SINGULARS_IN_S = {"couscous", "hummus"}
+DOUBLING = {"get", "knit", "run", "skip", "stop", "swim"}
 
 
 @dataclass
@@ -53,7 +61,7 @@ class SyntheticQuestionsConfig(CorpusConfig):
 class SyntheticQuestionsBuilder(ParaphraseBuilder):
     """Questions and their paraphrases from a small grammar of this package; needs no file.
 
-    Source: the modules `synthetic_grammar` and `synthetic_words`.
+    Source: `synthetic_questions.yaml`, beside the module of that name.
 
     Citation: none.
 
@@ -72,15 +80,10 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
 
     corpus_name = "synthetic_questions"
     licence_id = "apache-2.0"
-    BUILDER_CONFIG_CLASS = SyntheticQuestionsConfig
     BUILDER_CONFIGS = [SyntheticQuestionsConfig(name="default", description="60,000 pairs to train on.")]
-    DEFAULT_CONFIG_NAME = "default"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split})
-            for split in ("train", "validation", "test")
-        ]
+    def parts(self) -> dict[str, dict[str, Any]]:
+        return {split: {"split": split} for split in ("train", "validation", "test")}
 
     def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         size = getattr(self.config, f"{split}_size")
@@ -111,24 +114,9 @@ def split_of(meaning: Meaning, seed: int) -> str:
 
 def word_meaning(meaning: Meaning, template: str, choose: Choose) -> str:
     """Ask for a meaning by one of its templates, each choice in it left to `choose`."""
-    return word_with_slots(meaning, template, choose)[0]
-
-
-def word_with_slots(meaning: Meaning, template: str, choose: Choose) -> tuple[str, list[tuple[int, int]]]:
-    """Ask as `word_meaning` does, and return the positions of slot words; all other words are the template's.
-
-    Returns:
-        The text, and for each slot the places of its first character and behind its last one.
-    """
-    words, text, slots, end = meaning[1], "", [], 0
     template = CHOICE.sub(lambda match: choose(_alternatives(match[1])), template)
-    for match in FIELD.finditer(template):
-        text += template[end : match.start()]
-        slot = FORMS[match[2]](choose(words[match[1]].split("|")))
-        slots.append((len(text), len(text) + len(slot)))
-        text, end = text + slot, match.end()
-    text += template[end:]
-    return text[0].upper() + text[1:], slots
+    text = FIELD.sub(lambda match: FORMS[match[2]](choose(meaning[1][match[1]].split("|"))), template)
+    return text[0].upper() + text[1:]
 
 
 def _draw_meaning(choose: Choose) -> Meaning:
@@ -140,7 +128,7 @@ def _draw_meaning(choose: Choose) -> Meaning:
             word = choose(SLOTS[kind])
             if word not in drawn:
                 drawn.append(word)
-        words.update(zip(fields, sorted(drawn) if frame in SYMMETRIC else drawn, strict=True))
+        words.update(zip(fields, sorted(drawn) if frame in GRAMMAR["symmetric"] else drawn, strict=True))
     return frame, words
 
 
@@ -178,3 +166,42 @@ def _fields(frame: str) -> dict[str, list[str]]:
 @cache
 def _alternatives(choice: str) -> list[str]:
     return (choice if "|" in choice else PHRASES[choice]).split("|")
+
+
+def _with_article(noun: str) -> str:
+    return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
+
+
+def _plural(noun: str) -> str:
+    if noun in PLURALS:
+        return PLURALS[noun]
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+
+
+def _gerund(phrase: str) -> str:
+    verb, space, rest = phrase.partition(" ")
+    if verb.endswith("ie"):
+        stem = f"{verb[:-2]}y"
+    elif verb.endswith("e"):
+        stem = verb[:-1]
+    else:
+        stem = verb + verb[-1] if verb in DOUBLING else verb
+    return f"{stem}ing{space}{rest}"
+
+
+def _is_plural(noun: str) -> bool:
+    return noun.endswith("s") and noun not in SINGULARS_IN_S
+
+
+# What the part of a field behind its colon does to the word.
+FORMS: dict[str | None, Callable[[str], str]] = {
+    None: str,
+    "a": _with_article,
+    "s": _plural,
+    "ing": _gerund,
+    "is": lambda noun: f"are {noun}" if _is_plural(noun) else f"is {noun}",
+    "does": lambda noun: f"do {noun}" if _is_plural(noun) else f"does {noun}",
+    "it": lambda noun: "them" if _is_plural(noun) else "it",
+}

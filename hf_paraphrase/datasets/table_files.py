@@ -36,27 +36,18 @@ SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
 
 @dataclass
 class TableFilesConfig(CorpusConfig):
-    """How files of rows are read.
+    """How files of rows are read."""
 
-    Args:
-        kind: That of the files; None to decide by the endings.
-        delimiter: Of csv; None for the one that the header shows.
-        texts: The columns that must hold text.
-        lists: Columns that may hold lists of texts instead.
-    """
-
-    kind: str | None = None
-    delimiter: str | None = None
-    texts: list[str] = field(default_factory=list)
-    lists: list[str] = field(default_factory=list)
+    kind: str | None = None  # that of the files; None to decide by the endings
+    delimiter: str | None = None  # of csv; None for the one that the header shows
+    texts: list[str] = field(default_factory=list)  # the columns that must hold text
+    lists: list[str] = field(default_factory=list)  # columns that may hold lists of texts instead
 
 
 class TableFilesBuilder(CorpusBuilder):
     """The files of one split."""
 
-    BUILDER_CONFIG_CLASS = TableFilesConfig
     BUILDER_CONFIGS = [TableFilesConfig(name="default")]
-    DEFAULT_CONFIG_NAME = "default"
 
     def features(self) -> datasets.Features | None:
         """None until the files are read."""
@@ -69,14 +60,13 @@ class TableFilesBuilder(CorpusBuilder):
         kinds = ["tsv" if config.kind == "csv" and table_kind(path) == "tsv" else config.kind for path in paths]
         return [TextTable(Path(path), kind, config.delimiter) for path, kind in zip(paths, kinds, strict=True)]
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         tables = self.tables()
         schema = find_schema(tables, self.config.texts, self.config.lists)
         self.info.features = datasets.Features.from_arrow_schema(schema)
         (split,) = self.config.data_files
         # A list: each file is a shard of a stream, which `set_epoch` puts into another order.
-        shards = {"schema": self.info.features.arrow_schema, "numbers": list(range(len(tables)))}
-        return [datasets.SplitGenerator(name=split, gen_kwargs=shards)]
+        return {split: {"schema": self.info.features.arrow_schema, "numbers": list(range(len(tables)))}}
 
     def _generate_tables(self, schema: pa.Schema, numbers: list[int]) -> Iterator[tuple[int, pa.Table]]:
         tables = self.tables()
@@ -92,7 +82,7 @@ def read_table_files(
     delimiter: str | None = None,
     streaming: bool = False,
 ) -> Splits:
-    """Read files of rows through the cache of datasets, or as they are used.
+    """Read files of rows by split through the cache of datasets, or, streaming, as they are used.
 
     Args:
         files: Those of each split.
@@ -140,15 +130,8 @@ def as_data_files(files: Mapping[str, Iterable[str | os.PathLike]]) -> DataFiles
 
 
 def check_splits(files: Mapping[str, Any] | None, layout: str) -> Mapping[str, Any]:
-    """The files of each split that a builder was given.
-
-    Args:
-        files: Its `data_files`.
-        layout: The expected content, for errors.
-
-    Raises:
-        InputError: No files match, or a split has another name.
-    """
+    """The files of each split that a builder was given as `data_files`; raises InputError, with the expected layout,
+    where there are none, or a split has another name."""
     if not files:
         raise InputError(f"`data_files` is missing; {layout}")
     unknown = sorted(set(files) - set(SPLITS))
@@ -167,15 +150,10 @@ def as_strings(data_files: Any) -> Any:
 
 
 def split_files(place: Any, root: Path = Path()) -> dict[str, list[Path]]:
-    """The files of each split.
+    """The files of each split: of a file, glob pattern or folder, a list of them, or a dict of them by split; relative
+    paths begin at `root`.
 
-    Args:
-        place: A file, glob pattern or folder, a list of them, or a dict of them by split.
-        root: Where relative paths begin.
-
-    Raises:
-        InputError: A folder without tables.
-        FileNotFoundError: There is no such file.
+    Raises InputError for a folder without tables, and FileNotFoundError for a file that is not there.
     """
     if isinstance(place, Mapping):
         return {split: _find_files(some, root) for split, some in place.items()}

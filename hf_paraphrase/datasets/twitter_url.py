@@ -3,8 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import datasets
+from typing import Any
 
 from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
@@ -58,13 +57,11 @@ class TwitterUrlBuilder(SentencePairsBuilder):
 
     corpus_name = "twitter_url"
     in_file_order = ("li2018",)
-    BUILDER_CONFIG_CLASS = TwitterUrlConfig
     BUILDER_CONFIGS = [
         TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),
         TwitterUrlConfig(name="pairs", description="All clear pairs with labels.", test_size=None, max_words=None),
         TwitterUrlConfig(name="li2018", description="An existing split of the automatically labelled part."),
     ]
-    DEFAULT_CONFIG_NAME = "paraphrases"
     files = (TRAIN_FILE, TEST_FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = "the corpus is given out by its authors, github.com/lanwuwei/Twitter-URL-Corpus (CC BY-NC-SA 3.0)"
     licence_id = "cc-by-nc-sa-3.0"
@@ -74,14 +71,14 @@ class TwitterUrlBuilder(SentencePairsBuilder):
             return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
         return f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url); {self.origin}"
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
             if self.existing:
                 splits = self.read_existing(reader)
             else:
                 files = self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE)
                 splits = self.divide_files(*files, linked=self.labelled)
-        return self.generators(splits)
+        return self.parts_of(splits)
 
     def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
         path = self.find(name)

@@ -58,18 +58,14 @@ class WikianswersBuilder(SampledPairsBuilder):
     """
 
     corpus_name = "wikianswers"
-    BUILDER_CONFIG_CLASS = WikianswersConfig
     BUILDER_CONFIGS = [WikianswersConfig(name="paper", description="4.8 million pairs, 20,000 questions to test on.")]
-    DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"{name}{end}" for name in (PAIRS_FILE, QUESTIONS_FILE) for end in ("", ".gz"))
+    expected = (
+        f"expected in it: {PAIRS_FILE}, plain or .gz ({'⇥'.join(PAIR_COLUMNS)}); for `as_written` also "
+        f"{QUESTIONS_FILE} ({'⇥'.join(QUESTION_COLUMNS[:4])})"
+    )
     origin = "they are in wikianswers-paraphrases-1.0.tar.gz of knowitall.cs.washington.edu/paralex"
     symmetric = True
-
-    def layout(self) -> str:
-        return (
-            f"expected in it: {PAIRS_FILE}, plain or .gz ({'⇥'.join(PAIR_COLUMNS)}); for `as_written` also "
-            f"{QUESTIONS_FILE} ({'⇥'.join(QUESTION_COLUMNS[:4])}); {self.origin}"
-        )
 
     def read_pairs(self, reader: CorpusReader) -> Iterator[tuple[pa.Array, pa.Array]]:
         path = self.find(PAIRS_FILE, f"{PAIRS_FILE}.gz")

@@ -56,19 +56,13 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
 
     corpus_name = "wikipedia_paragraphs"
     in_file_order = ("paper",)
-    BUILDER_CONFIG_CLASS = WikipediaParagraphsConfig
     BUILDER_CONFIGS = [
         WikipediaParagraphsConfig(name="paper", description="50 to 250 words, 120,000 known, 4% unknown.")
     ]
-    DEFAULT_CONFIG_NAME = "paper"
     files = tuple(f"*.{ending}{zipped}" for ending in ("txt", "tokens", "raw") for zipped in ("", ".gz"))
+    expected = "expected there: *.txt, *.tokens or *.raw (or .gz), one paragraph a line, as in WikiText"
     origin = "WikiText-103 and WikiText-2 are on the Hub as Salesforce/wikitext (CC BY-SA)"
     licence_id = "cc-by-sa-4.0"
-
-    def layout(self) -> str:
-        return (
-            f"expected there: *.txt, *.tokens or *.raw (or .gz), one paragraph a line, as in WikiText; {self.origin}"
-        )
 
     def texts(self, reader: CorpusReader, path: Path) -> Iterator[str]:
         for _, line in reader.lines(path):

@@ -51,9 +51,7 @@ class WikiqaBuilder(CorpusBuilder):
 
     corpus_name = "wikiqa"
     in_file_order = ("default",)
-    BUILDER_CONFIG_CLASS = WikiqaConfig
     BUILDER_CONFIGS = [WikiqaConfig(name="default", description="Questions with at least one answer.")]
-    DEFAULT_CONFIG_NAME = "default"
     files = tuple(FILES.values())
     origin = "they are in WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419"
     tasks = ("text-ranking",)
@@ -64,17 +62,14 @@ class WikiqaBuilder(CorpusBuilder):
             {"query": TEXT, "candidates": datasets.List(TEXT), "label": number, "relevance": datasets.List(number)}
         )
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         with self.reader() as reader:
             found = {split: self._read(reader, name) for split, name in FILES.items()}
         tested = {query.casefold() for query, _, _ in found["test"]}
-        return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={"questions": tuple(questions), "tested": set() if split == "test" else tested},
-            )
+        return {
+            split: {"questions": tuple(questions), "tested": tested if split != "test" else set()}
             for split, questions in found.items()
-        ]
+        }
 
     def _generate_examples(
         self, questions: tuple[Question, ...], tested: set[str]

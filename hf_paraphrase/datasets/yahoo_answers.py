@@ -82,26 +82,22 @@ class YahooAnswersBuilder(CorpusBuilder):
     """
 
     corpus_name = "yahoo_answers"
-    BUILDER_CONFIG_CLASS = YahooAnswersConfig
     BUILDER_CONFIGS = [
         YahooAnswersConfig(name="five", description="The best answer and 4 wrong ones."),
         YahooAnswersConfig(name="ten", description="The best answer and 9 wrong ones.", num_candidates=10),
     ]
-    DEFAULT_CONFIG_NAME = "five"
     files = ("*.xml", "*.xml.gz", "*.tsv", "*.tsv.gz")
+    expected = (
+        "expected in it: .xml files with a <document> for each question, such as manner.xml or FullOct2007.xml, or "
+        f".tsv files ({'⇥'.join(COLUMNS)}), plain or .gz"
+    )
     origin = "the XML files are L5 and L6 of Yahoo! Webscope, webscope.sandbox.yahoo.com"
     tasks = ("text-ranking",)
-
-    def layout(self) -> str:
-        return (
-            "expected in it: .xml files with a <document> for each question, such as manner.xml or FullOct2007.xml, "
-            f"or .tsv files ({'⇥'.join(COLUMNS)}), plain or .gz; {self.origin}"
-        )
 
     def features(self) -> datasets.Features:
         return datasets.Features({"query": TEXT, "candidates": datasets.List(TEXT), "label": datasets.Value("int32")})
 
-    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+    def parts(self) -> dict[str, dict[str, Any]]:
         require_bm25("yahoo_answers")
         questions = self._choose(self._read())
         answers = [answer for _, answer in questions]
@@ -114,13 +110,10 @@ class YahooAnswersBuilder(CorpusBuilder):
         size = len(questions) // 22
         bounds = {"train": (2 * size, len(questions)), "validation": (size, 2 * size), "test": (0, size)}
         shared = {"answers": tuple(answers), "index": index_texts(answers)}
-        return [
-            datasets.SplitGenerator(
-                name=split,
-                gen_kwargs={"queries": tuple(query for query, _ in questions[start:end]), "start": start, **shared},
-            )
-            for split, (start, end) in bounds.items()
-        ]
+        queries = tuple(query for query, _ in questions)
+        return {
+            split: {"queries": queries[start:end], "start": start, **shared} for split, (start, end) in bounds.items()
+        }
 
     def _generate_examples(
         self, queries: tuple[str, ...], start: int, answers: tuple[str, ...], index: bm25s.BM25
@@ -176,12 +169,8 @@ class YahooAnswersBuilder(CorpusBuilder):
 
 
 def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Read subject and best answer of every document of a Webscope file, one at a time.
-
-    Raises:
-        InputError: The file is not XML, is truncated, has an unsupported encoding, or a question above the length
-            limit of a line.
-    """
+    """Read subject and best answer of every document of a Webscope file, one at a time; raises InputError for what is
+    no XML, truncated, in an unsupported encoding, or has a question above the length limit of a line."""
     number = 0
     with reader.open(path) as file:
         try:
@@ -203,26 +192,15 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
 
 
 class QuestionBytes:
-    """The parser's input, with a limit on the length of a question.
-
-    Args:
-        file: The file.
-        max_length: Maximum bytes of a question, with what precedes it.
-
-    Attributes:
-        length: Bytes since the last question; reset at each one.
-    """
+    """The parser's input, with a limit on the bytes of a question; `length`, those since the last one, is reset at
+    each."""
 
     def __init__(self, file: BoundedFile, max_length: int):
         self.file, self.max_length = file, max_length
         self.length = 0
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes.
-
-        Raises:
-            InputError: The question is too long.
-        """
+        """Read at most `size` bytes; raises InputError where the question is too long."""
         if self.length > self.max_length:
             raise InputError(f"the next is longer than `max_line_length` = {self.max_length:,} bytes")
         chunk = self.file.read(size)

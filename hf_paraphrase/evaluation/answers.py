@@ -21,11 +21,8 @@ __all__ = ["load_answerer", "perplexity_of_answers", "write_answers"]
 def load_answerer(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: str | os.PathLike | None
 ) -> LanguageModelWriter | None:
-    """What asks a causal language model; None for an encoder-decoder, which reads a text itself.
-
-    Raises:
-        InputError: A prompt for an encoder-decoder.
-    """
+    """What asks a causal language model; None for an encoder-decoder, which reads a text itself, and takes no
+    prompt."""
     if not model.config.is_encoder_decoder:
         return cast(LanguageModelWriter, load_writer(model, tokenizer, prompt=prompt))
     if prompt is not None:

@@ -30,8 +30,8 @@ from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
-from .results import Entry, Results, describe_data, describe_model
-from .scoring import IGNORING_CASE, Scoring
+from .results import Entry, Results, describe_commit, describe_data, describe_model, format_table
+from .scoring import Scoring
 
 __all__ = ["ScoredRows", "compare_choices", "format_choices"]
 
@@ -111,13 +111,9 @@ def compare_choices(
             model of sentence-transformers, as `load_encoder` takes it, which is none of those that choose.
         num_beams: Width of the search for the first beam.
         batch_size: Texts at a time.
-        n_samples: Resampled corpora for the 95% intervals.
         n_trials: Shuffles for the p-values.
-        seed: Of both.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
         options: Arguments of `Paraphraser`, such as `min_adequacy`.
-        trust_remote_code: Let what is loaded by its name run its own code.
 
     Returns:
         An entry for each way. `names_kept`, `numbers_kept` and `unknown_kept` are shares of those in the texts
@@ -134,13 +130,8 @@ def compare_choices(
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
     loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
     unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
-    environment: dict[str, Any] = {
-        "seed": seed,
-        "n_samples": n_samples,
-        "n_trials": n_trials,
-        "batch_size": batch_size,
-    }
-    environment["encoder"] = getattr(judge, "name", None) or "a function"
+    environment: dict[str, Any] = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials}
+    environment |= {"batch_size": batch_size, "encoder": getattr(judge, "name", None) or "a function"}
     environment |= describe_environment(loaded[0].model.device)
 
     answers: dict[str, list[str | None]] = {COPIED: list(sources)}
@@ -148,12 +139,14 @@ def compare_choices(
     for model in loaded:
         for way, write in _ways(model, judge, num_beams, batch_size, options or {}, trust_remote_code):
             answers[f"{model.name}: {way}"], owners[f"{model.name}: {way}"] = write(sources), model
-    _write_answers(output_dir / "choices.jsonl", sources, references, answers)
+    output_dir.mkdir(parents=True, exist_ok=True)
+    names, lines = ("source", "references", *answers), zip(sources, references, *answers.values(), strict=True)
+    write_lines(output_dir / "choices.jsonl", (dict(zip(names, values, strict=True)) for values in lines))
 
     rows = [row for row in range(len(sources)) if all(texts[row] for texts in answers.values())]
     if not rows:
         raise InputError("no row has a paraphrase by every method; lower the thresholds, or give more rows")
-    scoring = Scoring(METRICS, IGNORING_CASE, n_samples, n_trials, seed)
+    scoring = Scoring(METRICS, {}, n_samples, n_trials, seed)
     scored = ScoredRows(
         [sources[row] for row in rows], [references[row] for row in rows], [unknown[row] for row in rows]
     )
@@ -179,35 +172,27 @@ def compare_choices(
 
 
 def format_choices(results: Results, command: str) -> str:
-    """The table as Markdown: a line for each way, and how all of it came about.
-
-    Args:
-        results: What `compare_choices` returned.
-        command: The one that made it.
-    """
+    """The table as Markdown: a line for each way, and how all of it came about, by which command."""
     data, scored = results.data, results.data.counts["scored"]
     corrected = correct_p_values(results)
     heads = ["paraphrase", *COLUMNS.values(), "answered", "neither name nor number changed"]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
+    lines = []
     for entry in results.entries:
         scores = [format_with_interval(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
         lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
-    name = " ".join(part for part in (data.path, data.name) if part)
-    limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
     environment = results.environment
     return "\n".join(
         [
-            *("| " + " | ".join(cells) + " |" for cells in lines),
+            *format_table(heads, lines),
             "",
-            f"{name or 'data'}, split {data.split}, {data.rows:,} rows{limit}; scores are of the {scored:,} that "
-            f"every way answers. ± is half of the 95% interval (bootstrap, {environment['n_samples']} samples), * a "
-            f"difference from {results.against} with p < {SIGNIFICANT} after Holm's correction for all tests of the "
-            "table. Adequacy: 100 times the mean cosine of the sentence vectors of text and paraphrase, by a judge "
-            f"({environment['encoder']}) that takes no part in choosing but by Parrot's rules. Unknown words: those "
-            "of the texts that the vocabulary of one of the models lacks; a share of nothing is -.",
+            f"{data.label}; scores are of the {scored:,} that every way answers. ± is half of the 95% interval "
+            f"(bootstrap, {environment['n_samples']} samples), * a difference from {results.against} with p < "
+            f"{SIGNIFICANT} after Holm's correction for all tests of the table. Adequacy: 100 times the mean cosine "
+            f"of the sentence vectors of text and paraphrase, by a judge ({environment['encoder']}) that takes no "
+            "part in choosing but by Parrot's rules. Unknown words: those of the texts that the vocabulary of one of "
+            "the models lacks; a share of nothing is -.",
             "",
-            f"Measured on {environment['device']}, commit {(environment['commit'] or 'unknown')[:10]}, "
-            f"{environment['date'][:10]}:",
+            f"Measured on {environment['device']}, {describe_commit(environment)}:",
             "",
             f"    {command}",
             "",
@@ -308,12 +293,3 @@ def _count(sources: list[str], answers: list[str | None], ignore_case: bool) -> 
     given = [(source, answer) for source, answer in zip(sources, answers, strict=True) if answer]
     intact = sum(find_change(*pair, ("names", "numbers"), ignore_case=ignore_case) is None for pair in given)
     return {"answered": len(given), "intact": intact}
-
-
-def _write_answers(
-    path: Path, sources: list[str], references: list[list[str]], answers: Mapping[str, list[str | None]]
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = ("source", "references", *answers)
-    lines = zip(sources, references, *answers.values(), strict=True)
-    write_lines(path, (dict(zip(names, values, strict=True)) for values in lines))

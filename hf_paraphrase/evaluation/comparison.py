@@ -21,7 +21,7 @@ from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..papers import find_compared_rows
 from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers
-from .scoring import IGNORING_CASE, Scoring, score_without_interval
+from .scoring import Scoring, score_without_interval
 
 __all__ = ["METRICS", "System", "compare_paraphrasers", "evaluate_once", "parse_system"]
 
@@ -30,25 +30,16 @@ METRICS = ("rouge", "bleu", "meteor", "pinc")
 
 @dataclass(frozen=True)
 class System:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        name: In the table; its folder is called so, too.
-        path: A checkpoint folder or a Hub repository.
-        options: Arguments of `evaluate_paraphraser` that add to or replace the common ones.
-    """
-
-    name: str
-    path: str
+    name: str  # in the table; its folder is called so, too
+    path: str  # a checkpoint folder or a Hub repository
+    # Arguments of `evaluate_paraphraser` that add to or replace the common ones.
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def parse_system(text: str) -> System:
-    """Read `NAME=PATH[,OPTION=VALUE…]`, for instance `wide=runs/first,num_beams=10`.
-
-    Raises:
-        InputError: It is not of that form.
-    """
+    """Read `NAME=PATH[,OPTION=VALUE…]`, such as `wide=runs/first,num_beams=10`; raises InputError for another form."""
     first, *others = text.split(",")
     name, _, path = first.partition("=")
     options = dict(pair.partition("=")[::2] for pair in others)
@@ -83,13 +74,9 @@ def compare_paraphrasers(
         metric_options: For a metric the options of its function.
         metrics: Names out of `metrics.score_table.SCORED_METRICS`.
         against: Name of the system that the others are tested against; by default the first.
-        n_samples: Resampled corpora for the 95% intervals.
         n_trials: Shuffles for the p-values. With n tests, Holm's correction leaves none below 0.05 unless there are
             20 n of them.
-        seed: Of both.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let what is loaded by its name run its own code.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
 
     Returns:
         An entry for each system, for the copied source, and for the rows of Table 2 of Kazemnejad et al. 2020 where
@@ -105,7 +92,7 @@ def compare_paraphrasers(
         raise InputError(f"systems need names of their own: {', '.join(names)}")
     if against not in names:
         raise InputError(f"no system is called {against}; there are: {', '.join(names)}")
-    metric_options = IGNORING_CASE | dict(metric_options or {})
+    metric_options = dict(metric_options or {})
     found = describe_data(data, split, len(dataset))
     scoring = Scoring(metrics, metric_options, n_samples, n_trials, seed)
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}
@@ -145,16 +132,11 @@ def compare_paraphrasers(
 
 
 def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluate: Callable[[], Results]) -> Results:
-    """Evaluate a system, or reuse the earlier evaluation in its folder.
+    """Evaluate a system, or reuse the earlier evaluation in its folder, by the same settings: all that determines the
+    result.
 
-    Args:
-        folder: For `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made.
-        split: Name of the split.
-        settings: Everything that determines the result.
-        evaluate: Writes results and outputs into the folder.
-
-    Raises:
-        InputError: The folder holds an evaluation with other settings.
+    The folder has `results-SPLIT.json`, the outputs, and `system.json`, which says how they were made; other settings
+    raise InputError.
     """
     # As JSON has it: a tuple read again is a list.
     asked = json.loads(json.dumps(settings, default=str))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
-from .results import Entry, Results, Score
+from .results import Entry, Results, Score, format_table
 
 __all__ = [
     "correct_p_values",
@@ -38,32 +38,23 @@ SIGNIFICANT = 0.05
 
 
 def format_comparison_as_markdown(results: Results, command: str) -> str:
-    """The table, a line for each system, the published rows below, and how all of it came about.
+    """The table, a line for each system, the published rows below, and how all of it came about, by which command.
 
     A star marks scores that differ from the baseline's with p < 0.05 after Holm's correction for all tests of the
     table.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-        command: The one that made it.
     """
-    data, columns, models, paper = results.data, _columns(results), results.of("model"), results.of("paper")
+    columns, models, paper = _columns(results), results.of("model"), results.of("paper")
     corrected = correct_p_values(results)
     heads = ["system", *columns.values(), *DIVERSITY.values(), "chosen by", *SPEED.values()]
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)]]
-    lines += [_cells(entry, columns, corrected) for entry in results.entries]
-    name = " ".join(part for part in (data.path, data.name) if part)
-    limit = f", drawn by seed {data.sample_seed}" if data.sample_seed is not None else ""
     return "\n".join(
         [
-            *("| " + " | ".join(cells) + " |" for cells in lines),
+            *format_table(heads, (_cells(entry, columns, corrected) for entry in results.entries)),
             "",
-            f"{name or 'data'}, split {data.split}, {data.rows:,} rows{limit}. ± is half of the 95% interval "
-            f"(bootstrap, {results.environment['n_samples']} samples). {_describe_marks(results, corrected)} PINC: "
-            "how many n-grams are not the source's. Self-BLEU-2: how alike two of a row's outputs are, before one is "
-            "chosen, the mean over pairs of them; less is more diverse. Chosen by: how one of them is kept; “score” "
-            "keeps the likeliest, “jaccard” the one most like the source, as the paper does. Sentences a second: with "
-            "all those outputs.",
+            f"{results.data.label}. ± is half of the 95% interval (bootstrap, {results.environment['n_samples']} "
+            f"samples). {_describe_marks(results, corrected)} PINC: how many n-grams are not the source's. "
+            "Self-BLEU-2: how alike two of a row's outputs are, before one is chosen, the mean over pairs of them; "
+            "less is more diverse. Chosen by: how one of them is kept; “score” keeps the likeliest, “jaccard” the one "
+            "most like the source, as the paper does. Sentences a second: with all those outputs.",
             *_describe_retrievals(models),
             *(
                 ["", "The rows of Kazemnejad et al. 2020 are of another split; “as reported” it took over itself."]
@@ -89,10 +80,8 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
 
 
 def format_comparison_as_csv(results: Results) -> str:
-    """A line for each system and published row; of each score the bounds and p-values too, empty where unknown.
-
-    `_p` is the p-value of the test alone, `_holm` that after Holm's correction for all tests of the table.
-    """
+    """A line for each system and published row; of each score the bounds and p-values too, empty where unknown: `_p`
+    of the test alone, `_holm` after Holm's correction for all tests of the table."""
     shown, corrected = _columns(results), correct_p_values(results)
     columns = [f"{score}{part}" for score in shown for part in ("", "_low", "_high", "_p", "_holm")]
     text = io.StringIO()
@@ -115,11 +104,7 @@ def format_comparison_as_csv(results: Results) -> str:
 
 
 def correct_p_values(results: Results) -> dict[tuple[str, str], float]:
-    """The p-values after Holm's correction for all tests that the table shows, by system and score.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-    """
+    """The p-values after Holm's correction for all tests that the table shows, by system and score."""
     tests = {
         (entry.system, score.metric): score.p_value
         for entry in results.entries
@@ -131,14 +116,8 @@ def correct_p_values(results: Results) -> dict[tuple[str, str], float]:
 
 @in_style
 def plot_quality_against_diversity(results: Results, path: str | os.PathLike) -> None:
-    """Draw BLEU-4 over PINC, and over self-BLEU-2 of the outputs that one was chosen from, a dot a system.
-
-    Figure 6 of Kazemnejad et al. 2020 has the same measures, over K.
-
-    Args:
-        results: What `compare_paraphrasers` returned.
-        path: The PNG file to write.
-    """
+    """Draw BLEU-4 over PINC, and over self-BLEU-2 of the outputs that one was chosen from, a dot a system, as PNG.
+    Figure 6 of Kazemnejad et al. 2020 has the same measures, over K."""
     figure = new_figure(11, 4.5)
     left, right = figure.subplots(1, 2, sharey=True)
     for number, entry in enumerate(entry for entry in results.entries if entry.role != "paper"):

@@ -8,19 +8,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import read_lines, write_lines
+from ..common.files import read_lines
 from ..errors import InputError
 from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
-from ..metrics.bleu.scoring import bleu_statistics
-from ..metrics.coherence.scoring import coherence_statistics
-from ..metrics.rouge.scoring import rouge_statistics
+from ..metrics.bleu.scoring import bleu
+from ..metrics.coherence.scoring import coherence
+from ..metrics.rouge.scoring import rouge
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.search.batch_writing import decode_with_unknown
 from ..papers import find_paper_rows
@@ -38,7 +38,7 @@ from .results import (
     describe_papers,
     format_scores,
 )
-from .scoring import Scoring, load_given
+from .scoring import Scoring, load_given, save_results
 
 __all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstruction"]
 
@@ -80,12 +80,9 @@ def evaluate_autoencoder(
         tokenizer: Reads and writes a sentence a line; None for the one saved with a model that is given by its path.
         dataset: Rows of `sentences`.
         batch_size: Documents at once.
-        n_samples: Resampled corpora for the 95% intervals.
-        seed: Of those, of the shuffling, and of aligning sentences without a match.
+        n_samples, split, data, trust_remote_code: As of `evaluate_paraphraser`.
+        seed: Of the resampling, of the shuffling, and of aligning sentences without a match.
         output_dir: Where to write `reconstructions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let the model's own code run.
         generate_kwargs: Handed to `model.generate`; the rest is up to its generation config.
 
     Returns:
@@ -131,32 +128,19 @@ def evaluate_autoencoder(
     found = replace(found, counts={"words": len(words), "unknown": len(words) - len(known)})
     baselines = (Entry(COPIED, "baseline", **copied), Entry(SHUFFLED, "baseline", **mixed))
     paper = describe_papers(find_paper_rows(model.config, found.path))
+    rows = (
+        {"document": text, "read_as": original, "output": output}
+        for text, original, output in zip(texts, originals, outputs, strict=True)
+    )
     results = Results("documents", found, (entry, *baselines, *paper), environment)
-    if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        rows = (
-            {"document": text, "read_as": original, "output": output}
-            for text, original, output in zip(texts, originals, outputs, strict=True)
-        )
-        write_lines(Path(output_dir) / cast(str, entry.outputs), rows)
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    return save_results(results, output_dir, reconstructions=rows)
 
 
 def score_documents(
     outputs: Sequence[list[str]], documents: Sequence[list[str]], unknown: str | None, scoring: Scoring
 ) -> dict[str, Any]:
-    """Score documents as lists of sentences.
-
-    Args:
-        outputs: What was written.
-        documents: What should have been.
-        unknown: The mark of unknown words in both.
-        scoring: The generation settings; the seed is used for coherence too.
-
-    Returns:
-        `scores`, and `counts`: how many `sentences` the outputs have, and how many are `unaligned`.
-    """
+    """The `scores` of documents as lists of sentences, and as `counts` how many `sentences` the outputs have, and how
+    many are `unaligned`; `unknown` is the mark of unknown words in both."""
     statistics = _collect_statistics(outputs, documents, unknown, scoring.seed)
     unaligned, count = statistics["unaligned"].rows.sum(axis=0).astype(int).tolist()
     scores = scoring.measure({score: statistics[score] for score in SCORES})
@@ -164,13 +148,8 @@ def score_documents(
 
 
 def read_document_statistics(file: Path, unknown: str | None, seed: int) -> dict[str, SufficientStatistics]:
-    """The statistics of the scores that `evaluate_autoencoder` computed, from the file of outputs that it wrote.
-
-    Args:
-        file: The file.
-        unknown: The tokenizer's mark of unknown words.
-        seed: That of the evaluation.
-    """
+    """The statistics of the scores that `evaluate_autoencoder` computed, from the file of outputs that it wrote, the
+    tokenizer's mark of unknown words and the seed."""
     rows = read_lines(file)
     sides = _split([row["output"] for row in rows], [row["read_as"] for row in rows])
     found = _collect_statistics(*sides, unknown, seed)
@@ -194,9 +173,9 @@ def _collect_statistics(
         [[replace_mark(text, unknown, "") for text in texts] for texts in side] for side in (outputs, documents)
     )
     return {
-        **bleu_statistics(flat_outputs, flat_documents, lowercase=True),
-        **rouge_statistics(flat_outputs, flat_documents),
-        **coherence_statistics(*sentences, seed=seed),
+        **bleu(flat_outputs, flat_documents, lowercase=True).statistics,
+        **rouge(flat_outputs, flat_documents).statistics,
+        **coherence(*sentences, seed=seed).statistics,
     }
 
 
@@ -243,12 +222,8 @@ def format_document_results(results: Results) -> str:
 
 @in_style
 def plot_reconstruction(results: Mapping[str, Results], path: str | os.PathLike) -> None:
-    """Draw the rate of exact reconstructions over the documents' lengths.
-
-    Args:
-        results: Name of each curve, and what `evaluate_autoencoder` returned.
-        path: The PNG file to write.
-    """
+    """Draw the rate of exact reconstructions over the documents' lengths as PNG, a curve for each result by its
+    name."""
     figure = new_figure()
     axes = figure.subplots()
     for name, result in results.items():

@@ -14,9 +14,9 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import read_lines, write_lines
+from ..common.files import read_lines
 from ..generation.loading import load_paraphraser
-from ..metrics.nits_per_character.scoring import nits_per_character_statistics
+from ..metrics.nits_per_character.scoring import nits_per_character
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.layers.precision import at_least_single
@@ -25,7 +25,7 @@ from ..training.batching import PairCollator
 from ..training.reporting import evaluations_of
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
-from .scoring import Scoring, load_given
+from .scoring import Scoring, load_given, save_results
 
 __all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
 
@@ -55,12 +55,8 @@ def evaluate_language_model(
         objective: "next_sentence" or "autoencode", as the model was trained.
         max_samples: Maximum number of examples, evenly spaced over the documents.
         batch_size: Examples at once.
-        n_samples: Resampled splits for the 95% interval.
-        seed: Of those.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
         output_dir: Where to write `losses-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let the model's own code run.
 
     Returns:
         The content of the file: one entry, with `nits_per_character`. Its rows are examples; `characters` are counted
@@ -80,19 +76,15 @@ def evaluate_language_model(
         logits = at_least_single(model(**batch).logits)
         losses += cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(dim=1).tolist()
         characters += [len(row["labels"]) for row in part]
-    scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character_statistics(losses, characters))
+    scores = Scoring(n_samples=n_samples, seed=seed).measure(nits_per_character(losses, characters).statistics)
     results = Results(
         "language_model",
         replace(found, counts={"characters": sum(characters)}),
         (describe_model(model, scores, objective=objective, outputs=output_dir and f"losses-{split}.jsonl"),),
         {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)},
     )
-    if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        rows = ({"loss": loss, "characters": count} for loss, count in zip(losses, characters, strict=True))
-        write_lines(Path(output_dir) / f"losses-{split}.jsonl", rows)
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    rows = ({"loss": loss, "characters": count} for loss, count in zip(losses, characters, strict=True))
+    return save_results(results, output_dir, losses=rows)
 
 
 def format_language_model_results(results: Results) -> str:
@@ -108,17 +100,13 @@ def format_language_model_results(results: Results) -> str:
 def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics]:
     """The statistics of the scores that `evaluate_language_model` computed, from the file of losses that it wrote."""
     rows = read_lines(file)
-    return nits_per_character_statistics([row["loss"] for row in rows], [row["characters"] for row in rows])
+    return nits_per_character([row["loss"] for row in rows], [row["characters"] for row in rows]).statistics
 
 
 @in_style
 def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
-    """Draw nits per character of several architectures, a dot a run, the best mean first (Traynor 2018, figure 3.2).
-
-    Args:
-        results: Name of each architecture, and the figure of each of its runs.
-        path: The PNG file to write.
-    """
+    """Draw nits per character of several architectures as PNG, a dot a run, the best mean first (Traynor 2018, figure
+    3.2)."""
     # Names are beside their rows: rotated ones under columns take half the figure and are hard to read.
     figure = new_figure(7, 1.2 + 0.4 * len(results))
     axes = figure.subplots()

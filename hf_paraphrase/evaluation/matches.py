@@ -16,16 +16,16 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import read_lines, write_lines
+from ..common.files import read_lines
 from ..errors import InputError
 from ..generation.engine import load_pair_model, match_pairs
-from ..metrics.classification.scoring import classification, classification_statistics
-from ..metrics.ranking.scoring import ranking_statistics
+from ..metrics.classification.scoring import classification
+from ..metrics.ranking.scoring import ranking
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.text.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
 from .results import Entry, Results, Speed, describe_data, describe_model, describe_papers, format_scores
-from .scoring import Scoring, load_given
+from .scoring import Scoring, load_given, save_results
 
 __all__ = ["OVERLAP", "evaluate_matcher", "format_matching_results"]
 
@@ -60,12 +60,8 @@ def evaluate_matcher(
             right candidate) or `label` (the place of the right one).
         validation: Such rows to choose the threshold of F1 with; without them, it is 0.5.
         batch_size: Pairs at once.
-        n_samples: Resampled test sets for the 95% intervals.
-        seed: Seed of that sampling.
+        n_samples, seed, split, data, trust_remote_code: As of `evaluate_paraphraser`.
         output_dir: Where to write `predictions-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
-        trust_remote_code: Let the model's own code run.
 
     Returns:
         What `results-SPLIT.json` holds: the model's entry, the overlap's, and published rows, if any.
@@ -74,8 +70,6 @@ def evaluate_matcher(
         InputError: Wrong columns, no tokenizer, or a model that does not fit the rows.
     """
     found = describe_data(data, split, len(dataset))
-    if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, load_pair_model, trust_remote_code)
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     is_ranking = _check_columns(model, dataset)
@@ -91,7 +85,7 @@ def evaluate_matcher(
             for flat in (logits[:, 0], torch.tensor(_overlap(*texts)))
         )
         references = dataset["relevance" if "relevance" in dataset.column_names else "label"]
-        statistics, overlap = (ranking_statistics(scores, references) for scores in (outputs, counted))
+        statistics, overlap = (ranking(scores, references).statistics for scores in (outputs, counted))
     else:
         outputs, labels = logits.softmax(-1).tolist(), dataset["label"]
         statistics, overlap = _accuracy_statistics(outputs, labels), {}
@@ -111,12 +105,9 @@ def evaluate_matcher(
     )
     baselines = [Entry(OVERLAP, "baseline", scoring.measure(overlap))] if overlap else []
     paper = describe_papers(find_matching_rows(model.config, found.path))
+    rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
     results = Results("matches", found, (entry, *baselines, *paper), environment)
-    if output_dir is not None:
-        rows = ({**row, "prediction": output} for row, output in zip(dataset, outputs, strict=True))
-        write_lines(Path(output_dir) / cast(str, entry.outputs), rows)
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    return save_results(results, output_dir, predictions=rows)
 
 
 def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
@@ -128,7 +119,7 @@ def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
     rows = read_lines(file)
     outputs = [row["prediction"] for row in rows]
     if "candidates" in rows[0]:
-        return ranking_statistics(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows])
+        return ranking(outputs, [row["relevance" if "relevance" in row else "label"] for row in rows]).statistics
     labels = [row["label"] for row in rows]
     found = _accuracy_statistics(outputs, labels)
     if len(outputs[0]) == 2:
@@ -193,12 +184,12 @@ def _best_threshold(scores: list[float], labels: list[int]) -> float:
 
 def _accuracy_statistics(outputs: list[list[float]], labels: list[int]) -> dict[str, SufficientStatistics]:
     chosen = np.asarray(outputs).argmax(-1).tolist()
-    return {"accuracy": classification_statistics(chosen, labels)["accuracy"]}
+    return {"accuracy": classification(chosen, labels).statistics["accuracy"]}
 
 
 def _f1_statistics(scores: list[float], labels: list[int], threshold: float) -> dict[str, SufficientStatistics]:
     """F1 with a threshold, and with that which is best for these very labels."""
     thresholds = {"f1": threshold, "max_f1": _best_threshold(scores, labels)}
     return {
-        name: classification_statistics(scores, labels, threshold=value)["f1"] for name, value in thresholds.items()
+        name: classification(scores, labels, threshold=value).statistics["f1"] for name, value in thresholds.items()
     }

@@ -46,7 +46,7 @@ from .results import (
     describe_retrieval,
     format_scores,
 )
-from .scoring import IGNORING_CASE, Scoring, load_given, score_without_interval
+from .scoring import Scoring, load_given, save_results, score_without_interval
 
 __all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 
@@ -153,8 +153,7 @@ def evaluate_paraphraser(
     """
     rows = _Rows.read(dataset, group_by)
     found = describe_data(data, split, len(rows.sources))
-    options = IGNORING_CASE | dict(metric_options or {})
-    scoring = Scoring(metrics, options, n_samples=n_samples, seed=seed)
+    scoring = Scoring(metrics, metric_options or {}, n_samples=n_samples, seed=seed)
     if num_return_sequences > 1 and num_candidates is not None:
         raise InputError("`num_candidates` leaves one output of each row: `num_return_sequences` must be 1")
     if choose and (num_return_sequences > 1 or select != "score"):
@@ -234,9 +233,7 @@ def evaluate_paraphraser(
     searched = set() if decoding == "sample" else set(widths)
     paper = [row for row in find_paper_rows(model.config, found.path) if row.num_beams in {None, *searched}]
     results = Results("paraphrases", found, (*entries, *baselines, *describe_papers(paper)), environment)
-    if output_dir is not None:
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    return save_results(results, output_dir)
 
 
 def format_results(results: Results) -> str:

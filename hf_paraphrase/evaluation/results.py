@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,9 @@ __all__ = [
     "describe_model",
     "describe_papers",
     "describe_retrieval",
+    "describe_commit",
     "format_scores",
+    "format_table",
 ]
 
 # Raised when a file of before can no longer be read.
@@ -40,24 +42,15 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Score:
-    """A figure.
+    """A figure."""
 
-    Attributes:
-        metric: Name of the score.
-        score: In the units of `metrics.score_table`.
-        low: Lower bound of its 95% interval; None if there is none, as for a paper's figures.
-        high: Upper bound of it.
-        signature: What was computed.
-        selection_variance: Variance due to test-set selection.
-        p_value: Of the difference from the system that a comparison tests against, before any correction.
-    """
-
-    metric: str
-    score: float
-    low: float | None = None
-    high: float | None = None
-    signature: str | None = None
-    selection_variance: float | None = None
+    metric: str  # name of the score
+    score: float  # in the units of `metrics.score_table`
+    low: float | None = None  # lower bound of its 95% interval; None if there is none, as for a paper's figures
+    high: float | None = None  # upper bound of it
+    signature: str | None = None  # what was computed
+    selection_variance: float | None = None  # variance due to test-set selection
+    # Of the difference from the system that a comparison tests against, before any correction.
     p_value: float | None = None
 
     @property
@@ -73,68 +66,47 @@ class Score:
 
 @dataclass(frozen=True)
 class Data:
-    """The rows of an evaluation, as `load_dataset` spells where they come from.
+    """The rows of an evaluation, as `load_dataset` spells where they come from."""
 
-    Attributes:
-        path: Of the corpus; None where nobody said.
-        name: Of its configuration.
-        kwargs: Of its builder.
-        max_samples: How many rows were asked for at most.
-        sample_seed: By which they were drawn; None for the first ones.
-        split: Its name.
-        rows: How many were evaluated.
-        counts: What else was counted in them.
-    """
+    path: str | None = None  # of the corpus; None where nobody said
+    name: str | None = None  # of its configuration
+    kwargs: dict[str, Any] = field(default_factory=dict)  # of its builder
+    max_samples: int | None = None  # how many rows were asked for at most
+    sample_seed: int | None = None  # by which they were drawn; None for the first ones
+    split: str = "test"  # its name
+    rows: int = 0  # how many were evaluated
+    counts: dict[str, int] = field(default_factory=dict)  # what else was counted in them
 
-    path: str | None = None
-    name: str | None = None
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    max_samples: int | None = None
-    sample_seed: int | None = None
-    split: str = "test"
-    rows: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    @property
+    def label(self) -> str:
+        """For the text below a table."""
+        name = " ".join(part for part in (self.path, self.name) if part) or "data"
+        drawn = f", drawn by seed {self.sample_seed}" if self.sample_seed is not None else ""
+        return f"{name}, split {self.split}, {self.rows:,} rows{drawn}"
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is known of a model.
+    """What is known of a model."""
 
-    Attributes:
-        name: Where it was loaded from.
-        model_type: Its architecture.
-        num_parameters: How many weights it has.
-    """
-
-    name: str
-    model_type: str
-    num_parameters: int
+    name: str  # where it was loaded from
+    model_type: str  # its architecture
+    num_parameters: int  # how many weights it has
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How outputs are found, and how one of several is chosen.
+    """How outputs are found, and how one of several is chosen."""
 
-    Attributes:
-        method: a key of `DECODINGS`, or "sample".
-        num_beams: Width of the search; 1 is greedy.
-        num_neighbors: Retrieved pairs a row; None for a model that edits by none.
-        allow_own_pair: Whether pairs that share a sentence with their row are among them.
-        num_candidates: Outputs to choose from.
-        select: How, as `generate_candidates` takes it.
-        matcher: The model that "matcher" asks.
-        num_return_sequences: Outputs a row; by pairs, 1 is for one of each.
-        generate_kwargs: Further generation settings, from the generation config or overriding it.
-    """
-
-    method: str = "beam"
-    num_beams: int = 1
-    num_neighbors: int | None = None
-    allow_own_pair: bool | None = None
-    num_candidates: int | None = None
-    select: str | None = None
-    matcher: str | None = None
-    num_return_sequences: int = 1
+    method: str = "beam"  # a key of `DECODINGS`, or "sample"
+    num_beams: int = 1  # width of the search; 1 is greedy
+    num_neighbors: int | None = None  # retrieved pairs a row; None for a model that edits by none
+    allow_own_pair: bool | None = None  # whether pairs that share a sentence with their row are among them
+    num_candidates: int | None = None  # outputs to choose from
+    select: str | None = None  # how, as `generate_candidates` takes it
+    matcher: str | None = None  # the model that "matcher" asks
+    num_return_sequences: int = 1  # outputs a row; by pairs, 1 is for one of each
+    # Further generation settings, from the generation config or overriding it.
     generate_kwargs: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -166,34 +138,21 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast outputs came.
+    """How fast outputs came."""
 
-    Attributes:
-        seconds: Of the whole split.
-        per_second: How many of a `unit` a second.
-        unit: "sentences", "words" or "pairs".
-    """
-
-    seconds: float
-    per_second: float
-    unit: str
+    seconds: float  # of the whole split
+    per_second: float  # how many of a `unit` a second
+    unit: str  # "sentences", "words" or "pairs"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that are scored apart.
+    """Rows that are scored apart."""
 
-    Attributes:
-        column: By which they are told apart.
-        value: That they have there.
-        rows: How many.
-        scores: Of these alone.
-    """
-
-    column: str
-    value: Any
-    rows: int
-    scores: tuple[Score, ...]
+    column: str  # by which they are told apart
+    value: Any  # that they have there
+    rows: int  # how many
+    scores: tuple[Score, ...]  # of these alone
 
     @property
     def label(self) -> str:
@@ -202,43 +161,25 @@ class Group:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one system was found, or is reported, to do in one way of decoding.
+    """What one system was found, or is reported, to do in one way of decoding."""
 
-    Attributes:
-        system: Its name.
-        role: Whether it is a model, a baseline or a paper's figure.
-        scores: Of all rows.
-        model: What is known of the model.
-        decoding: How it wrote; None where nothing is written.
-        groups: Scores of some of the rows.
-        diversity: How unlike the outputs are, of a row or all of them.
-        candidate_diversity: The same of the candidates that one was chosen from.
-        perplexity: Of the first references.
-        counts: What else was counted of its outputs or, as `num_parameters_without_embeddings`, of itself.
-        speed: How fast it was.
-        objective: The task of a language model: "next_sentence" or "autoencode".
-        outputs: Name of the file beside this one that has the outputs.
-        training: What its training took, where a comparison says so.
-        data: Its rows, if they differ from the whole record's.
-        environment: Where it ran, if not where the whole record says.
-    """
-
-    system: str
-    role: Literal["model", "baseline", "paper"]
-    scores: tuple[Score, ...]
-    model: Model | None = None
-    decoding: Decoding | None = None
-    groups: tuple[Group, ...] = ()
-    diversity: tuple[Score, ...] = ()
-    candidate_diversity: tuple[Score, ...] = ()
-    perplexity: float | None = None
+    system: str  # its name
+    role: Literal["model", "baseline", "paper"]  # whether it is a model, a baseline or a paper's figure
+    scores: tuple[Score, ...]  # of all rows
+    model: Model | None = None  # what is known of the model
+    decoding: Decoding | None = None  # how it wrote; None where nothing is written
+    groups: tuple[Group, ...] = ()  # scores of some of the rows
+    diversity: tuple[Score, ...] = ()  # how unlike the outputs are, of a row or all of them
+    candidate_diversity: tuple[Score, ...] = ()  # the same of the candidates that one was chosen from
+    perplexity: float | None = None  # of the first references
+    # What else was counted of its outputs or, as `num_parameters_without_embeddings`, of itself.
     counts: dict[str, int] = field(default_factory=dict)
-    speed: Speed | None = None
-    objective: str | None = None
-    outputs: str | None = None
-    training: dict[str, Any] = field(default_factory=dict)
-    data: Data | None = None
-    environment: dict[str, Any] = field(default_factory=dict)
+    speed: Speed | None = None  # how fast it was
+    objective: str | None = None  # the task of a language model: "next_sentence" or "autoencode"
+    outputs: str | None = None  # name of the file beside this one that has the outputs
+    training: dict[str, Any] = field(default_factory=dict)  # what its training took, where a comparison says so
+    data: Data | None = None  # its rows, if they differ from the whole record's
+    environment: dict[str, Any] = field(default_factory=dict)  # where it ran, if not where the whole record says
 
     def label(self, name: str | None = None) -> str:
         """The system, under another name if need be, and how it decoded."""
@@ -250,11 +191,7 @@ class Entry:
         return next((score for score in found if score.metric == metric), None)
 
     def score_of(self, metric: str) -> Score:
-        """A score that is there, by its name.
-
-        Raises:
-            KeyError: It is not there.
-        """
+        """A score that is there, by its name; raises KeyError for another one."""
         score = self.find(metric)
         if score is None:
             raise KeyError(metric)
@@ -263,21 +200,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Results:
-    """An evaluation: what was scored, on which rows, where and when.
+    """An evaluation: what was scored, on which rows, where and when."""
 
-    Attributes:
-        kind: What was evaluated.
-        data: The rows.
-        entries: The model in each of its decodings, baselines, and what papers report; or what is compared.
-        environment: Seeds, sizes, device, versions, commit and date.
-        against: In a comparison the system that the others are tested against.
-    """
-
+    # What was evaluated.
     kind: Literal["paraphrases", "documents", "language_model", "matches", "comparison", "choices", "open_text"]
-    data: Data
+    data: Data  # the rows
+    # The model in each of its decodings, baselines, and what papers report; or what is compared.
     entries: tuple[Entry, ...]
-    environment: dict[str, Any] = field(default_factory=dict)
-    against: str | None = None
+    environment: dict[str, Any] = field(default_factory=dict)  # seeds, sizes, device, versions, commit and date
+    against: str | None = None  # in a comparison the system that the others are tested against
 
     def of(self, role: str) -> list[Entry]:
         """The entries of a role."""
@@ -322,26 +253,13 @@ class Results:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Results:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: The file has another shape; the message names it.
-            FileNotFoundError: There is no such file.
-        """
+        """Read what `save` wrote; raises InputError, which names the file, for another shape."""
         return cls.from_dict(parse_json(Path(path).read_bytes(), str(path)), path)
 
 
 def describe_data(data: Mapping[str, Any] | None, split: str, rows: int) -> Data:
-    """What results say of the rows that an evaluator was given.
-
-    Args:
-        data: Where they come from, by the fields of `Data`; None where nobody said.
-        split: Of which split.
-        rows: How many.
-
-    Raises:
-        InputError: `data` says what no field is for.
-    """
+    """What results say of the rows that an evaluator was given; raises InputError where `data` says what no field is
+    for."""
     unknown = (data or {}).keys() - {one.name for one in fields(Data)}
     if unknown:
         raise InputError(f"`data`: no field {', '.join(sorted(unknown))}; arguments of the builder stand in `kwargs`")
@@ -370,6 +288,17 @@ def describe_papers(rows: Iterable[PaperRow]) -> list[Entry]:
     ]
 
 
+def describe_commit(environment: Mapping[str, Any]) -> str:
+    """The commit and the date of an evaluation."""
+    return f"commit {(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}"
+
+
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table, all columns but the first aligned right."""
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
 def describe_retrieval(results: Results) -> list[str]:
     """Sentences that say of a model that edits by pairs which ones it got; none for another model."""
     entries = [entry for entry in results.of("model") if entry.decoding and entry.decoding.num_neighbors]
@@ -390,12 +319,7 @@ def describe_retrieval(results: Results) -> list[str]:
 
 
 def format_scores(results: Results, digits: int) -> list[str]:
-    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows.
-
-    Args:
-        results: The results.
-        digits: Behind the point.
-    """
+    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows."""
     metrics = [score.metric for score in results.entries[0].scores]
     table = [("", metrics)]
     for entry in results.entries:

@@ -15,14 +15,14 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import read_lines, write_lines
-from ..metrics.pinc.scoring import pinc_statistics
+from ..common.files import read_lines
+from ..metrics.pinc.scoring import pinc
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..training.tasks.language_model import encode_documents
 from .results import Entry, Results, describe_data, describe_model
-from .scoring import Scoring
+from .scoring import Scoring, save_results
 
 __all__ = ["evaluate_rewriting", "read_rewriting_statistics"]
 
@@ -60,11 +60,9 @@ def evaluate_rewriting(
         num_candidates: Written of each sentence.
         temperature: As `EmbeddingParaphraser.paraphrase` takes it.
         noise: The same.
-        n_samples: Resampled splits for the 95% intervals.
-        seed: Of those, and of what is drawn.
+        n_samples, split, data: As of `evaluate_paraphraser`.
+        seed: Of the resampling, and of what is drawn.
         output_dir: Where to write `rewritings-SPLIT.jsonl` and `results-SPLIT.json`; None to write nothing.
-        split: Name of the split.
-        data: Where the rows come from, by the fields of `Data`: `path`, `name`, `kwargs` of the builder.
 
     Returns:
         What the file holds: the model's entry and the baseline's, each with `content_words_kept`, the share of the
@@ -100,11 +98,7 @@ def evaluate_rewriting(
         ),
         {**options, **describe_environment(model.device)},
     )
-    if output_dir is not None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)
-        write_lines(Path(output_dir) / f"rewritings-{split}.jsonl", rows)
-        results.save(Path(output_dir) / f"results-{split}.json")
-    return results
+    return save_results(results, output_dir, rewritings=rows)
 
 
 def read_rewriting_statistics(file: Path) -> dict[str, SufficientStatistics]:
@@ -118,7 +112,7 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, SufficientStatis
     signature = f"words:letters|case:lc|but:{FUNCTION_WORDS} most frequent"
     return {
         "content_words_kept": SufficientStatistics.from_ratio("content_words_kept", kept, count, signature, scale=100),
-        **pinc_statistics(*texts, lowercase=True),
+        **pinc(*texts, lowercase=True).statistics,
         "copied": SufficientStatistics.from_sentence_scores("copied", copied, "", scale=100, higher_is_better=False),
     }
 
@@ -126,13 +120,8 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, SufficientStatis
 def _count(source: str, prediction: str, copied: bool, frequent: set[str]) -> dict[str, Any]:
     content = set(_split(source)) - frequent
     kept = len(content.intersection(_split(prediction)))
-    return {
-        "source": source,
-        "prediction": prediction,
-        "copied": copied,
-        "content_words": len(content),
-        "kept": kept,
-    }
+    texts = {"source": source, "prediction": prediction, "copied": copied}
+    return {**texts, "content_words": len(content), "kept": kept}
 
 
 def _find_frequent(sentences: Iterable[str]) -> set[str]:

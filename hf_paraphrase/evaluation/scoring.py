@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..common.files import write_lines
 from ..errors import InputError
 from ..metrics.score_files import ScoredTexts
 from ..metrics.score_table import check_metrics, collect_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
-from .results import Score
+from .results import Results, Score
 
-__all__ = ["IGNORING_CASE", "Scoring", "load_given", "score_without_interval"]
-
-# Options of those metrics that heed case, for outputs of models that may write in lower case alone.
-IGNORING_CASE = dict.fromkeys(("bleu", "pinc", "ibleu"), {"lowercase": True})
+__all__ = ["Scoring", "load_given", "save_results", "score_without_interval"]
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How outputs are scored.
+    """How outputs are scored."""
 
-    Attributes:
-        metrics: Names out of `metrics.score_table.SCORED_METRICS`.
-        options: For a metric the options of its function.
-        n_samples: Resampled corpora for the 95% intervals.
-        n_trials: Shuffles for the p-values of a comparison.
-        seed: Of both.
-    """
-
-    metrics: Sequence[str] = ()
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    n_samples: int = 1000
-    n_trials: int = 10_000
-    seed: int = 12345
+    metrics: Sequence[str] = ()  # names out of `metrics.score_table.SCORED_METRICS`
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for a metric the options of its function
+    n_samples: int = 1000  # resampled corpora for the 95% intervals
+    n_trials: int = 10_000  # shuffles for the p-values of a comparison
+    seed: int = 12345  # of both
 
     def __post_init__(self):
         check_metrics(self.metrics)
@@ -51,12 +42,7 @@ class Scoring:
     def measure(
         self, statistics: Mapping[str, SufficientStatistics], against: Mapping[str, SufficientStatistics] | None = None
     ) -> tuple[Score, ...]:
-        """Scores with their intervals, and the p-values of their differences from those of another system.
-
-        Args:
-            statistics: By the names that the scores shall have.
-            against: Those of the other system.
-        """
+        """Scores by name with their intervals, and the p-values of their differences from those of another system."""
         scores = []
         for name, one in statistics.items():
             found = bootstrap(one, n_samples=self.n_samples, seed=self.seed)
@@ -78,6 +64,18 @@ def score_without_interval(found: Mapping[str, Any]) -> tuple[Score, ...]:
     return tuple(
         Score(name, score, signature=found["signature"]) for name, score in found.items() if name != "signature"
     )
+
+
+def save_results(
+    results: Results, output_dir: str | os.PathLike | None, **outputs: Iterable[Mapping[str, Any]]
+) -> Results:
+    """Write `NAME-SPLIT.jsonl` for each of the outputs and `results-SPLIT.json` into a folder, if there is one."""
+    if output_dir is not None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)
+        for name, rows in outputs.items():
+            write_lines(Path(output_dir) / f"{name}-{results.data.split}.jsonl", rows)
+        results.save(Path(output_dir) / f"results-{results.data.split}.json")
+    return results
 
 
 def load_given(

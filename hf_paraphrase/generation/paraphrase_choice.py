@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from ..common.checks import is_number, whole_number
 from ..errors import InputError
-from ..metrics.pinc.scoring import pinc_statistics
+from ..metrics.pinc.scoring import pinc
 from .faults import find_fault
 from .protected_text import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
@@ -235,7 +235,7 @@ def score_novelty(sources: Sequence[str], candidates: Sequence[str]) -> list[flo
     """
     if not candidates:
         return []
-    return pinc_statistics(candidates, sources, lowercase=True)["pinc"].rows[:, 0].tolist()
+    return pinc(candidates, sources, lowercase=True).statistics["pinc"].rows[:, 0].tolist()
 
 
 def _best_first(candidates: list[Paraphrase]) -> list[Paraphrase]:

@@ -10,7 +10,7 @@ from typing import Any
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
 from ..evaluation.results import Data, Entry, Results, describe_retrieval
-from ..metrics.pinc.scoring import pinc_statistics
+from ..metrics.pinc.scoring import pinc
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
 
@@ -159,7 +159,7 @@ def show_readings(checkpoint: Checkpoint) -> dict[str, Any] | None:
     if not (readings := checkpoint.readings):
         return None
     answers = [row["paraphrase"] or "" for row in readings]
-    novelty = pinc_statistics(answers, [row["source"] for row in readings], lowercase=True)["pinc"].rows[:, 0]
+    novelty = pinc(answers, [row["source"] for row in readings], lowercase=True).statistics["pinc"].rows[:, 0]
     differs = [value >= LEAST_NOVELTY for value in novelty]
     good = [row["means_same"] and row["reads_well"] and new for row, new in zip(readings, differs, strict=True)]
     changed = sum(bool(row["paraphrase"]) and not row["keeps_facts"] for row in readings)

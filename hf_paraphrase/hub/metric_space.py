@@ -89,8 +89,8 @@ def make_metric_space(metric: CheckedMetric, repo_id: str) -> dict[str, str]:
 
 
 def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
-    """The card of a metric's Space, made from the docstrings of its class and of its plain function."""
-    card, function = read_docstring(type(metric)), read_docstring(metric.function)
+    """The card of a metric's Space, made from the docstring of its plain function."""
+    card = read_docstring(metric.function)
     title, _, summary = card.summary.partition(": ")
     summary = summary[0].upper() + summary[1:]
     parameters = inspect.signature(metric.function).parameters.values()
@@ -105,11 +105,11 @@ def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
         example=card.sections["Examples"].replace(f'load_metric("{name}")', f'evaluate.load("{repo_id}")'),
         module=metric.function.__module__,
         name=name,
-        arguments="\n".join(_make_row(parameter, function.arguments) for parameter in parameters),
-        returns=function.sections["Returns"],
-        signature=SIGNATURE if "`signature`" in function.sections["Returns"] else "",
+        arguments="\n".join(_make_row(parameter, card.arguments) for parameter in parameters),
+        returns=card.sections["Returns"],
+        signature=SIGNATURE if "`signature`" in card.sections["Returns"] else "",
         limits=card.sections["Limits"],
-        source=function.sections.get("Source", ""),
+        source=card.sections.get("Source", ""),
         citation=metric.citation,
     )
 

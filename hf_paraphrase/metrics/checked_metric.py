@@ -32,10 +32,9 @@ INPUTS = ("sources", "losses", "characters", "tokens", "items", "raters", "choic
 class CheckedMetric(evaluate.Metric, ABC):
     """An `evaluate` module made from a plain function, whose inputs are checked as they are added.
 
-    The function's positional arguments are the inputs, its keyword arguments the options of `compute`. A subclass sets
-    `function`, `_check` and `_citation`; its docstring is the metric's card: `TITLE: summary.`, a description with the
-    addresses of the code behind it, and the sections `Examples` and `Limits`. The function's docstring adds `Args`,
-    `Returns` and `Source`.
+    The function's positional arguments are the inputs, its keyword arguments the options of `compute`, its docstring
+    the metric's card: `TITLE: summary.`, a description with the addresses of the code behind it, and the sections
+    `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function`, `_check` and `_citation`.
 
     It is abstract so that `evaluate.load` passes over it and takes the subclass.
     """
@@ -74,9 +73,10 @@ class CheckedMetric(evaluate.Metric, ABC):
         self.add_batch(**{name: [row[name]] for name in self._feature_names()})
 
     def _info(self) -> evaluate.MetricInfo:
-        card, function = read_docstring(type(self)), read_docstring(self.function)
-        sections = {**function.sections, **card.sections}
-        usage = (f"{name}:\n{textwrap.indent(sections[name], '    ')}\n" for name in ("Args", "Returns", "Examples"))
+        card = read_docstring(self.function)
+        usage = (
+            f"{name}:\n{textwrap.indent(card.sections[name], '    ')}\n" for name in ("Args", "Returns", "Examples")
+        )
         return evaluate.MetricInfo(
             description=f"{card.summary}\n\n{card.details}".strip(),
             citation=self._citation.strip(),
@@ -87,15 +87,11 @@ class CheckedMetric(evaluate.Metric, ABC):
         )
 
     def _compute(self, **inputs_and_options: Any) -> dict[str, Any]:
-        return self.function(**inputs_and_options)
+        return dict(self.function(**inputs_and_options))
 
 
 def read_features(function: Callable) -> Features:
-    """The columns that a metric takes: the positional arguments of its plain function.
-
-    Raises:
-        TypeError: The annotation of an argument is unknown.
-    """
+    """The columns that a metric takes: the positional arguments of its plain function, by their annotations."""
     features = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:

@@ -15,6 +15,7 @@ __all__ = [
     "check_text_list",
     "check_text_lists",
     "check_texts",
+    "count_references",
 ]
 
 Number = TypeVar("Number", bound=float)
@@ -23,17 +24,11 @@ Number = TypeVar("Number", bound=float)
 def check_texts(
     predictions: Iterable[str], references: Iterable[str | Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Check the input of a text metric and bring it into one form.
+    """Check the input of a text metric and bring it into one form: the predictions and, for each of them, a list of
+    references.
 
-    Args:
-        predictions: One text each; an empty text is a prediction like any other.
-        references: For each prediction one text or a non-empty list of texts; the lists may differ in length.
-
-    Returns:
-        The predictions and, for each of them, a list of references.
-
-    Raises:
-        InputError: Nothing to score, different lengths, or an entry of another type; the message names the index.
+    An empty text is a prediction like any other. Nothing to score, different lengths, or an entry of another type
+    raise InputError, which names the index.
     """
     predictions, references = check_text_list("predictions", predictions), check_list("references", references)
     if len(predictions) != len(references):
@@ -114,6 +109,12 @@ def check_list(name: str, values: Iterable) -> list:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {type(values).__name__}")
     return list(values)
+
+
+def count_references(references: Sequence[Sequence[str]]) -> str:
+    """How many each text has, for a signature; `var` where the number differs."""
+    counts = {len(texts) for texts in references}
+    return str(counts.pop()) if len(counts) == 1 else "var"
 
 
 def _check_references(index: int, entry: str | Sequence[str]) -> list[str]:

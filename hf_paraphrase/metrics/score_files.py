@@ -21,17 +21,11 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ScoredTexts:
-    """Outputs of one or several runs over the same test sentences, and what to score them against.
+    """Outputs of one or several runs over the same test sentences, and what to score them against."""
 
-    Attributes:
-        runs: For each run its predictions.
-        references: For each test sentence its references.
-        sources: The sources; None where nobody gave them.
-    """
-
-    runs: list[list[str]]
-    references: list[list[str]]
-    sources: list[str] | None
+    runs: list[list[str]]  # for each run its predictions
+    references: list[list[str]]  # for each test sentence its references
+    sources: list[str] | None  # the sources; None where nobody gave them
 
 
 def read_scored_texts(
@@ -63,12 +57,17 @@ def read_scored_texts(
     read = [_File(Path(path), "prediction", errors) for path in predictions]
     streams = [_File(Path(path), "references", errors) for path in references]
     others = [] if sources is None else [_File(Path(sources), "source", errors)]
-    _check_equal_lengths([*read, *streams, *others])
-    return ScoredTexts(
-        runs=[[texts[0] if texts else "" for texts in file.field("prediction")] for file in read],
-        references=_gather_references(streams) if references else _share_references(read),
-        sources=_find_sources(read, others),
-    )
+    files = [*read, *streams, *others]
+    if len({len(file.rows) for file in files}) > 1:
+        lengths = ", ".join(f"{file.table.path} {len(file.rows)}" for file in files)
+        raise InputError(f"the files differ in length, in rows: {lengths}")
+    runs = [[texts[0] if texts else "" for texts in file.field("prediction")] for file in read]
+    if streams:  # whose empty texts say that there is no further reference
+        columns = zip(*(file.field("references") for file in streams), strict=True)
+        found = streams[-1].check_filled([sum(row, []) for row in columns], "references")
+    else:
+        found = read[0].check_filled(_shared(read, "references"), "references")
+    return ScoredTexts(runs, found, _find_sources(read, others))
 
 
 class _File:
@@ -83,11 +82,8 @@ class _File:
             raise InputError(f"{path} is empty")
 
     def field(self, field: str) -> list[list[str]]:
-        """For each row the texts of one of the columns that go by a name; none where it is missing.
-
-        Raises:
-            InputError: The column does not exist or is not text.
-        """
+        """For each row the texts of one of the columns that go by a name; raises InputError where there is no such
+        column, or no text."""
         advice = "; give --references" if field == "references" else ""
         columns = (self.table.column(row, NAMES[field], advice) for row in self.rows)
         return [self._texts(row, name) for row, name in zip(self.rows, columns, strict=True)]
@@ -103,16 +99,6 @@ class _File:
             if not found:
                 raise InputError(f"{self.table.place(row.line)}: no text in `{field}`")
         return texts
-
-
-def _gather_references(files: list[_File]) -> list[list[str]]:
-    """The references of each row from all files, skipping empty texts."""
-    columns = [file.field("references") for file in files]
-    return files[-1].check_filled([sum(row, []) for row in zip(*columns, strict=True)], "references")
-
-
-def _share_references(files: list[_File]) -> list[list[str]]:
-    return files[0].check_filled(_shared(files, "references"), "references")
 
 
 def _shared(files: list[_File], field: str) -> list[Any]:
@@ -133,9 +119,3 @@ def _find_sources(files: list[_File], others: list[_File]) -> list[str] | None:
     else:
         return None
     return [texts[0] if texts else "" for texts in found]
-
-
-def _check_equal_lengths(files: Sequence[_File]) -> None:
-    if len({len(file.rows) for file in files}) > 1:
-        lengths = ", ".join(f"{file.table.path} {len(file.rows)}" for file in files)
-        raise InputError(f"the files differ in length, in rows: {lengths}")

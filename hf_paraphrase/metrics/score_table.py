@@ -9,8 +9,8 @@ from typing import Any
 
 from ..common.spreadsheet_cells import csv_writer
 from ..errors import InputError
+from . import scored_metrics
 from .score_files import ScoredTexts
-from .scored import scored_metrics
 from .significance import approximate_randomisation, bootstrap
 from .sufficient_statistics import SufficientStatistics
 
@@ -31,35 +31,20 @@ SCORED_METRICS = scored_metrics()
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One line of the table: a score of a system, and of the one it is compared with.
+    """One line of the table: a score of a system, and of the one it is compared with."""
 
-    Attributes:
-        metric: Name of the score.
-        score: Of the system; the mean where it has several runs.
-        low: Lower bound of its 95% interval.
-        high: Upper bound of it.
-        selection_variance: Variance due to test-set selection.
-        optimizer_variance: Variance between runs; None for a single run.
-        against: Score of the other system; None if not available.
-        against_low: Lower bound of its interval.
-        against_high: Upper bound of it.
-        p_value: Of the difference, by stratified approximate randomisation.
-        better: `predictions` or `against`; None if they are equal, or without another system.
-        signature: What was computed.
-    """
-
-    metric: str
-    score: float
-    low: float
-    high: float
-    selection_variance: float
-    optimizer_variance: float | None
-    against: float | None
-    against_low: float | None
-    against_high: float | None
-    p_value: float | None
-    better: str | None
-    signature: str
+    metric: str  # name of the score
+    score: float  # of the system; the mean where it has several runs
+    low: float  # lower bound of its 95% interval
+    high: float  # upper bound of it
+    selection_variance: float  # variance due to test-set selection
+    optimizer_variance: float | None  # variance between runs; None for a single run
+    against: float | None  # score of the other system; None if not available
+    against_low: float | None  # lower bound of its interval
+    against_high: float | None  # upper bound of it
+    p_value: float | None  # of the difference, by stratified approximate randomisation
+    better: str | None  # `predictions` or `against`; None if they are equal, or without another system
+    signature: str  # what was computed
 
 
 def score_systems(
@@ -113,19 +98,15 @@ def collect_statistics(
     scored = SCORED_METRICS[metric]
     if "sources" in scored.inputs and texts.sources is None:
         raise InputError(f"{metric} needs the sources; give --sources, or predictions with a column or field `source`")
-    compute = getattr(import_module(f".{metric}.scoring", __package__), f"{metric}_statistics")
+    compute = getattr(import_module(f".{metric}.scoring", __package__), metric)
     columns = [getattr(texts, name) for name in scored.inputs]
-    runs = [compute(predictions, *columns, **{**scored.options, **options}) for predictions in texts.runs]
+    options = {**scored.options, **options}
+    runs = [compute(predictions, *columns, **options).statistics for predictions in texts.runs]
     return {name: [run[name] for run in runs] for name in scored.names}
 
 
 def format_rows(rows: Sequence[ScoreRow], emphasise: Callable[[str], str] = str) -> str:
-    """The table as text.
-
-    Args:
-        rows: What `score_systems` gave.
-        emphasise: Applied to the score of the better system, for instance to print it bold.
-    """
+    """The table as text; `emphasise` is applied to the score of the better system, for instance to print it bold."""
     compared = rows[0].p_value is not None
     heads = ["metric", "score", "95% interval", *(["against", "95% interval", "p"] if compared else []), "signature"]
     table = [heads, *(_format_row(row) for row in rows)]
@@ -170,14 +151,10 @@ def _make_row(
         better = "predictions" if (own.score > other.score) == ours[0].higher_is_better else "against"
     return ScoreRow(
         metric=name,
-        score=own.score,
-        low=own.low,
-        high=own.high,
-        selection_variance=own.selection_variance,
-        optimizer_variance=own.optimizer_variance,
-        against=None if other is None else other.score,
-        against_low=None if other is None else other.low,
-        against_high=None if other is None else other.high,
+        **vars(own),
+        against=other.score if other else None,
+        against_low=other.low if other else None,
+        against_high=other.high if other else None,
         p_value=approximate_randomisation(ours, theirs, n_trials=n_trials, seed=seed) if theirs else None,
         better=better,
         signature=ours[0].signature,

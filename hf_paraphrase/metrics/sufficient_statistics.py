@@ -1,11 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-__all__ = ["SufficientStatistics"]
+__all__ = ["Scores", "SufficientStatistics"]
+
+
+class Scores(dict[str, Any]):
+    """What a metric returns, and the statistics that its scores depend on, by the names of scores in tables."""
+
+    def __init__(self, statistics: Iterable[SufficientStatistics], scores: Mapping[str, Any]):
+        super().__init__(scores)
+        self.statistics = {one.name: one for one in statistics}
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)  # since the statistics have functions
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,21 +8,33 @@ from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from ..errors import InputError
 
-__all__ = ["ngrams", "split_words"]
+__all__ = ["check_order", "check_tokenize", "ngrams", "sign_words", "split_words"]
 
 
 def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool = False) -> list[list[str]]:
-    """Split texts into words with one of sacrebleu's tokenizers, as BLEU does.
-
-    Raises:
-        InputError: Unknown tokenizer.
-    """
-    if tokenize not in BLEU.TOKENIZERS:
-        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+    """Split texts into words with one of sacrebleu's tokenizers, as BLEU does; raises InputError for another one."""
+    check_tokenize(tokenize)
     tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
     words = [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]
     _forget_lines(tokenizer)
     return words
+
+
+def check_tokenize(tokenize: str) -> None:
+    """Refuse what is no tokenizer of sacrebleu."""
+    if tokenize not in BLEU.TOKENIZERS:
+        raise InputError(f"unknown tokenize {tokenize!r}; available: {', '.join(BLEU.TOKENIZERS)}")
+
+
+def check_order(max_order: int) -> None:
+    """Refuse a length of n-grams below 1."""
+    if max_order < 1:
+        raise InputError(f"max_order must be at least 1, got {max_order}")
+
+
+def sign_words(tokenize: str, lowercase: bool) -> str:
+    """What a signature says of words that `split_words` made."""
+    return f"case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
 
 
 def _forget_lines(tokenizer: Callable[[str], str]) -> None:

@@ -34,21 +34,12 @@ def find_paper(model_type: str) -> Paper | None:
 
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    """The rows of a paper to compare a model with: same architecture and depth, any width.
-
-    Args:
-        config: The model's configuration.
-        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
-    """
+    """The rows of a paper to compare a model with: same architecture and depth, any width; None is an unknown
+    corpus."""
     paper = find_paper(config.model_type)
     return paper.find_rows(config, dataset) if paper else []
 
 
 def find_matching_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    """The published rows to compare a model of sentence pairs with; scores are 0 to 1.
-
-    Args:
-        config: The model's configuration.
-        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
-    """
+    """The published rows to compare a model of sentence pairs with; scores are 0 to 1; None is an unknown corpus."""
     return lan2017.PAPER.find_rows(config, dataset) + find_paper_rows(config, dataset)

@@ -59,13 +59,8 @@ SMALL_CLEAN = {**SMALL, "FSET": {**SMALL["FSET"], **WITHOUT_ANSWERS}}
 
 
 def find_compared_rows(dataset: str | None) -> list[PaperRow]:
-    """The rows of Table 2 of Kazemnejad et al. 2020, FSET last, all on another split than ours.
-
-    "As reported" marks what that paper took over from the papers of the systems.
-
-    Args:
-        dataset: A corpus name, as `load_dataset` takes it; None where it is unknown.
-    """
+    """The rows of Table 2 of Kazemnejad et al. 2020, FSET last, all on another split than ours; "as reported" marks
+    what that paper took over from the papers of the systems."""
     if dataset is None or dataset not in COMPARED:
         return []
     name, figures = FSET[dataset][True, True]
@@ -113,15 +108,8 @@ def _make_table(
     minutes: float,
     fields: dict[str, dict[str, Any]],
 ) -> Table:
-    """Table 2 on one of the splits of Quora, for the systems that learn from nothing but its pairs.
-
-    Args:
-        dataset_name: The split.
-        title: Notes.
-        measurements: How systems are scored.
-        minutes: The small budget.
-        fields: Of each system, what it has of its own there.
-    """
+    """Table 2 on one of the splits of Quora, for the systems that learn from nothing but its pairs; `fields` are what
+    a system has of its own within the small budget."""
     corpus = {"dataset_name": dataset_name}
     recipes = {
         "FSET": "fset-quora",

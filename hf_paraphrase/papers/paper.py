@@ -15,36 +15,22 @@ __all__ = ["ArchitectureNotes", "Paper", "PaperRow", "describe_paraphraser"]
 
 
 class PaperRow(NamedTuple):
-    """One row of a paper's table.
+    """One row of a paper's table."""
 
-    Attributes:
-        model: The paper, and which of its models.
-        num_beams: How it decoded; None where the paper does not say.
-        scores: By the names that `metrics.score_table` gives them, in its units.
-    """
-
-    model: str
-    num_beams: int | None
-    scores: dict[str, float]
+    model: str  # the paper, and which of its models
+    num_beams: int | None  # how it decoded; None where the paper does not say
+    scores: dict[str, float]  # by the names that `metrics.score_table` gives them, in its units
 
 
 @dataclass(frozen=True)
 class ArchitectureNotes:
-    """Card texts for an architecture.
+    """Card texts for an architecture."""
 
-    Args:
-        summary: A one-clause description, with config fields in braces.
-        use: What it is for.
-        misuse: Out-of-scope uses.
-        failures: What goes wrong with every model of this kind.
-        traits: Descriptions of optional features, by config field.
-    """
-
-    summary: str
-    use: str
-    misuse: str
-    failures: tuple[str, ...]
-    traits: Mapping[str, str] = field(default_factory=dict)
+    summary: str  # a one-clause description, with config fields in braces
+    use: str  # what it is for
+    misuse: str  # out-of-scope uses
+    failures: tuple[str, ...]  # what goes wrong with every model of this kind
+    traits: Mapping[str, str] = field(default_factory=dict)  # descriptions of optional features, by config field
 
     def summarise(self, config: Mapping[str, Any]) -> str:
         """The summary of a model with this configuration."""
@@ -75,19 +61,13 @@ def _no_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper.
+    """A paper."""
 
-    Args:
-        name: Author and year.
-        citation: BibTeX.
-        architectures: Card texts of its architectures, by `model_type`.
-        find_rows: Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print
-            beside the model's scores.
-        tables: Those that `hf-paraphrase reproduce` makes again.
-    """
-
-    name: str
-    citation: str
+    name: str  # author and year
+    citation: str  # BibTeX
+    # Card texts of its architectures, by `model_type`.
     architectures: Mapping[str, ArchitectureNotes] = field(default_factory=dict)
+    # Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print beside the
+    # model's scores.
     find_rows: Callable[[PreTrainedConfig, str | None], list[PaperRow]] = _no_rows
-    tables: tuple[Table, ...] = ()
+    tables: tuple[Table, ...] = ()  # those that `hf-paraphrase reproduce` makes again

@@ -29,12 +29,8 @@ BATCH_SIZE = 32
 
 
 def load_judges(encoder: Any = None, device: str | None = None) -> dict[str, tuple[Adequacy, str]]:
-    """The judges by the names of their scores, each with its signature.
-
-    Args:
-        encoder: Sentence encoder for `cosine`; None for `open`, by the released model, alone.
-        device: Where the released model runs.
-    """
+    """The judges by the names of their scores, each with its signature: `open`, by the released model, and with a
+    sentence encoder `cosine`."""
     writer = ModelWriter(*load_paraphraser(device=device))
     judges = {"open": (load_adequacy("open", writer), RELEASED)}
     if encoder is not None:
@@ -82,16 +78,11 @@ def read_judged(folder: Path, of: str) -> dict[str, SufficientStatistics]:
 def at_equal_novelty(
     outputs: SufficientStatistics, copies: SufficientStatistics, pinc: SufficientStatistics, novelty: float
 ) -> SufficientStatistics:
-    """A score after so many outputs were exchanged for copies of their sources that PINC falls to `novelty`.
+    """A score of outputs after so many were exchanged for copies of their sources that PINC, 0 to 100, falls to
+    `novelty`.
 
     The share is the same for every row, and the sums are their expectations: nothing is drawn. A corpus of less
     novelty stays as it is.
-
-    Args:
-        outputs: The score's statistics of a system's outputs.
-        copies: Of copies of the sources.
-        pinc: Of the outputs.
-        novelty: PINC, 0 to 100.
     """
     widths = np.cumsum([outputs.rows.shape[1], copies.rows.shape[1]])
 

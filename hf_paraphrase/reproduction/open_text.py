@@ -1,7 +1,9 @@
-"""The systems side by side on free text: trained on groups of sentences, measured on each kind of text."""
+"""The systems side by side on free text: trained on groups of sentences, measured on each kind, and the table."""
 
 from __future__ import annotations
 
+import json
+import lzma
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +17,12 @@ import torch
 
 from ..common.environment import describe_environment
 from ..common.fields import check_known
-from ..common.files import read_json_object, write_json
+from ..common.files import read_json_object, whole_file, write_json, write_text
 from ..datasets import load_dataset
 from ..errors import InputError
 from ..evaluation.choices import ScoredRows
 from ..evaluation.paraphrases import COPIED
-from ..evaluation.results import Data, Entry, Group, Model, Results, Speed
+from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_commit, format_table
 from ..evaluation.scoring import Scoring
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
@@ -33,8 +35,18 @@ from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.mixture import sentences_of
 from .trainings import Run, list_runs, slug, train_all
 
-__all__ = ["ANSWERS", "SETTINGS", "compare_on_open_text", "score_answers"]
+__all__ = ["SETTINGS", "compare_on_open_text", "score_answers", "unpack_answers", "write_open_text"]
 
+NAME = "open-text"
+COLUMNS = {
+    "bleu_4": "BLEU-4",
+    "ibleu": "iBLEU",
+    "pinc": "PINC",
+    "adequacy": "cosine",
+    "names_kept": "names kept",
+    "numbers_kept": "numbers kept",
+    "answered": "answered",
+}
 ANSWERS = "answers.json"
 
 # The schedule ends with the budget, however small; small batches make more steps of it.
@@ -64,21 +76,14 @@ Texts = Mapping[str, Mapping[str, list]]
 
 @dataclass(frozen=True)
 class _System:
-    """What is measured.
+    """What is measured."""
 
-    Args:
-        name: In the table.
-        paths: Of its checkpoints.
-        load: Loads what answers in each way, and says how many parameters it has.
-        run: Its training; None where it was not trained here.
-        rows: How many texts of each kind it answers at most; None for all.
-    """
-
-    name: str
-    paths: Sequence[str | os.PathLike]
+    name: str  # in the table
+    paths: Sequence[str | os.PathLike]  # of its checkpoints
+    # Loads what answers in each way, and says how many parameters it has.
     load: Callable[[], tuple[dict[str, Answer], int]]
-    run: Run | None = None
-    rows: int | None = None
+    run: Run | None = None  # its training; None where it was not trained here
+    rows: int | None = None  # how many texts of each kind it answers at most; None for all
 
 
 def compare_on_open_text(
@@ -244,11 +249,7 @@ def _search(writer: ModelWriter, texts: list[str]) -> list[str | None]:
 
 
 def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
-    """Answer the texts, or reuse the answers of an earlier call.
-
-    Raises:
-        InputError: That had other texts.
-    """
+    """Answer the texts, or reuse the answers of an earlier call; raises InputError where that had other texts."""
     texts = {kind: rows["source"][: system.rows] for kind, rows in kinds.items()}
     if file.is_file():
         record = read_json_object(file)
@@ -295,13 +296,8 @@ def _add_cosines(record: Record, kinds: Texts, judge: SentenceEncoder) -> None:
 
 
 def score_answers(texts: Texts, records: Mapping[str, Record], n_samples: int = 1000) -> tuple[Entry, ...]:
-    """Score what `ANSWERS` holds; no model is needed.
-
-    Args:
-        texts: Of each kind `source` and `references`, columns of a length.
-        records: Of each system, by its name.
-        n_samples: Resampled test sets for the 95% intervals.
-    """
+    """Score what `ANSWERS` holds, no model needed: of each kind the texts, columns `source` and `references`, and of
+    each system its record."""
     scoring = Scoring(METRICS, n_samples=n_samples)
     return tuple(
         _score(name, way, record, texts, scoring) for name, record in records.items() for way in record["ways"]
@@ -343,3 +339,87 @@ def _score(name: str, way: str, record: Record, texts: Texts, scoring: Scoring) 
 
 def _select(statistics: Mapping[str, SufficientStatistics], rows: np.ndarray) -> dict[str, SufficientStatistics]:
     return {name: replace(one, rows=one.rows[rows]) for name, one in statistics.items()}
+
+
+def write_open_text(results: Results, command: str, answers: Path, directory: Path) -> str:
+    """Write `open-text.md`, `open-text.json` and `open-text-answers.json.xz` into `directory`, of what
+    `compare_on_open_text` returned and the answers that it left in a folder; return the first's text."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = format_open_text(results, command)
+    results.save(directory / f"{NAME}.json")
+    write_text(directory / f"{NAME}.md", text)
+    record = read_json_object(answers / ANSWERS)
+    with whole_file(directory / f"{NAME}-answers.json.xz") as temporary, lzma.open(temporary, "wt", preset=9) as file:
+        json.dump(record, file, ensure_ascii=False)
+    return text
+
+
+def unpack_answers(directory: Path) -> dict[str, dict]:
+    """The arguments of `score_answers`, `texts` and `systems`, that `write_open_text` packed."""
+    with lzma.open(directory / f"{NAME}-answers.json.xz", "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def format_open_text(results: Results, command: str) -> str:
+    """The table over all kinds of text, and one for each, and how it came about, by which command."""
+    environment, entries = results.environment, results.entries
+    kinds = {group.value: group.rows for group in entries[0].groups}
+    lines = ["# Systems side by side on free text", "", "## All kinds", ""]
+    heads = ["rows", "sentences/s", "parameters", "MB", "core-minutes"]
+    lines += _table(entries, {entry.system: entry.scores for entry in entries}, heads, _costs)
+    for number, (kind, rows) in enumerate(kinds.items()):
+        scores = {entry.system: entry.groups[number].scores for entry in entries}
+        lines += ["", f"## {kind}, {rows} texts", "", *_table(entries, scores)]
+    some = [entry for entry in entries if entry.counts["rows"] < results.data.rows]
+    trained = f"; of one training each, seed {environment['seed']}" if any(one.training for one in entries) else ""
+    notes = [
+        f"Each kind is a file of groups of sentences (corpus `groups`, `filtered`): {', '.join(kinds)}. A test text "
+        "is a sentence of a held-out group, its references are others of the group.",
+        f"± is half of the 95% interval over test texts (bootstrap, {environment['n_samples']} samples){trained}.",
+        "First beam: the likeliest of 4. Paraphraser: what it chooses, n = 1. Where a system has no answer, the text "
+        "itself is scored. BLEU rewards copies; iBLEU (alpha 0.8) takes off what is the source's. PINC: share of "
+        "n-grams that the source lacks. "
+        + (f"Cosine, times 100: of text and answer, by {environment['encoder']}. " if environment["encoder"] else "")
+        + "Names and numbers kept: of those in the texts.",
+        "Sentences/s: by processor time of one process, so of a core. MB: weights, and pairs that are retrieved. "
+        "Core-minutes: processor time of the training, validations included; - was not trained here.",
+    ]
+    if some:
+        names = ", ".join(dict.fromkeys(entry.model.name for entry in some if entry.model))
+        notes.append(f"Of fewer texts, the first of each kind: {names}. Compare with care.")
+    made = (
+        f"Made on {environment['device_name']} ({environment['threads']} threads), {describe_commit(environment)}, by:"
+    )
+    signatures = [f"- {score.metric}: `{score.signature}`" for score in entries[0].scores]
+    return "\n".join([*lines, "", *notes, "", made, "", f"    {command}", "", *signatures, ""])
+
+
+def _table(
+    entries: Sequence[Entry], scores: Mapping[str, Sequence[Score]], heads: Sequence[str] = (), more=lambda entry: []
+) -> list[str]:
+    found = {name: {score.metric: score for score in some} for name, some in scores.items()}
+    names = [name for name in COLUMNS if any(name in some for some in found.values())]
+    return format_table(
+        ["system", *(COLUMNS[name] for name in names), *heads],
+        (
+            [entry.system, *(_format(found[entry.system].get(name)) for name in names), *more(entry)]
+            for entry in entries
+        ),
+    )
+
+
+def _format(score: Score | None) -> str:
+    if score is None:
+        return "-"
+    # Too few texts have a name or a number for resampled ones to tell anything.
+    interval = "" if score.metric.endswith("_kept") or score.margin is None else f" ± {score.margin:.1f}"
+    return f"{score.score:.1f}{interval}"
+
+
+def _costs(entry: Entry) -> list[str]:
+    rows = f"{entry.counts['rows']:,}"
+    if entry.model is None or entry.speed is None:
+        return [rows, "-", "-", "-", "-"]
+    minutes = f"{entry.training['cpu_seconds'] / 60:.1f}" if entry.training else "-"
+    size = [f"{entry.model.num_parameters:,}", f"{entry.counts['bytes'] / 1e6:.1f}"]
+    return [rows, f"{entry.speed.per_second:.1f}", *size, minutes]

@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 import importlib.util
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..common.files import write_json, write_text
-from ..evaluation.results import Entry, Score
+from ..common.files import whole_file, write_json, write_text
+from ..evaluation.results import Entry, Score, describe_commit, format_table
+from ..evaluation.scoring import Scoring
 from ..papers.table import Table
 from ..training.reporting import plot_learning_curves
-from .outputs import pack_outputs
-from .tables import MeasuredRow, MeasuredTable, Verdict
+from .copy_proof import JUDGED
+from .tables import MeasuredRow, MeasuredTable, ScoredMeasurement, Verdict, outputs_folder, score_outputs
+from .trainings import list_runs
 
-__all__ = ["format_reproduction", "format_verdict", "write_reproduction"]
+__all__ = ["format_reproduction", "format_verdict", "pack_outputs", "recompute", "write_reproduction"]
 
-
-PERCENTAGES = (
-    "bleu",
-    "rouge",
-    "meteor",
-    "ter",
-    "pinc",
-    "ibleu",
-    "embedding",
-    "self_bleu",
-    "content_words",
-    "copied",
-    "open",
-    "cosine",
-)
+PERCENTAGES: tuple[str, ...] = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu")
+PERCENTAGES += ("content_words", "copied", "open", "cosine")
 # Of a training, what the JSON file says.
 SUMMARIZED = ("num_parameters", "steps", "epochs", "cpu_seconds")
 
 
 def write_reproduction(table: Table, measured: list[MeasuredTable], command: str, directory: Path) -> str:
-    """Write `NAME.md`, `NAME.json`, `NAME-outputs.tar.xz` and, with matplotlib, `NAME.png`; return the first's text.
-
-    Args:
-        table: The table.
-        measured: What `reproduce` returned.
-        command: The one that made it.
-        directory: Where the files go.
-    """
+    """Write `NAME.md`, `NAME.json`, `NAME-outputs.tar.xz` and, with matplotlib, `NAME.png` into `directory`, from what
+    `reproduce` returned; return the first's text."""
     directory.mkdir(parents=True, exist_ok=True)
     text = format_reproduction(table, measured, command)
     record = {"table": table.name, "title": table.title, "command": command, "measured": list(map(_as_json, measured))}
@@ -61,8 +46,6 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     """The table as Markdown: for each measurement its rows and its verdicts, then how all of it came about."""
     data, environment = measured[0].results.data, measured[0].results.environment
     seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
-    name = " ".join(part for part in (data.path, data.name) if part)
-    drawn = f", drawn by seed {data.sample_seed}" if data.sample_seed else ""
     lines = [f"# {table.title}", ""]
     for one in measured:
         lines += (
@@ -75,15 +58,15 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     return "\n".join(
         [
             *lines,
-            f"{name}, split {data.split}, {data.rows:,} rows{drawn}. Seeds of trainings: {_join(map(str, seeds))}. "
+            f"{data.label}. Seeds of trainings: {_join(map(str, seeds))}. "
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
             "randomisation, two-sided. Core-minutes: processor time of a training, validations included."
             f"{_format_limits(measured[0].rows)}",
             "",
-            f"Made on {environment['device']} ({environment['threads']} threads in evaluation), commit "
-            f"{(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}, by:",
+            f"Made on {environment['device']} ({environment['threads']} threads in evaluation), "
+            f"{describe_commit(environment)}, by:",
             "",
             f"    {command}",
             "",
@@ -141,10 +124,8 @@ def format_verdict(verdict: Verdict) -> str:
 def _format_rows(measured: MeasuredTable) -> list[str]:
     metrics = [score.metric for score in measured.rows[0].scores]
     heads = ["system", *metrics, "parameters", "steps", "core-minutes"]
-    cells = [heads, ["---", *["---:"] * (len(heads) - 1)]]
-    cells += [_cells(row, metrics) for row in measured.rows]
-    cells += [_other_cells(entry, metrics) for entry in measured.others]
-    return ["| " + " | ".join(row) + " |" for row in cells]
+    others = (_other_cells(entry, metrics) for entry in measured.others)
+    return format_table(heads, [*(_cells(row, metrics) for row in measured.rows), *others])
 
 
 def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
@@ -205,3 +186,28 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
 
 def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
     return {"claim": str(verdict.claim), "outcome": verdict.outcome, **asdict(verdict)}
+
+
+def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) -> None:
+    """Write the outputs of all trainings, with what judges found, into a file that is the same whenever they are."""
+    runs = [run for row in measured[0].rows for run in row.runs]
+    folders = dict.fromkeys(outputs_folder(table, one.measurement, run) for one in measured for run in runs)
+    root = runs[0].folder.parents[1]
+    with whole_file(path) as temporary, tarfile.open(temporary, "w:xz", preset=9) as archive:
+        kept = (file for folder in folders for file in (*folder.glob("*.jsonl"), *folder.glob(JUDGED)))
+        for file in sorted(kept):
+            member = tarfile.TarInfo(file.relative_to(root).as_posix())
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
+
+
+def recompute(
+    table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
+) -> list[ScoredMeasurement]:
+    """Compute the scores and verdicts of a table's measurements, made by these settings and seeds, from what
+    `pack_outputs` wrote; no model and no corpus is needed."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+        runs = list_runs(table.choose(settings), Path(folder), seeds)
+        return [score_outputs(table, measurement, runs, scoring) for measurement in table.measurements]

@@ -22,10 +22,10 @@ from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
-from ..evaluation.scoring import IGNORING_CASE, Scoring
+from ..evaluation.scoring import Scoring
 from ..generation.engine import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
-from ..metrics.self_bleu.scoring import self_bleu_statistics
+from ..metrics.self_bleu.scoring import self_bleu
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Claim, Measurement, Table
@@ -48,7 +48,7 @@ SPLIT = "test"
 SAMPLE_SEED = 1
 SEED = 12345
 # Without WordNet, which is a download of its own: a table is to be the same on every machine.
-METRIC_OPTIONS = IGNORING_CASE | {"meteor": {"stages": ("exact", "stem")}}
+METRIC_OPTIONS = {"meteor": {"stages": ("exact", "stem")}}
 # Of every table of texts, whatever the paper has: what copying does not raise.
 ALWAYS = ("bleu", "pinc", "ibleu")
 # Claims about these are not about quality.
@@ -57,25 +57,15 @@ DIVERSITY = ("pinc", "self_bleu_2", "self_bleu_4")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """What became of a claim."""
 
-    Attributes:
-        claim: The claim.
-        better: Score of the system that is claimed to be better, with its interval.
-        worse: Of the other.
-        difference: By how much the first is better; negative where it is worse.
-        low: Lower bound of its 95% interval, over test rows and trainings together.
-        high: Upper bound.
-        p_value: That a difference as large comes about by chance.
-    """
-
-    claim: Claim
-    better: Score
-    worse: Score
-    difference: float
-    low: float
-    high: float
-    p_value: float
+    claim: Claim  # the claim
+    better: Score  # score of the system that is claimed to be better, with its interval
+    worse: Score  # of the other
+    difference: float  # by how much the first is better; negative where it is worse
+    low: float  # lower bound of its 95% interval, over test rows and trainings together
+    high: float  # upper bound
+    p_value: float  # that a difference as large comes about by chance
 
     @property
     def outcome(self) -> str:
@@ -87,19 +77,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """A system of the table.
+    """A system of the table."""
 
-    Attributes:
-        system: Its name.
-        scores: Means over its trainings; intervals are over test rows and trainings together.
-        entries: Of each training, what its evaluation says.
-        runs: The trainings.
-    """
-
-    system: str
-    scores: tuple[Score, ...]
-    entries: tuple[Entry, ...]
-    runs: tuple[Run, ...]
+    system: str  # its name
+    scores: tuple[Score, ...]  # means over its trainings; intervals are over test rows and trainings together
+    entries: tuple[Entry, ...]  # of each training, what its evaluation says
+    runs: tuple[Run, ...]  # the trainings
 
     def find(self, metric: str) -> Score:
         """The score of a name."""
@@ -108,23 +91,14 @@ class MeasuredRow:
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """One measurement of all systems.
+    """One measurement of all systems."""
 
-    Attributes:
-        measurement: How they were scored.
-        rows: The systems.
-        others: Baselines and the paper's figures.
-        verdicts: On the claims.
-        copy_proof: On the same claims by `COPY_PROOF`.
-        results: The record of the first evaluation, for the data and the environment.
-    """
-
-    measurement: Measurement
-    rows: tuple[MeasuredRow, ...]
-    others: tuple[Entry, ...]
-    verdicts: tuple[Verdict, ...]
-    copy_proof: tuple[Verdict, ...]
-    results: Results
+    measurement: Measurement  # how they were scored
+    rows: tuple[MeasuredRow, ...]  # the systems
+    others: tuple[Entry, ...]  # baselines and the paper's figures
+    verdicts: tuple[Verdict, ...]  # on the claims
+    copy_proof: tuple[Verdict, ...]  # on the same claims by `COPY_PROOF`
+    results: Results  # the record of the first evaluation, for the data and the environment
 
 
 class ScoredMeasurement(NamedTuple):
@@ -218,14 +192,8 @@ def _measure(
 
 
 def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], scoring: Scoring) -> ScoredMeasurement:
-    """Compute a measurement's scores, by system, and judge its claims; from the files of outputs alone.
-
-    Args:
-        table: The table.
-        measurement: One of its own.
-        runs: The trainings, whose folders have the outputs (`outputs_folder`) and need nothing else.
-        scoring: How intervals and p-values are found.
-    """
+    """Compute a measurement's scores, by system, and judge its claims; from the files of outputs in the folders of the
+    trainings (`outputs_folder`) alone."""
     statistics: dict[str, dict[str, list[SufficientStatistics]]] = {}
     copies: dict[str, list[dict[str, SufficientStatistics]]] = {}
     for run in runs:
@@ -355,7 +323,7 @@ def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistic
     found |= read_judged(file.parent, "outputs")
     rows = read_lines(file)
     if "predictions" in rows[0]:
-        found |= self_bleu_statistics([row["predictions"] for row in rows], lowercase=True)
+        found |= self_bleu([row["predictions"] for row in rows], lowercase=True).statistics
     return found
 
 

@@ -31,23 +31,14 @@ PROBED_STEPS = 60
 
 @dataclass(frozen=True)
 class Run:
-    """One training of one system.
+    """One training of one system."""
 
-    Args:
-        system: The row of the table.
-        seed: Of the training.
-        recipe: The training run, at that seed.
-        folder: Where the run goes.
-        start: The folder of the run that it continues; None to start fresh.
-        max_steps: How many of its steps are of use, if its budget has room for more.
-    """
-
-    system: str
-    seed: int
-    recipe: Recipe
-    folder: Path
-    start: Path | None = None
-    max_steps: int | None = None
+    system: str  # the row of the table
+    seed: int  # of the training
+    recipe: Recipe  # the training run, at that seed
+    folder: Path  # where the run goes
+    start: Path | None = None  # the folder of the run that it continues; None to start fresh
+    max_steps: int | None = None  # how many of its steps are of use, if its budget has room for more
 
     @property
     def recipe_folder(self) -> Path:
@@ -108,16 +99,16 @@ def train_all(
     budget: a run that is stopped by the clock would end at a high learning rate.
 
     Args:
-        runs: The runs.
-        minutes: Processor minutes of each; None for the steps of the recipes.
-        data_dir: Folder with the corpus's published files.
-        jobs: How many run at a time, a core each.
-        device: "cpu" to ignore GPUs; otherwise one is used if available.
-        report: Receives a line when a training begins and when it ends.
+    runs: The runs.
+    minutes: Processor minutes of each; None for the steps of the recipes.
+    data_dir: Folder with the corpus's published files.
+    jobs: How many run at a time, a core each.
+    device: "cpu" to ignore GPUs; otherwise one is used if available.
+    report: Receives a line when a training begins and when it ends.
 
     Raises:
-        InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
-            a run of another recipe or budget.
+    InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
+        a run of another recipe or budget.
     """
     for run in runs:
         _check_begun(run, minutes)

@@ -8,31 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..common.lazy import lazy_names
-from .encoders import (
-    DEFAULT_ENCODER,
-    AutoModelEncoder,
-    CallableEncoder,
-    SentenceEncoder,
-    SentenceTransformerEncoder,
-    load_encoder,
-)
+from .encoders import load_encoder
 
 if TYPE_CHECKING:
-    from .mining import MinedPair, mine_paraphrases
+    from .mining import mine_paraphrases
     from .retriever import ParaphraseRetriever, RetrievedPair
 
-__all__ = [
-    "DEFAULT_ENCODER",
-    "AutoModelEncoder",
-    "CallableEncoder",
-    "MinedPair",
-    "ParaphraseRetriever",
-    "RetrievedPair",
-    "SentenceEncoder",
-    "SentenceTransformerEncoder",
-    "load_encoder",
-    "mine_paraphrases",
-]
+__all__ = ["ParaphraseRetriever", "RetrievedPair", "load_encoder", "mine_paraphrases"]
 
-MODULES = dict.fromkeys(("ParaphraseRetriever", "RetrievedPair"), "retriever")
-__getattr__ = lazy_names(__name__, MODULES | dict.fromkeys(("MinedPair", "mine_paraphrases"), "mining"))
+MODULES = {"ParaphraseRetriever": "retriever", "RetrievedPair": "retriever", "mine_paraphrases": "mining"}
+__getattr__ = lazy_names(__name__, MODULES)

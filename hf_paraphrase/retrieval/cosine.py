@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,24 @@ def filter_by_cosine(
     Raises:
         InputError: The encoder cannot be loaded.
     """
-    scorer = _Scorer(encoder, trust_remote_code)
+
+    @cache
+    def load() -> SentenceEncoder:
+        return load_encoder(encoder, trust_remote_code=trust_remote_code)
+
+    def score(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        texts = {text: place for place, text in enumerate(dict.fromkeys([*columns["source"], *columns["target"]]))}
+        vectors = load()(list(texts))
+        sides = [vectors[[texts[text] for text in columns[name]]] for name in ("source", "target")]
+        return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
+
     pairs = rows.select_columns(["source", "target"])
     key = xxhash.xxh3_64(_state(encoder).encode())
     key.update(repr([pairs["source"][:], pairs["target"][:]]).encode())
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "cosines"
     folder.mkdir(parents=True, exist_ok=True)
     scored = pairs.map(
-        scorer,
+        score,
         batched=True,
         batch_size=ROWS_AT_ONCE,
         remove_columns=pairs.column_names,
@@ -59,28 +69,6 @@ def filter_by_cosine(
         message = "left out %d of %d pairs, whose cosine by %s is below %g"
         logger.warning(message, len(rows) - len(kept), len(rows), encoder, min_cosine)
     return rows.select(kept)
-
-
-class _Scorer:
-    """Computes the cosines of pairs, by an encoder that is loaded for the first of them.
-
-    Args:
-        name: As `filter_by_cosine`.
-        trust_remote_code: Likewise.
-    """
-
-    def __init__(self, name: str | os.PathLike, trust_remote_code: bool):
-        self.name, self.trust_remote_code = name, trust_remote_code
-
-    @cached_property
-    def encoder(self) -> SentenceEncoder:
-        return load_encoder(self.name, trust_remote_code=self.trust_remote_code)
-
-    def __call__(self, columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
-        texts = {text: place for place, text in enumerate(dict.fromkeys([*columns["source"], *columns["target"]]))}
-        vectors = self.encoder(list(texts))
-        sides = [vectors[[texts[text] for text in columns[name]]] for name in ("source", "target")]
-        return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
 
 
 def _state(encoder: str | os.PathLike) -> str:

@@ -110,10 +110,7 @@ class SentenceTransformerEncoder:
 
     Args:
         name: A folder or Hub repository.
-        device: Where to run it; None for the GPU where there is one.
-        batch_size: Texts at once.
-        trust_remote_code: Let the repository's own code run.
-        kwargs: Handed to `SentenceTransformer`.
+        kwargs: Handed to `SentenceTransformer`; the others are those of `AutoModelEncoder`.
     """
 
     def __init__(

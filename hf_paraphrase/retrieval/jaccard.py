@@ -20,31 +20,20 @@ ENTRIES_AT_ONCE = 300_000
 
 
 class Queries(NamedTuple):
-    """Token sets to search for.
+    """Token sets to search for."""
 
-    Args:
-        tokens: Those of each that the index knows, the most frequent first, shape (queries, vocabulary).
-        sizes: How many each has, known or not, shape (queries,).
-    """
-
+    # Those of each that the index knows, the most frequent first, shape (queries, vocabulary).
     tokens: sparse.csr_array
-    sizes: np.ndarray
+    sizes: np.ndarray  # how many each has, known or not, shape (queries,)
 
 
 class Hits(NamedTuple):
-    """Texts found, sorted by query and then from the best to the worst, at most k a query; all of shape (hits,).
+    """Texts found, sorted by query and then from the best to the worst, at most k a query; all of shape (hits,)."""
 
-    Args:
-        queries: Which query found it.
-        rows: The text.
-        scores: Its similarity.
-        ranks: Its place among the query's hits, from 0.
-    """
-
-    queries: np.ndarray
-    rows: np.ndarray
-    scores: np.ndarray
-    ranks: np.ndarray
+    queries: np.ndarray  # which query found it
+    rows: np.ndarray  # the text
+    scores: np.ndarray  # its similarity
+    ranks: np.ndarray  # its place among the query's hits, from 0
 
 
 class JaccardIndex:
@@ -70,12 +59,7 @@ class JaccardIndex:
         return sum(map(len, self._sizes))
 
     def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
-        """Add texts to the index; their numbers follow the existing ones.
-
-        Args:
-            batches: The texts; of a pair, the tokens of both sentences are one set.
-            count: How many they are.
-        """
+        """Add `count` texts to the index, numbered on; of a pair, the tokens of both sentences are one set."""
         vocabulary = self._vocabulary
         for texts in batches:
             joined = (text if isinstance(text, str) else " ".join(text) for text in texts)
@@ -84,11 +68,8 @@ class JaccardIndex:
             self._sizes.append(_sizes(sets))
 
     def search(self, texts: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the `k` texts most similar to each.
-
-        Returns:
-            Similarities, the highest first, and the numbers of the texts, both of shape (texts, min(k, len(self))).
-        """
+        """Find the `k` texts most similar to each: similarities, the highest first, and the numbers of the texts, both
+        of shape (texts, min(k, len(self)))."""
         k = min(k, len(self))
         scores, rows = np.zeros((len(texts), k), np.float32), np.full((len(texts), k), -1)
         if self._built < len(self):

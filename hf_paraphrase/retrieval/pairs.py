@@ -46,11 +46,8 @@ class PairMemory:
 
     @classmethod
     def read(cls, path: Path) -> PairMemory:
-        """Read a Parquet file through the cache of datasets, which maps it into memory.
-
-        Raises:
-            InputError: The file has another format.
-        """
+        """Read a Parquet file through the cache of datasets, which maps it into memory; another format raises
+        InputError."""
         try:
             found = pq.read_schema(path).names
             if found != COLUMNS:
@@ -81,11 +78,7 @@ class PairMemory:
         return xxhash.xxh3_128_hexdigest(self._identities.tobytes())
 
     def add(self, pairs: Pairs) -> int:
-        """Append pairs; duplicates are kept once.
-
-        Returns:
-            How many were added.
-        """
+        """Append pairs, duplicates once; returns how many were added."""
         dataset = _as_dataset(pairs)
         key_parts, identity_parts = [self.keys], [self._identities]
         for sources, targets in _batches(dataset):
@@ -139,11 +132,8 @@ def _count_bytes(column: pa.Array) -> int:
 
 
 def sentence_keys(texts: Iterable[str]) -> np.ndarray:
-    """Hash sentences so that those are equal that differ in upper and lower case or in white space alone.
-
-    Returns:
-        Hashes of shape (texts,), unsigned.
-    """
+    """Hash sentences to `(texts,)` unsigned integers, the same for those that differ in case or in white space
+    alone."""
     return _hash(" ".join(text.casefold().split()) for text in texts)
 
 

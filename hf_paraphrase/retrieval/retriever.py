@@ -54,15 +54,10 @@ class RetrievedPair(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """Which pairs each text must not get.
+    """Which pairs each text must not get."""
 
-    Args:
-        memory: Keys that the pairs have, shape (keys of a pair, pairs).
-        keys: Those that a pair for the text must not have, shape (texts, keys).
-    """
-
-    memory: np.ndarray
-    keys: np.ndarray
+    memory: np.ndarray  # keys that the pairs have, shape (keys of a pair, pairs)
+    keys: np.ndarray  # those that a pair for the text must not have, shape (texts, keys)
 
     def count(self) -> np.ndarray:
         """How many pairs that are for each text, at most, shape (texts,)."""
@@ -203,12 +198,8 @@ class ParaphraseRetriever:
         exclude: Sequence[str] | None = None,
         exclude_sentences: Sequence[Sequence[str]] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Find pairs as `retrieve` does, but return their scores and numbers.
-
-        Returns:
-            Scores and numbers of the pairs in the memory, both of shape (texts, min(k, len(self))). Missing results
-            have number -1.
-        """
+        """Find pairs as `retrieve` does, but return their scores and their numbers in the memory, both of shape
+        (texts, min(k, len(self))); missing results have number -1."""
         texts = _check_texts("texts", texts)
         k = whole_number("k", k, 1)
         exclusions = []
@@ -235,14 +226,8 @@ class ParaphraseRetriever:
         return scores, rows
 
     def count_shared(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-        """Count the pairs that have one of some sentences, on either side; a pair of two of them counts twice.
-
-        Args:
-            sentences: Lists of sentences.
-
-        Returns:
-            The number for each list, shape (lists,).
-        """
+        """Count the pairs that have one of each list of sentences, on either side, shape (lists,); a pair of two of
+        them counts twice."""
         return Exclusion(self.pairs.keys, _hash_lists(sentences, len(sentences))).count()
 
     def _search(self, texts: list[str], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -265,7 +250,26 @@ class ParaphraseRetriever:
             The dataset with the columns `retrieved_sources`, `retrieved_targets` and `retrieved_scores`, lists of
             `k`, the best first; shorter only where the memory has fewer.
         """
-        return add_neighbors(self, dataset, k)
+        if "source" not in dataset.column_names:
+            raise InputError(f"`dataset` has no column source, only {', '.join(dataset.column_names)}")
+        texts = dataset.with_format(None).select_columns(
+            [name for name in ("source", "target") if name in dataset.column_names]
+        )
+        starts = range(0, len(dataset), ROWS_A_FILE)
+        parts = [
+            _find(
+                self,
+                texts.select(range(start, min(start + ROWS_A_FILE, len(dataset)))),
+                k,
+                f"neighbors, part {part} of {len(starts)}",
+            )
+            for part, start in enumerate(starts, 1)
+        ]
+        dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
+        if not parts:
+            features = datasets.Features({**dataset.features, **FEATURES})
+            return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
+        return datasets.concatenate_datasets([dataset, datasets.concatenate_datasets(parts)], axis=1)
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write `pairs.parquet`, `index.faiss` (if there are vectors) and `retriever_config.json` to a folder.
@@ -386,30 +390,6 @@ def _check_texts(name: str, texts: Sequence[str]) -> list[str]:
         if not isinstance(text, str):
             raise InputError(f"`{name}`, number {place}: this is of type {type(text).__name__}, not a text")
     return texts
-
-
-def add_neighbors(retriever: ParaphraseRetriever, dataset: datasets.Dataset, k: int) -> datasets.Dataset:
-    """Add the nearest pairs of each row as columns; see `ParaphraseRetriever.neighbors`."""
-    if "source" not in dataset.column_names:
-        raise InputError(f"`dataset` has no column source, only {', '.join(dataset.column_names)}")
-    texts = dataset.with_format(None).select_columns(
-        [name for name in ("source", "target") if name in dataset.column_names]
-    )
-    starts = range(0, len(dataset), ROWS_A_FILE)
-    parts = [
-        _find(
-            retriever,
-            texts.select(range(start, min(start + ROWS_A_FILE, len(dataset)))),
-            k,
-            f"neighbors, part {part} of {len(starts)}",
-        )
-        for part, start in enumerate(starts, 1)
-    ]
-    dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
-    if not parts:
-        features = datasets.Features({**dataset.features, **FEATURES})
-        return datasets.Dataset.from_dict({name: [] for name in features}, features=features)
-    return datasets.concatenate_datasets([dataset, datasets.concatenate_datasets(parts)], axis=1)
 
 
 def _find(retriever: ParaphraseRetriever, texts: datasets.Dataset, k: int, description: str) -> datasets.Dataset:

@@ -32,40 +32,26 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class RetrieverConfig:
-    """What `retriever_config.json` says.
+    """What `retriever_config.json` says."""
 
-    Args:
-        encoder: "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any other
-            name records the origin of the encoder, and is opened only if trusted.
-        count: Pairs.
-        dimension: The size of a vector; None without vectors.
-        index: What `faiss.index_factory` took.
-        search_parameters: What `faiss.ParameterSpace` takes.
-        vectors_checksum: A hash of the vectors.
-        checksums: The SHA-256 of every file, by its name.
-        first_score: What the first sentence finds at best, which is less than 1 where vectors are kept as codes, or
-            are the means of two.
-        compare: "source" or "pair": what texts are compared with.
-    """
-
+    # "jaccard", or "./encoder" for one that is enclosed; None for a function, which is not saved. Any other name
+    # records the origin of the encoder, and is opened only if trusted.
     encoder: str | None
-    count: int
-    dimension: int | None
-    index: str | None
-    search_parameters: str | None
-    vectors_checksum: str | None
-    checksums: dict[str, str]
+    count: int  # pairs
+    dimension: int | None  # the size of a vector; None without vectors
+    index: str | None  # what `faiss.index_factory` took
+    search_parameters: str | None  # what `faiss.ParameterSpace` takes
+    vectors_checksum: str | None  # a hash of the vectors
+    checksums: dict[str, str]  # the SHA-256 of every file, by its name
+    # What the first sentence finds at best, which is less than 1 where vectors are kept as codes, or are the means of
+    # two.
     first_score: float = 1.0
-    compare: str = "source"
+    compare: str = "source"  # "source" or "pair": what texts are compared with
 
 
 def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | VectorIndex, compare: str) -> None:
-    """Write a retriever atomically, replacing an existing one.
-
-    Raises:
-        InputError: There is no pair.
-        FileExistsError: The folder holds something else.
-    """
+    """Write a retriever atomically, replacing an existing one; raises InputError for one without pairs, and
+    FileExistsError for a folder that holds something else."""
     if not len(pairs):
         raise InputError("nothing to save: the retriever has no pairs")
     if folder.exists():
@@ -79,17 +65,12 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
         if vectors is not None:
             vectors.write(folder / INDEX_FILE)
         checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
-        config = RetrieverConfig(
-            encoder=JACCARD if vectors is None else _save_encoder(folder, vectors.encoder),
-            count=len(pairs),
-            dimension=None if vectors is None else vectors.dimension,
-            index=None if vectors is None else vectors.description,
-            search_parameters=None if vectors is None else vectors.search_parameters,
-            vectors_checksum=None if vectors is None else vectors.checksum,
-            checksums=checksums,
-            first_score=1.0 if vectors is None else _score_first(pairs, vectors),
-            compare=compare,
-        )
+        if vectors is None:
+            config = RetrieverConfig(JACCARD, len(pairs), None, None, None, None, checksums, compare=compare)
+        else:
+            encoder, first_score = _save_encoder(folder, vectors.encoder), _score_first(pairs, vectors)
+            of_index = vectors.dimension, vectors.description, vectors.search_parameters, vectors.checksum
+            config = RetrieverConfig(encoder, len(pairs), *of_index, checksums, first_score, compare)
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
     write_directory(folder, write)
@@ -109,12 +90,8 @@ def load_pairs_and_index(
     trust_remote_code: bool = False,
     **encoder_kwargs: Any,
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
-    """Read a retriever, with its pairs and index, and check that they fit together.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        InputError: The files are damaged or do not fit together; the message has the details.
-    """
+    """Read a retriever, with its pairs and index; raises FileNotFoundError where a file is missing, and InputError
+    where the files are damaged or do not fit together."""
     config = _read_config(folder / CONFIG_FILE)
     for name, checksum in config.checksums.items():
         path = folder / name

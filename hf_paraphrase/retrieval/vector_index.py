@@ -39,16 +39,8 @@ TABLE_BYTES = 2**31
 
 
 def choose_index(count: int, dimension: int, on_gpu: bool) -> tuple[str, list[str]]:
-    """Choose the kind of index for a number of vectors.
-
-    Args:
-        count: Vectors.
-        dimension: Their size.
-        on_gpu: Only use what FAISS has for GPUs.
-
-    Returns:
-        What `faiss.index_factory` takes, and what `faiss.ParameterSpace` does: from fast to thorough, to choose from.
-    """
+    """Choose the kind of index for `count` vectors, of what FAISS has for GPUs if need be: what `faiss.index_factory`
+    takes, and what `faiss.ParameterSpace` does, from fast to thorough, to choose from."""
     if count <= EXACT_UP_TO:
         return "Flat", [""]
     lists, size = LISTS * math.isqrt(count), min(dimension, REDUCED)
@@ -93,16 +85,8 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
 
 
 def choose_effort(index: faiss.IndexRefineFlat, vectors: np.ndarray, efforts: Sequence[str]) -> str:
-    """Choose the first search parameters by which an index finds nearly all neighbours of some of its own vectors.
-
-    Args:
-        index: With all vectors.
-        vectors: The same, `(count, dimension)`.
-        efforts: What `faiss.ParameterSpace` takes, from fast to thorough.
-
-    Returns:
-        The first that finds `RECALL` of the five nearest; the last if none does.
-    """
+    """Choose the first search parameters, from fast to thorough, by which an index finds `RECALL` of the five nearest
+    of some of its own vectors, `(count, dimension)`; the last if none does."""
     queries = np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
     # Every vector is the nearest to itself.
     k = LEAST + 1
@@ -153,13 +137,8 @@ class VectorIndex:
         return f"{self.description} {self.search_parameters} {self.checksum}"
 
     def add(self, batches: Iterable[list[str] | list[tuple[str, str]]], count: int) -> None:
-        """Add sentences, which are found from now on; the first call decides what "auto" is.
-
-        Args:
-            batches: The sentences; a pair's vector is the mean of its sentences', so that a query's product with it is
-                the mean of the two cosines.
-            count: How many they are.
-        """
+        """Add `count` sentences; the first call decides what "auto" is. A pair's vector is the mean of its sentences',
+        so that a query's product with it is the mean of the two cosines."""
         if not count:
             return
         # Outside of memory, which the index itself will fill.
@@ -186,12 +165,8 @@ class VectorIndex:
         self._searcher = None
 
     def search(self, texts: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the `k` nearest sentences of each.
-
-        Returns:
-            Cosines, the highest first, and the numbers of the sentences, both of shape (texts, min(k, len(self))). An
-            approximate index may find fewer; the rest have number -1.
-        """
+        """Find the `k` nearest sentences of each: cosines, the highest first, and their numbers, both of shape (texts,
+        min(k, len(self))). An approximate index may find fewer; the rest have number -1."""
         k = min(k, len(self))
         if not (k and len(texts)):
             return np.zeros((len(texts), k), np.float32), np.zeros((len(texts), k), np.int64)
@@ -210,10 +185,8 @@ class VectorIndex:
     def read(cls, path: Path, checksum: str, *args: Any) -> VectorIndex:
         """Read the index of a file, with its checksum; the other arguments are those of the class.
 
-        The lists of "ivf_pq" are memory-mapped: searches read what they need, and processes share it.
-
-        Raises:
-            InputError: It is not a FAISS index.
+        The lists of "ivf_pq" are memory-mapped: searches read what they need, and processes share it. What is no FAISS
+        index raises InputError.
         """
         vectors = cls(*args)
         limit = faiss.get_deserialization_vector_byte_limit()

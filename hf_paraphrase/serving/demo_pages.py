@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
-from ..analysis.edits import explain_edit, format_maps
-from ..analysis.heat_map import format_heat_map
+from ..analysis.edits import explain_edit, format_heat_map, format_maps
 from ..analysis.matches import PairGrid, choose_unit, read_grids
 from ..analysis.word_diff import format_changes
 from ..errors import InputError

@@ -31,7 +31,7 @@ def make_metric_page(name: str) -> gradio.Interface:
     paths, which strangers must not choose.
     """
     metric = load_metric(name, keep_in_memory=True)
-    example = read_example(inspect.getdoc(type(metric)) or "")
+    example = read_example(inspect.getdoc(metric.function) or "")
     options = {option: value for option, value in example.items() if option not in metric.features}
 
     def score(*columns: str) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU, TER
 
-from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
-from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy_statistics
-from hf_paraphrase.metrics.rouge.scoring import rouge_statistics
+from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
+from hf_paraphrase.metrics.rouge.scoring import rouge
 from hf_paraphrase.metrics.significance import bootstrap
-from hf_paraphrase.metrics.ter.scoring import ter_statistics
+from hf_paraphrase.metrics.ter.scoring import ter
 from hf_paraphrase.tokenization.word_vectors import WordVectors
 
 from .timing import Row, in_turn, seconds
@@ -72,17 +72,17 @@ def benchmark_metrics(device: str, repeats: int) -> list[Row]:
         ]
 
     metrics = {
-        "BLEU": ("sacrebleu", bleu_statistics, {}, lambda: BLEU(force=True).corpus_score(predictions, streams)),
-        "TER": ("sacrebleu", ter_statistics, {}, lambda: TER().corpus_score(predictions, streams)),
+        "BLEU": ("sacrebleu", bleu, {}, lambda: BLEU(force=True).corpus_score(predictions, streams)),
+        "TER": ("sacrebleu", ter, {}, lambda: TER().corpus_score(predictions, streams)),
         "ROUGE, ours with W": (
             "rouge-score",
-            rouge_statistics,
+            rouge,
             {},
             lambda: list(map(scorer.score_multi, references, predictions)),
         ),
         "embedding greedy": (
             "a loop over the pairs",
-            embedding_greedy_statistics,
+            embedding_greedy,
             {"word_vectors": word_vectors, "tokenize": "none"},
             score_greedily,
         ),
@@ -92,7 +92,7 @@ def benchmark_metrics(device: str, repeats: int) -> list[Row]:
         compute = partial(compute, predictions, references, **options)
         ours, library, ratio = in_turn(compute, theirs, repeats, "cpu")
         rows.append((f"{name}, s", against, f"{ours:.2f}", f"{library:.2f}", f"{ratio:.2f}"))
-        resample = partial(bootstrap, next(iter(compute().values())), n_samples=1000)
+        resample = partial(bootstrap, next(iter(compute().statistics.values())), n_samples=1000)
         resampled = statistics.median(seconds(resample, "cpu") for _ in range(repeats))
         again = 1000 * library
         figures = (f"{resampled:.2f}", f"{again:,.0f}", f"{again / resampled:,.0f}")

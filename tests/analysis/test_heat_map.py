@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hf_paraphrase.analysis.heat_map import COLD, MOST_OPAQUE, WARM, format_heat_map
+from hf_paraphrase.analysis.edits import COLD, MOST_OPAQUE, WARM, format_heat_map
 from tests.contrast import BLACK, WHITE, blend, contrast
 
 

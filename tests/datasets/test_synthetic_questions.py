@@ -9,10 +9,16 @@ from itertools import product
 import pytest
 
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.datasets.synthetic_forms import FORMS
-from hf_paraphrase.datasets.synthetic_grammar import FRAMES, SYMMETRIC
-from hf_paraphrase.datasets.synthetic_questions import CHOICE, FIELD, word_with_slots
-from hf_paraphrase.datasets.synthetic_words import PHRASES, SLOTS
+from hf_paraphrase.datasets.synthetic_questions import (
+    CHOICE,
+    FIELD,
+    FORMS,
+    FRAMES,
+    GRAMMAR,
+    PHRASES,
+    SLOTS,
+    word_meaning,
+)
 
 
 def make_rows(split: str, **kwargs) -> list[dict]:
@@ -53,7 +59,7 @@ def test_every_field_and_choice_exists():
         assert all(re.fullmatch(r".*[?.]", template) for template in templates)
         assert len(templates) >= 4, "a test source needs three references"
     assert used == set(SLOTS)
-    assert set(FRAMES) > SYMMETRIC
+    assert set(FRAMES) > set(GRAMMAR["symmetric"])
     assert all(len(words) == len(set(words)) for words in SLOTS.values())
 
 
@@ -166,12 +172,8 @@ def test_streaming_gives_the_same_rows():
     assert rows == load_dataset("synthetic_questions", split="test", train_size=10, test_size=10).to_list()
 
 
-def test_slots_stand_where_the_grammar_put_their_words():
+def test_words_take_their_forms():
     meaning = ("programming_choice", {"program": "game", "programming1": "Java", "programming2": "SQL"})
-    text, slots = word_with_slots(
-        meaning, "between {programming1} and {programming2}, what for {program:a}?", lambda words: words[0]
-    )
-    assert text == "Between Java and SQL, what for a game?"
-    assert [text[slice(*slot)] for slot in slots] == ["Java", "SQL", "a game"]
-    text, slots = word_with_slots(("x", {"animal": "goose"}), "{animal:s} [fly|swim]", lambda words: words[-1])
-    assert (text, slots) == ("Geese swim", [(0, 5)])
+    template = "between {programming1} and {programming2}, what for {program:a}?"
+    assert word_meaning(meaning, template, lambda words: words[0]) == "Between Java and SQL, what for a game?"
+    assert word_meaning(("x", {"animal": "goose"}), "{animal:s} [fly|swim]", lambda words: words[-1]) == "Geese swim"

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.judges import (
+from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
+from hf_paraphrase.generation.own_text import text_features
+from scripts.judging.judges import (
     LabelledPair,
     area_under_curve,
     compare_judges,
@@ -16,9 +18,7 @@ from hf_paraphrase.evaluation.judges import (
     fit_own_text,
     make_pairs,
 )
-from hf_paraphrase.evaluation.meaning_edits import EDITS
-from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
-from hf_paraphrase.generation.own_text import text_features
+from scripts.judging.meaning_edits import EDITS
 
 SENTENCES = [
     "Yesterday Anna bought 3 old books because they were cheap.",

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hf_paraphrase.evaluation.meaning_edits import EDITS, MeaningEditor
+from scripts.judging.meaning_edits import EDITS, MeaningEditor
 
 EDITOR = MeaningEditor(["He met Anna in the garden.", "They were singing.", "She was reading."])
 

@@ -11,8 +11,8 @@ import pytest
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.evaluation.strengths import STRENGTHS, StrengthRow, format_strengths, measure_strengths
 from hf_paraphrase.generation.paraphrase_choice import Paraphrase
+from scripts.strengths import STRENGTHS, StrengthRow, format_strengths, measure_strengths
 
 TEXTS = ["a b c d", "e f g h"]
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.classification.scoring import classification, classification_statistics
+from hf_paraphrase.metrics.classification.scoring import classification
 
 
 def test_labels_of_three_classes() -> None:
@@ -43,11 +43,11 @@ def test_max_f1_is_the_largest_of_all_thresholds() -> None:
 
 
 def test_statistics() -> None:
-    statistics = classification_statistics([0.9, 0.2, 0.7], [1, 1, 0], threshold=0.5)
+    statistics = classification([0.9, 0.2, 0.7], [1, 1, 0], threshold=0.5).statistics
     assert statistics["accuracy"].rows.tolist() == [[1, 1], [0, 1], [0, 1]]
     assert statistics["f1"].rows.tolist() == [[2, 2], [0, 1], [0, 1]]
     assert statistics["f1"].score == classification([0.9, 0.2, 0.7], [1, 1, 0], threshold=0.5)["f1"]
-    assert classification_statistics([2, 1], [2, 0]).keys() == {"accuracy"}
+    assert classification([2, 1], [2, 0]).statistics.keys() == {"accuracy"}
 
 
 @pytest.mark.parametrize(

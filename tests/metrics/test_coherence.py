@@ -5,8 +5,8 @@ import math
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.coherence import features
-from hf_paraphrase.metrics.coherence.scoring import coherence, coherence_statistics
+from hf_paraphrase.metrics.coherence import scoring
+from hf_paraphrase.metrics.coherence.scoring import coherence
 
 ORIGINAL = ["The cats slept.", "A dog barked loudly!", "Rain fell in Paris.", "We ate bread"]
 
@@ -51,7 +51,7 @@ def test_sentences_without_a_match_are_aligned_at_random() -> None:
     """Of [first, unmatched] the second's original is any of four: L is |1 - j'| for j' from 0 to 3, 1 on average."""
     outputs, seeds = [[ORIGINAL[0], "Nothing of that"]] * 400, (1, 2)
     first, other = (coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=seed) for seed in seeds)
-    rows = coherence_statistics(outputs, [ORIGINAL] * 400, tagger="content", seed=1)["coherence"].rows
+    rows = coherence(outputs, [ORIGINAL] * 400, tagger="content", seed=1).statistics["coherence"].rows
     assert {tuple(row) for row in rows.tolist()} == {(0, 1), (1, 1), (2, 1)}
     assert first["score"] == pytest.approx(1, abs=0.12) and other["score"] == pytest.approx(1, abs=0.12)
     assert first["score"] != other["score"]
@@ -71,14 +71,14 @@ def test_outputs_without_two_sentences_are_left_out() -> None:
 
 def test_documents_count_the_same() -> None:
     outputs = [[ORIGINAL[1], ORIGINAL[0]], ORIGINAL, [ORIGINAL[0]]]
-    statistics = coherence_statistics(outputs, [ORIGINAL] * 3, tagger="content")["coherence"]
+    statistics = coherence(outputs, [ORIGINAL] * 3, tagger="content").statistics["coherence"]
     assert statistics.rows.tolist() == [[2, 1], [0, 1], [0, 0]]
     assert statistics.score == 1
     assert not statistics.higher_is_better
 
 
 def test_the_result_names_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "_nltk_can_tag", lambda: False)
+    monkeypatch.setattr(scoring, "_nltk_can_tag", lambda: False)
     assert coherence([ORIGINAL], [ORIGINAL])["features"] == "content words (no tagger)"
     assert coherence([ORIGINAL], [ORIGINAL], tagger=str.split)["features"] == "words of the given tagger"
     with pytest.raises(InputError, match="nltk.downloader averaged_perceptron_tagger_eng"):
@@ -88,9 +88,9 @@ def test_the_result_names_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nltk_finds_verbs_and_nouns(monkeypatch: pytest.MonkeyPatch) -> None:
     nltk = pytest.importorskip("nltk")
     tags = {"The": "DT", "Cats": "NNS", "slept": "VBD", "well": "RB"}
-    monkeypatch.setattr(features, "_nltk_can_tag", lambda: True)
+    monkeypatch.setattr(scoring, "_nltk_can_tag", lambda: True)
     monkeypatch.setattr(nltk, "pos_tag", lambda words: [(word, tags[word]) for word in words])
-    extract, name = features.choose_features(None)
+    extract, name = scoring.choose_features(None)
     assert extract("The Cats slept, well!") == ["cats", "slept"]
     assert name == "verbs and nouns (nltk)"
 

@@ -8,8 +8,8 @@ import pytest
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
-from hf_paraphrase.metrics.ibleu.scoring import ibleu, ibleu_statistics
-from hf_paraphrase.metrics.pinc.scoring import pinc, pinc_statistics
+from hf_paraphrase.metrics.ibleu.scoring import ibleu
+from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 
 TEXTS = ["how can i cook fast ?", "what is the fastest way to cook ?", "cook it fast , how ?"]
@@ -33,7 +33,7 @@ def test_pinc_by_hand(prediction: str, source: str, score: float) -> None:
 
 
 def test_pinc_is_the_mean_of_the_sentences() -> None:
-    assert pinc_statistics(["a", "x"], ["a", "a"])["pinc"].rows.tolist() == [[0, 1], [1, 1]]
+    assert pinc(["a", "x"], ["a", "a"]).statistics["pinc"].rows.tolist() == [[0, 1], [1, 1]]
     assert pinc(["A b c", "x"], ["a b c", "y"], lowercase=True, max_order=2)["score"] == 50
     with pytest.raises(InputError, match="max_order must be at least 1"):
         pinc(["a"], ["a"], max_order=0)
@@ -96,7 +96,7 @@ def test_ibleu_is_the_weighted_difference() -> None:
 def test_ibleu_of_copies() -> None:
     assert ibleu(["a b c d"], ["e f g h"], ["a b c d"])["score"] == pytest.approx(-20)
     assert ibleu(["a b c d"], ["a b c d"], ["a b c d"])["score"] == pytest.approx(60)
-    assert ibleu_statistics(["", "a b c d"], ["x", "a b c d"], ["y", "e"])["ibleu"].rows.shape == (2, 20)
+    assert ibleu(["", "a b c d"], ["x", "a b c d"], ["y", "e"]).statistics["ibleu"].rows.shape == (2, 20)
     with pytest.raises(InputError, match="alpha must lie between 0 and 1, got 2"):
         ibleu(["a"], ["a"], ["a"], alpha=2)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy, embedding_greedy_statistics
+from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
 from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors
 
 # Two directions, the one between them (of another length), and one against the first.
@@ -61,7 +61,7 @@ def test_a_corpus_is_the_mean_of_its_sentences(vectors: Path) -> None:
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(words, size=rng.integers(0, 7))) for _ in range(60)]
     predictions, references = texts[:30], [texts[30:][i : i + 1 + i % 3] for i in range(0, 30)]
-    whole = embedding_greedy_statistics(predictions, references, word_vectors=vectors)
+    whole = embedding_greedy(predictions, references, word_vectors=vectors).statistics
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         one = [embedding_greedy([prediction], [text], word_vectors=vectors) for text in reference]
         expected = max(entry["score"] for entry in one)

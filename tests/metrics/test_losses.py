@@ -5,8 +5,8 @@ import math
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.nits_per_character.scoring import nits_per_character, nits_per_character_statistics
-from hf_paraphrase.metrics.perplexity.scoring import perplexity, perplexity_statistics
+from hf_paraphrase.metrics.nits_per_character.scoring import nits_per_character
+from hf_paraphrase.metrics.perplexity.scoring import perplexity
 
 
 def test_nits_are_weighted_by_length() -> None:
@@ -18,7 +18,7 @@ def test_nits_are_weighted_by_length() -> None:
         "characters": 8,
     }
     assert nits_per_character([10], [8])["nits_per_character"] == result["nits_per_character"]
-    assert not nits_per_character_statistics([1], [1])["nits_per_character"].higher_is_better
+    assert not nits_per_character([1], [1]).statistics["nits_per_character"].higher_is_better
 
 
 def test_a_uniform_model() -> None:
@@ -32,7 +32,7 @@ def test_perplexity_in_any_batches() -> None:
     whole = perplexity([sum(losses)], [sum(tokens)])
     assert perplexity(losses, tokens) == whole
     assert whole["perplexity"] == pytest.approx(math.exp(10.5 / 13))
-    assert perplexity_statistics(losses, tokens)["perplexity"].score == whole["perplexity"]
+    assert perplexity(losses, tokens).statistics["perplexity"].score == whole["perplexity"]
     assert perplexity([1e6], [1])["perplexity"] == math.inf
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from hf_paraphrase.cli.app import main
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.meteor import java_variant
-from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
+from hf_paraphrase.metrics.meteor import scoring
+from hf_paraphrase.metrics.meteor.scoring import meteor
 from tests.models.tiny import save, tiny_bart
 
 nltk_corpus = pytest.importorskip("nltk.corpus")
@@ -99,16 +99,16 @@ def test_the_best_reference_counts_in_any_order() -> None:
 
 
 def test_score_is_the_mean_of_the_sentences() -> None:
-    statistics = meteor_statistics(["a", "b"], ["a", "c"], stages=WITHOUT_WORDNET)["meteor"]
+    statistics = meteor(["a", "b"], ["a", "c"], stages=WITHOUT_WORDNET).statistics["meteor"]
     assert statistics.rows.tolist() == [[0.5, 1], [0, 1]]
     assert statistics.score == 25
 
 
 def test_formula_of_1_5_on_answers_of_the_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sent = []
-    monkeypatch.setattr(java_variant, "_run_jar", lambda jar, lines, normalize: sent.extend(lines) or JAR_ANSWERS)
-    monkeypatch.setattr(java_variant, "_find_jar", lambda jar: tmp_path)
-    statistics = meteor_statistics(["a |||b", "c\n"], [["d", "e"], "f"], variant="1.5")["meteor"]
+    monkeypatch.setattr(scoring, "_run_jar", lambda jar, lines, normalize: sent.extend(lines) or JAR_ANSWERS)
+    monkeypatch.setattr(scoring, "_find_jar", lambda jar: tmp_path)
+    statistics = meteor(["a |||b", "c\n"], [["d", "e"], "f"], variant="1.5").statistics["meteor"]
     assert sent == ["SCORE ||| d ||| e ||| a b", "SCORE ||| f ||| c"]
     assert statistics.score == pytest.approx(100 * JAR_CORPUS_SCORE)
     assert statistics.score_of_sums(statistics.rows) == pytest.approx(100 * np.array(JAR_SCORES))
@@ -131,10 +131,10 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
 
 
 def test_java_or_the_jar_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(java_variant.shutil, "which", lambda name: None)
+    monkeypatch.setattr(scoring.shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="needs Java"):
         meteor(["a"], ["a"], variant="1.5")
-    monkeypatch.setattr(java_variant.shutil, "which", lambda name: "/usr/bin/java")
+    monkeypatch.setattr(scoring.shutil, "which", lambda name: "/usr/bin/java")
     monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[meteor\]'"):
         meteor(["a"], ["a"], variant="1.5")

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.metrics.bleu.scoring import bleu, bleu_statistics
-from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy_statistics
-from hf_paraphrase.metrics.meteor.scoring import meteor, meteor_statistics
+from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
+from hf_paraphrase.metrics.meteor.scoring import meteor
 from hf_paraphrase.metrics.rouge.weighted_lcs import weighted_lcs
 from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap
-from hf_paraphrase.metrics.ter.scoring import ter, ter_statistics
+from hf_paraphrase.metrics.ter.scoring import ter
 from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def check_table(name: str, metric: str, runs: list, tolerance: float = 0.05) -> 
 
 def test_multeval_bleu(multeval: dict[str, list]) -> None:
     runs = {
-        name: [bleu_statistics(texts, multeval["references"], tokenize="none")["bleu_4"] for texts in multeval[name]]
+        name: [bleu(texts, multeval["references"], tokenize="none").statistics["bleu_4"] for texts in multeval[name]]
         for name in SYSTEMS
     }
     for name in SYSTEMS:
@@ -88,7 +88,7 @@ def test_multeval_length(multeval: dict[str, list]) -> None:
 
 def test_multeval_ter(multeval: dict[str, list]) -> None:
     for name in SYSTEMS:
-        check_table(name, "TER", [ter_statistics(texts, multeval["references"])["ter"] for texts in multeval[name]])
+        check_table(name, "TER", [ter(texts, multeval["references"]).statistics["ter"] for texts in multeval[name]])
     assert ter(multeval["baseline"][0], multeval["references"])["score"] == pytest.approx(65.51916398508937, abs=0.005)
 
 
@@ -96,7 +96,7 @@ def test_multeval_ter(multeval: dict[str, list]) -> None:
 def test_multeval_meteor(multeval: dict[str, list]) -> None:
     for name in SYSTEMS:
         options = {"variant": "1.5"}
-        runs = [meteor_statistics(texts, multeval["references"], **options)["meteor"] for texts in multeval[name]]
+        runs = [meteor(texts, multeval["references"], **options).statistics["meteor"] for texts in multeval[name]]
         check_table(name, "METEOR", runs)
 
 
@@ -138,7 +138,7 @@ def test_embeddings_of_the_script_that_the_paper_used(name: str) -> None:
     lengths = np.linalg.norm(given.vectors, axis=1, keepdims=True)
     for kind, vectors in (("raw", given), ("unit", WordVectors(given.key_to_index, given.vectors / lengths))):
         options = {"word_vectors": vectors, "tokenize": "none"}
-        statistics = embedding_greedy_statistics(predictions, references, **options)
+        statistics = embedding_greedy(predictions, references, **options).statistics
         figures = expected[f"{name}:{kind}"]
         assert statistics["embedding_average"].score == pytest.approx(100 * figures["average_mean"], abs=1e-5)
         assert statistics["embedding_extrema"].score == pytest.approx(100 * figures["extrema_mean"], abs=1e-5)

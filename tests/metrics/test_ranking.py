@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.ranking.scoring import ranking, ranking_statistics
+from hf_paraphrase.metrics.ranking.scoring import ranking
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_order_of_the_candidates_does_not_matter() -> None:
 
 
 def test_statistics() -> None:
-    statistics = ranking_statistics([[1, 2], [1, 2]], [np.int64(1), [0, 0]])["mrr"]
+    statistics = ranking([[1, 2], [1, 2]], [np.int64(1), [0, 0]]).statistics["mrr"]
     assert statistics.rows.tolist() == [[1, 1], [0, 0]]
 
 

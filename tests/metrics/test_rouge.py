@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.rouge.scoring import rouge, rouge_statistics
+from hf_paraphrase.metrics.rouge.scoring import rouge
 from hf_paraphrase.metrics.rouge.weighted_lcs import weighted_lcs
 
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
@@ -33,7 +33,7 @@ def plain_weighted_lcs(x: list[str], y: list[str], weight: float) -> float:
 def test_weighted_lcs_of_the_paper() -> None:
     """Lin 2004, section 4: with f(k) = k² the consecutive match scores 0.571, the scattered one 0.286."""
     reference = ["a b c d e f g"] * 2
-    result = rouge_statistics(["a b c d h i k", "a h b k c i d"], reference, weight=2)["rougeW"]
+    result = rouge(["a b c d h i k", "a h b k c i d"], reference, weight=2).statistics["rougeW"]
     assert result.rows[:, 0] == pytest.approx([4 / 7, 2 / 7])
     assert rouge(["a b c d h i k", "a h b k c i d"], reference)["rougeL"] == pytest.approx(100 * 4 / 7)
 

@@ -15,11 +15,10 @@ from hf_paraphrase import metrics
 from hf_paraphrase.cli.app import main
 from hf_paraphrase.cli.options import metrics_option
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics import list_metrics
+from hf_paraphrase.metrics import Scored, list_metrics, scored_metrics
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
 from hf_paraphrase.metrics.score_table import SCORED_METRICS, collect_statistics, format_rows, score_systems
-from hf_paraphrase.metrics.scored import Scored, scored_metrics
 
 SOURCES = [f"how do i learn to cook dish number {n} ?" for n in range(12)]
 REFERENCES = [[f"what is the way to learn to cook dish {n} ?", f"how can i cook number {n} ?"] for n in range(12)]
@@ -225,7 +224,7 @@ def test_a_metric_says_whether_it_is_offered(tmp_path: Path, monkeypatch: pytest
     for name, declaration in (("first", "SCORED = Scored(('first',), inputs=('sources',))"), ("second", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.py").touch()
-        (tmp_path / name / "__init__.py").write_text(f"from hf_paraphrase.metrics.scored import Scored\n{declaration}")
+        (tmp_path / name / "__init__.py").write_text(f"from hf_paraphrase.metrics import Scored\n{declaration}")
     monkeypatch.setattr(metrics, "_FOLDER", tmp_path)
     monkeypatch.setattr(metrics, "__path__", [str(tmp_path)])
     assert scored_metrics.__wrapped__() == {"first": Scored(("first",), inputs=("sources",))}

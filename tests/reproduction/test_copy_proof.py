@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.metrics.bleu.scoring import bleu, bleu_statistics
-from hf_paraphrase.metrics.pinc.scoring import pinc_statistics
+from hf_paraphrase.metrics.bleu.scoring import bleu
+from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 from hf_paraphrase.reproduction.copy_proof import JUDGED, at_equal_novelty, judge_outputs, load_judges, read_judged
 
@@ -17,13 +17,13 @@ REFERENCES = ["how can i learn cooking a fish ?", "what is the way to run ?"]
 
 
 def equal(novelty: float, outputs: list[str] = OUTPUTS) -> SufficientStatistics:
-    own, copied = (bleu_statistics(texts, REFERENCES)["bleu_4"] for texts in (outputs, SOURCES))
-    return at_equal_novelty(own, copied, pinc_statistics(outputs, SOURCES)["pinc"], novelty)
+    own, copied = (bleu(texts, REFERENCES).statistics["bleu_4"] for texts in (outputs, SOURCES))
+    return at_equal_novelty(own, copied, pinc(outputs, SOURCES).statistics["pinc"], novelty)
 
 
 def test_a_share_of_the_outputs_becomes_copies() -> None:
     """Half of the novelty is that of a corpus with every output, and every copy in its place, once."""
-    novelty = pinc_statistics(OUTPUTS, SOURCES)["pinc"].score
+    novelty = pinc(OUTPUTS, SOURCES).statistics["pinc"].score
     mixed = bleu([*OUTPUTS, *SOURCES], REFERENCES * 2)["bleu_4"]
     assert equal(novelty / 2).score == pytest.approx(mixed)
     assert equal(0.0).score == pytest.approx(bleu(SOURCES, REFERENCES)["bleu_4"])

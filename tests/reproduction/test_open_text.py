@@ -16,8 +16,14 @@ from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.metrics.ibleu.scoring import ibleu
 from hf_paraphrase.papers.table import Settings
 from hf_paraphrase.reproduction import open_text, trainings
-from hf_paraphrase.reproduction.open_text import SETTINGS, compare_on_open_text, score_answers
-from hf_paraphrase.reproduction.open_text_report import format_open_text, unpack_answers, write_open_text
+from hf_paraphrase.reproduction.open_text import (
+    SETTINGS,
+    compare_on_open_text,
+    format_open_text,
+    score_answers,
+    unpack_answers,
+    write_open_text,
+)
 from hf_paraphrase.training.recipe import load_recipe
 from tests.models.tiny import save, shrink, tiny_bart
 

@@ -16,8 +16,7 @@ from hf_paraphrase.papers import PAPERS
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.copy_proof import COPY_PROOF
-from hf_paraphrase.reproduction.outputs import recompute
-from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
+from hf_paraphrase.reproduction.report import format_verdict, recompute, write_reproduction
 from hf_paraphrase.reproduction.tables import (
     EVALUATORS,
     Verdict,

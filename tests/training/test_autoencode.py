@@ -23,7 +23,7 @@ from hf_paraphrase.evaluation.documents import (
 )
 from hf_paraphrase.evaluation.results import Group, Results, Score
 from hf_paraphrase.evaluation.scoring import Scoring
-from hf_paraphrase.metrics.bleu.scoring import bleu_statistics
+from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.tokenization import train_document_tokenizer
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.loop import train
@@ -134,7 +134,7 @@ def test_an_unknown_word_is_one_word_and_no_noun():
     scores = {score.metric: score.score for score in found["scores"]}
     # Of three words the output has two of the document; `<`, `unk` and `>` would make it four of five.
     assert scores["rouge1_recall"] == pytest.approx(100 * 2 / 3)
-    assert bleu_statistics(["the unk hotel the unk hotel"], ["the unk room the unk room"])["bleu_4"].score == (
+    assert bleu(["the unk hotel the unk hotel"], ["the unk room the unk room"]).statistics["bleu_4"].score == (
         pytest.approx(scores["bleu_4"])
     )
     assert found["counts"] == {"sentences": 2, "unaligned": 2}

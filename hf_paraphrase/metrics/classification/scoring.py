@@ -7,15 +7,17 @@ import numpy as np
 
 from ...errors import InputError
 from ..inputs import check_lengths, check_numbers
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_number_pairs", "classification", "classification_statistics"]
+__all__ = ["check_number_pairs", "classification"]
 
 
 def classification(
     predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
-) -> dict[str, Any]:
-    """Accuracy of labels; of scores for two classes also F1 and the largest F1 that any threshold gives.
+) -> Scores:
+    """Classification: accuracy, F1, and the largest F1 over all thresholds.
+
+    For pairs that are paraphrases or not, and for labels of any number of classes.
 
     Args:
         predictions: One label each (whole numbers, any number of classes); or with `threshold` one score each, higher
@@ -30,36 +32,30 @@ def classification(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
+    Examples:
+        >>> metric = load_metric("classification")
+        >>> metric.compute(predictions=[0.9, 0.4, 0.2], references=[1, 1, 0], threshold=0.5)["max_f1"]
+        1.0
+
+    Limits:
+        - Choose a threshold on validation data; `max_f1` on a test set is a bound, not a result.
+
     Source: Dolan et al. 2004, for the task.
     """
     predictions, references = check_labels(predictions, references, threshold)
     labels = predictions if threshold is None else (predictions >= threshold).astype(int)
+    # The interval of F1 is for a fixed threshold, however it was chosen.
+    signature = "labels" if threshold is None else f"threshold:{threshold:g}"
+    statistics = [SufficientStatistics.from_sentence_scores("accuracy", labels == references, signature)]
     result: dict[str, Any] = {"accuracy": float((labels == references).mean())}
     if {*labels.tolist(), *references.tolist()} <= {0, 1}:
-        true = int((labels * references).sum())
-        precision, recall = _share(true, labels.sum()), _share(true, references.sum())
-        f1 = _share(2 * true, labels.sum() + references.sum())
-        result |= {"precision": precision, "recall": recall, "f1": f1}
+        true, either = labels * references, labels + references
+        statistics.append(SufficientStatistics.from_ratio("f1", 2 * true, either, signature))
+        precision, recall = (_share(true.sum(), side.sum()) for side in (labels, references))
+        result |= {"precision": precision, "recall": recall, "f1": _share(2 * true.sum(), either.sum())}
     if threshold is not None:
         result["max_f1"], result["max_f1_threshold"] = _find_max_f1(predictions, references)
-    return result
-
-
-def classification_statistics(
-    predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `accuracy`, and of `f1` where all labels are 0 or 1, for `hf_paraphrase.metrics.significance`.
-
-    Arguments as there. The interval of F1 is for a fixed threshold, however it was chosen.
-    """
-    predictions, references = check_labels(predictions, references, threshold)
-    labels = predictions if threshold is None else (predictions >= threshold).astype(int)
-    signature = "labels" if threshold is None else f"threshold:{threshold:g}"
-    statistics = {"accuracy": SufficientStatistics.from_sentence_scores("accuracy", labels == references, signature)}
-    if {*labels.tolist(), *references.tolist()} <= {0, 1}:
-        true, either = 2 * labels * references, labels + references
-        statistics["f1"] = SufficientStatistics.from_ratio("f1", true, either, signature)
-    return statistics
+    return Scores(statistics, result)
 
 
 def check_number_pairs(predictions: Iterable[float], references: Iterable[int]) -> tuple[list[float], list[int]]:

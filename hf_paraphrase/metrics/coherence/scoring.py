@@ -1,16 +1,77 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from importlib.util import find_spec
 
 import numpy as np
 
+from ...errors import InputError
 from ..inputs import check_lengths, check_text_lists
-from ..sufficient_statistics import SufficientStatistics
-from .features import choose_features
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_documents", "coherence", "coherence_statistics"]
+__all__ = ["check_documents", "coherence"]
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+# Pronouns, articles, conjunctions, prepositions, auxiliaries, and adverbs that carry no topic.
+_FUNCTION_WORDS = """
+a about above after again against all also am among an and another any anybody anyone anything are aren't around as
+at be because been before being below between both but by can can't cannot could couldn't did didn't do does
+doesn't doing don't down during each either else ever every everybody everyone everything few for from further had
+hadn't has hasn't have haven't having he her here hers herself him himself his how however i i'd i'll i'm i've if
+in into is isn't it it's its itself just less many may me might mine more most much must my myself neither never no
+nobody none nor not nothing now of off on once one only onto or other others our ours ourselves out over own per
+quite rather really same shall she should shouldn't since so some somebody someone something still such than that
+that's the their theirs them themselves then there there's these they this those though through thus to too toward
+towards under until up upon us very was wasn't we we'd we'll we're we've were weren't what when where whether which
+while who whom whose why will with within without won't would wouldn't yet you you'd you'll you're you've your
+yours yourself yourselves
+"""
+_NO_TOPIC = frozenset(_FUNCTION_WORDS.split())
+
+
+def choose_features(
+    tagger: str | Callable[[str], Iterable[str]] | None,
+) -> tuple[Callable[[str], Iterable[str]], str]:
+    """A function from a sentence to the words used for alignment, and its name in results."""
+    if callable(tagger):
+        return tagger, "words of the given tagger"
+    if tagger not in (None, "nltk", "content"):
+        raise InputError(f"unknown tagger {tagger!r}; available: nltk, content, or a function")
+    if tagger == "content" or (tagger is None and not _nltk_can_tag()):
+        return _content_words, "content words (no tagger)"
+    if not _nltk_can_tag():
+        raise InputError(
+            "coherence with tagger='nltk' needs nltk and its tagger; get them with: pip install nltk && python -m "
+            "nltk.downloader averaged_perceptron_tagger_eng, or pass tagger='content'"
+        )
+    return _verbs_and_nouns, "verbs and nouns (nltk)"
+
+
+def _nltk_can_tag() -> bool:
+    if find_spec("nltk") is None:
+        return False
+    from nltk.data import find
+
+    try:
+        find("taggers/averaged_perceptron_tagger_eng")
+    except LookupError:
+        return False
+    return True
+
+
+def _verbs_and_nouns(sentence: str) -> list[str]:
+    from nltk import pos_tag
+
+    return [word.lower() for word, tag in pos_tag(_WORD.findall(sentence)) if tag.startswith(("VB", "NN"))]
+
+
+def _content_words(sentence: str) -> list[str]:
+    words = (word.lower().replace("’", "'") for word in _WORD.findall(sentence))
+    return [word for word in words if word not in _NO_TOPIC]
 
 
 def coherence(
@@ -19,13 +80,14 @@ def coherence(
     *,
     tagger: str | Callable[[str], Iterable[str]] | None = None,
     seed: int = 12345,
-) -> dict[str, Any]:
-    """Coherence L: how far the sentences of an output are from the order of their originals; lower is better.
+) -> Scores:
+    """Coherence: L, how far the sentences of an output are from the order of their originals; lower is better.
 
-    Each output sentence is aligned to the input sentence with the best F1 over verbs and nouns; several may share one.
-    One that shares none with any is aligned to an input sentence drawn at random. L is the mean over the pairs of
-    output sentences of `|(j - i) - (j' - i')|`, where i' and j' are the positions that i and j are aligned to, and the
-    score is the mean of L over the documents.
+    Each sentence of an output is aligned to the sentence of the input with the best F1 over verbs and nouns; several
+    may share one. One that shares none with any is aligned to an input sentence drawn at random. L is the mean over
+    the pairs of output sentences of `|(j - i) - (j' - i')|`, where i' and j' are the positions that i and j are
+    aligned to: 0 where the order is kept, 1.6 where two sentences are off by 1.6 places on average. The score is the
+    mean of L over the documents.
 
     Args:
         predictions: For each document the output's sentences.
@@ -43,39 +105,31 @@ def coherence(
     Raises:
         InputError: Input that cannot be scored, or a tagger that is not there; the message says what to do.
 
-    Source: Li et al. 2015, section 4.3 and equation 18. The paper leaves open what follows. Between input sentences
-    of equal F1 the one nearest to the output sentence's own position is taken, so that a faithful copy scores 0 also
+    Examples:
+        >>> metric = load_metric("coherence")
+        >>> metric.compute(predictions=[["cats sleep", "dogs run"]], references=[["dogs run", "cats sleep"]])["score"]
+        2.0
+
+    Limits:
+        - Without a tagger the alignment uses all words except function words, and `features` says so. To get nltk's:
+          `python -m nltk.downloader averaged_perceptron_tagger_eng`. For spaCy pass
+          `lambda text: [t.lemma_ for t in nlp(text) if t.pos_ in ("VERB", "NOUN", "PROPN")]`.
+        - An output sentence that shares no feature with the input costs coherence, since it is aligned at random, as
+          in the paper: read `unaligned` beside the score.
+        - An output of one sentence has no order: read `documents` beside the score.
+
+    Source: Li et al. 2015, section 4.3 and equation 18. The paper leaves open what follows. Between input sentences of
+    equal F1 the one nearest to the output sentence's own position is taken, so that a faithful copy scores 0 also
     where sentences repeat; two sentences without verbs and nouns have F1 1. Outputs of fewer than two sentences have
     no order to judge, and are left out.
     """
-    statistics = coherence_statistics(predictions, references, tagger=tagger, seed=seed)
-    order, unaligned = statistics["coherence"], statistics["unaligned"]
-    scored = int(order.rows[:, 1].sum())
-    return {
-        "score": order.score if scored else float("nan"),
-        "documents": scored,
-        "unaligned": unaligned.score,
-        "sentences": int(unaligned.rows[:, 1].sum()),
-        "features": choose_features(tagger)[1],
-        "signature": order.signature,
-    }
-
-
-def coherence_statistics(
-    predictions: Iterable[Sequence[str]],
-    references: Iterable[Sequence[str]],
-    *,
-    tagger: str | Callable[[str], Iterable[str]] | None = None,
-    seed: int = 12345,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `coherence` and `unaligned`, for `metrics.significance`; arguments as in `coherence`."""
     predictions, references = check_documents(predictions, references)
     extract, features = choose_features(tagger)
     draw = np.random.default_rng(seed)
-    moves, unaligned = [], []
+    moves, lost = [], []
     for output, original in zip(predictions, references, strict=True):
         alignment = _align([Counter(extract(text)) for text in output], [Counter(extract(text)) for text in original])
-        unaligned.append(alignment.count(None))
+        lost.append(alignment.count(None))
         moves.append(
             [
                 position - (int(draw.integers(len(original))) if aligned is None else aligned)
@@ -83,15 +137,24 @@ def coherence_statistics(
             ]
         )
     signature = f"features:{features}|align:best-f1|unaligned:random-{seed}"
-    disorder, counted = [_disorder(document) for document in moves], [len(document) > 1 for document in moves]
-    return {
-        "coherence": SufficientStatistics.from_ratio(
-            "coherence", disorder, counted, signature, higher_is_better=False
-        ),
-        "unaligned": SufficientStatistics.from_ratio(
-            "unaligned", unaligned, list(map(len, predictions)), signature, higher_is_better=False
-        ),
+    ratios: dict[str, tuple[list, list]] = {
+        "coherence": (list(map(_disorder, moves)), [len(document) > 1 for document in moves]),
+        "unaligned": (lost, list(map(len, predictions))),
     }
+    order, unaligned = (
+        SufficientStatistics.from_ratio(name, *ratio, signature, higher_is_better=False)
+        for name, ratio in ratios.items()
+    )
+    scored = int(order.rows[:, 1].sum())
+    result = {
+        "score": order.score if scored else float("nan"),
+        "documents": scored,
+        "unaligned": unaligned.score,
+        "sentences": int(unaligned.rows[:, 1].sum()),
+        "features": features,
+        "signature": signature,
+    }
+    return Scores((order, unaligned), result)
 
 
 def check_documents(

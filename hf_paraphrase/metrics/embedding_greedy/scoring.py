@@ -3,19 +3,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...tokenization.word_vectors import WordVectors, load_word_vectors
-from ..inputs import check_texts
-from ..sufficient_statistics import SufficientStatistics, divide
-from ..words import split_words
+from ..inputs import check_texts, count_references
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
+from ..words import sign_words, split_words
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-__all__ = ["embedding_greedy", "embedding_greedy_statistics"]
+__all__ = ["embedding_greedy"]
 
 _NAMES = ("embedding_greedy", "embedding_average", "embedding_extrema")
 # Numbers in the largest array of a batch of pairs.
@@ -29,11 +29,12 @@ def embedding_greedy(
     word_vectors: str | os.PathLike | WordVectors | KeyedVectors,
     tokenize: str = "13a",
     lowercase: bool = False,
-) -> dict[str, Any]:
-    """Similarity of word vectors: greedy matching, and the cosines of the texts' average and extrema vectors.
+) -> Scores:
+    """Embedding greedy: greedy matching of word vectors; also the average and the extrema of the vectors.
 
     Greedy matching takes for every word of one text the largest cosine with a word of the other, 0 where all are
-    negative, averages these, and averages both directions.
+    negative, and averages over the words and over both directions. `average` and `extrema` are the cosines of the
+    texts' mean vectors, and of the vectors that hold in every dimension the number farthest from 0.
 
     Args:
         predictions: One text each.
@@ -52,35 +53,21 @@ def embedding_greedy(
     Raises:
         InputError: Input that cannot be scored, or a file that holds no word vectors.
 
-    Source: Rus and Lintean 2012 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of
-    the script that Prakash et al. 2016 used (hed-dlg-truncated) on vectors of unit length; that script takes plain dot
-    products, and averages before it normalises, as we do.
+    Examples:
+        >>> metric = load_metric("embedding_greedy")
+        >>> scores = metric.compute(predictions=["a dog"], references=["a puppy"], word_vectors="glove.6B.300d.txt")
+
+    Limits:
+        - Scores depend on the vectors more than on the texts: in 50 dimensions all sentences are alike.
+
+    Source: Rus and Lintean 2012 (greedy); Forgues et al. 2014 (extrema). Greedy is 100 times the figure of the script
+    that Prakash et al. 2016 used (hed-dlg-truncated) on vectors of unit length; that script takes plain dot products,
+    and averages before it normalises, as we do.
     """
     predictions, references = check_texts(predictions, references)
-    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
-    statistics = embedding_greedy_statistics(predictions, references, word_vectors=word_vectors, **options)
-    greedy, average, extrema = (statistics[name] for name in _NAMES)
-    return {
-        "score": greedy.score,
-        "average": average.score,
-        "extrema": extrema.score,
-        "signature": greedy.signature,
-    }
-
-
-def embedding_greedy_statistics(
-    predictions: Iterable[str],
-    references: Iterable[str | Sequence[str]],
-    *,
-    word_vectors: str | os.PathLike | WordVectors | KeyedVectors,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as above."""
-    predictions, references = check_texts(predictions, references)
-    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
-    ours = split_words(predictions, **options)
-    theirs = split_words((text for texts in references for text in texts), **options)
+    ours = split_words(predictions, tokenize=tokenize, lowercase=lowercase)
+    flat = (text for texts in references for text in texts)
+    theirs = split_words(flat, tokenize=tokenize, lowercase=lowercase)
     vectors_name = "given"
     if isinstance(word_vectors, (str, os.PathLike)):
         vectors_name = Path(word_vectors).name
@@ -89,21 +76,15 @@ def embedding_greedy_statistics(
     counts = [len(texts) for texts in references]
     # The number of the prediction, and of the reference, of every pair.
     pairs = np.stack([np.repeat(np.arange(len(ours)), counts), len(ours) + np.arange(len(theirs))], axis=1)
-    scores = _score_pairs(table, encoded, pairs)
-    best = np.maximum.reduceat(scores, np.cumsum([0, *counts[:-1]]))
-    signature = "|".join(
-        [
-            f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
-            f"case:{'lc' if lowercase else 'mixed'}",
-            f"tok:{tokenize}",
-            f"vectors:{vectors_name}",
-            f"dim:{table.shape[1]}",
-        ]
-    )
-    return {
-        name: SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
+    best = np.maximum.reduceat(_score_pairs(table, encoded, pairs), np.cumsum([0, *counts[:-1]]))
+    signature = f"nrefs:{count_references(references)}|{sign_words(tokenize, lowercase)}"
+    signature += f"|vectors:{vectors_name}|dim:{table.shape[1]}"
+    statistics = [
+        SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for name, column in zip(_NAMES, best.T, strict=True)
-    }
+    ]
+    scores = zip(("score", "average", "extrema"), (one.score for one in statistics), strict=True)
+    return Scores(statistics, {**dict(scores), "signature": signature})
 
 
 def _encode(texts: list[list[str]], word_vectors: WordVectors | KeyedVectors) -> tuple[np.ndarray, list[list[int]]]:

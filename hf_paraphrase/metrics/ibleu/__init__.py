@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from ..scored import LOWERCASE, Scored
-
-__all__ = ["SCORED"]
+from .. import LOWERCASE, Scored
 
 SCORED = Scored(("ibleu",), inputs=("references", "sources"), options=LOWERCASE)

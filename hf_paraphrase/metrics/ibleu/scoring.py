@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
-from ..bleu.scoring import bleu_statistics
+from ..bleu.scoring import bleu
 from ..inputs import check_sources, check_texts
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_paraphrases", "ibleu", "ibleu_statistics"]
+__all__ = ["check_paraphrases", "ibleu"]
 
 
 def ibleu(
@@ -21,8 +20,11 @@ def ibleu(
     alpha: float = 0.8,
     tokenize: str = "13a",
     lowercase: bool = False,
-) -> dict[str, Any]:
-    """iBLEU: BLEU against the references, less BLEU against the source, so that copying does not pay.
+) -> Scores:
+    """iBLEU: BLEU against the references, less BLEU against the source.
+
+    A copy of the source, which often has a high BLEU, loses. Both are of the corpus, by sacrebleu
+    (https://github.com/mjpost/sacrebleu).
 
     Args:
         predictions: One paraphrase each; an empty one is scored like any other.
@@ -39,35 +41,24 @@ def ibleu(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
+    Examples:
+        >>> metric = load_metric("ibleu")
+        >>> scores = metric.compute(predictions=["a b c d"], references=["a b c d"], sources=["e f g h"])
+        >>> round(scores["score"], 2)
+        80.0
+
+    Limits:
+        - Papers choose `alpha` between 0.7 and 0.9; scores are not comparable across values.
+
     Source: Sun and Zhou 2012; here at corpus level.
     """
-    options: dict[str, Any] = {"alpha": alpha, "tokenize": tokenize, "lowercase": lowercase}
-    statistics = ibleu_statistics(predictions, references, sources, **options)
-    return {
-        "score": statistics["ibleu"].score,
-        "bleu": statistics["bleu"].score,
-        "source_bleu": statistics["source_bleu"].score,
-        "alpha": alpha,
-        "signature": statistics["ibleu"].signature,
-    }
-
-
-def ibleu_statistics(
-    predictions: Iterable[str],
-    references: Iterable[str | Sequence[str]],
-    sources: Iterable[str],
-    *,
-    alpha: float = 0.8,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references, sources = check_paraphrases(predictions, references, sources)
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha must lie between 0 and 1, got {alpha}")
-    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase}
-    against_references = bleu_statistics(predictions, references, **options)["bleu_4"]
-    against_source = bleu_statistics(predictions, sources, **options)["bleu_4"]
+    against_references, against_source = (
+        bleu(predictions, texts, tokenize=tokenize, lowercase=lowercase).statistics["bleu_4"]
+        for texts in (references, sources)
+    )
     half = against_references.rows.shape[1]
 
     def score_of_sums(sums: np.ndarray) -> np.ndarray:
@@ -76,8 +67,9 @@ def ibleu_statistics(
 
     rows = np.hstack([against_references.rows, against_source.rows])
     signature = f"alpha:{alpha:g}|{against_references.signature}"
-    ibleu_of_both = SufficientStatistics("ibleu", rows, score_of_sums, signature)
-    return {"ibleu": ibleu_of_both, "bleu": against_references, "source_bleu": against_source}
+    of_both = SufficientStatistics("ibleu", rows, score_of_sums, signature)
+    parts = {"bleu": against_references.score, "source_bleu": against_source.score}
+    return Scores((of_both,), {"score": of_both.score, **parts, "alpha": alpha, "signature": signature})
 
 
 def check_paraphrases(

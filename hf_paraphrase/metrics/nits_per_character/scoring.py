@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from ..inputs import check_losses
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["nits_per_character", "nits_per_character_statistics"]
+__all__ = ["nits_per_character"]
 
 
-def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> dict[str, Any]:
-    """Nits per character: the negative log-likelihood of all texts, in nats, divided by their characters.
+def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> Scores:
+    """Nits per character: the loss of a language model, in nats, divided by the number of characters.
+
+    Comparable between models of characters and models of words. Lower is better.
 
     Args:
         losses: For each text (or batch of texts) the summed, not averaged, negative log-likelihood, natural logarithm.
@@ -23,22 +24,19 @@ def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> di
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
+    Examples:
+        >>> load_metric("nits_per_character").compute(losses=[6.0, 4.0], characters=[3, 5])["nits_per_character"]
+        1.25
+
+    Limits:
+        - Give sums: means of batches of different sizes do not average.
+        - Say whether end marks count as characters; they must if they were predicted.
+
     Source: Traynor 2018, which reports costs in nits per character.
     """
-    statistics = nits_per_character_statistics(losses, characters)["nits_per_character"]
-    loss, count = statistics.rows.sum(axis=0)
-    return {
-        "nits_per_character": statistics.score,
-        "bits_per_character": statistics.score / math.log(2),
-        "loss": float(loss),
-        "characters": int(count),
-    }
-
-
-def nits_per_character_statistics(
-    losses: Iterable[float], characters: Iterable[int]
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `nits_per_character`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     losses, characters = check_losses(losses, "characters", characters)
     name = "nits_per_character"
-    return {name: SufficientStatistics.from_ratio(name, losses, characters, "unit:nats", higher_is_better=False)}
+    found = SufficientStatistics.from_ratio(name, losses, characters, "unit:nats", higher_is_better=False)
+    loss, count = found.rows.sum(axis=0)
+    sums = {"loss": float(loss), "characters": int(count)}
+    return Scores((found,), {name: found.score, "bits_per_character": found.score / math.log(2), **sums})

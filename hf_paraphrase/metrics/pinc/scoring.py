@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from ...errors import InputError
 from ..inputs import check_sources
-from ..sufficient_statistics import SufficientStatistics
-from ..words import ngrams, split_words
+from ..sufficient_statistics import Scores, SufficientStatistics
+from ..words import check_order, ngrams, sign_words, split_words
 
-__all__ = ["pinc", "pinc_statistics"]
+__all__ = ["pinc"]
 
 
 def pinc(
@@ -18,8 +16,11 @@ def pinc(
     max_order: int = 4,
     tokenize: str = "13a",
     lowercase: bool = False,
-) -> dict[str, Any]:
-    """PINC: the share of a paraphrase's n-grams that its source does not have; higher is newer.
+) -> Scores:
+    """PINC: the share of a paraphrase's n-grams that its source does not have.
+
+    For n from 1 to 4 the share of different n-grams that are new, averaged over n and over the sentences. Higher is
+    newer.
 
     Args:
         predictions: One paraphrase each. Orders that are longer than the paraphrase are left out of its mean; an empty
@@ -35,29 +36,22 @@ def pinc(
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
 
+    Examples:
+        >>> load_metric("pinc").compute(predictions=["a b"], sources=["a c"])["score"]
+        75.0
+
+    Limits:
+        - It says nothing about meaning: report it with BLEU or METEOR.
+
     Source: Chen and Dolan 2011.
     """
-    options: dict[str, Any] = {"max_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
-    statistics = pinc_statistics(predictions, sources, **options)["pinc"]
-    return {"score": statistics.score, "signature": statistics.signature}
-
-
-def pinc_statistics(
-    predictions: Iterable[str],
-    sources: Iterable[str],
-    *,
-    max_order: int = 4,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-) -> dict[str, SufficientStatistics]:
-    """The statistics of `pinc`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, sources = check_sources(predictions, sources)
-    if max_order < 1:
-        raise InputError(f"max_order must be at least 1, got {max_order}")
+    check_order(max_order)
     said, before = (split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in (predictions, sources))
     scores = [_score_pair(*pair, max_order) for pair in zip(said, before, strict=True)]
-    signature = f"order:{max_order}|case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
-    return {"pinc": SufficientStatistics.from_sentence_scores("pinc", scores, signature, scale=100)}
+    signature = f"order:{max_order}|{sign_words(tokenize, lowercase)}"
+    found = SufficientStatistics.from_sentence_scores("pinc", scores, signature, scale=100)
+    return Scores((found,), {"score": found.score, "signature": signature})
 
 
 def _score_pair(prediction: list[str], source: list[str], max_order: int) -> float:

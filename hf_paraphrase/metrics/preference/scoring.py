@@ -17,7 +17,10 @@ CHOICES = ("win", "tie", "loss")
 
 
 def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[str]) -> dict[str, Any]:
-    """How often people preferred one system to another, and how far they agreed.
+    """Preference: wins, ties and losses of human judgements, with Cohen's and Fleiss' kappa.
+
+    How often raters preferred the first of two systems, and how far they agreed beyond chance. `read_judgements` of
+    `hf_paraphrase.metrics.preference.scoring` reads the inputs from a CSV file with columns item, rater and choice.
 
     Args:
         items: The item of each judgement, for instance the number of the source.
@@ -31,6 +34,16 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
 
     Raises:
         InputError: Judgements that cannot be counted; the message names the argument and the index.
+
+    Examples:
+        >>> metric = load_metric("preference")
+        >>> metric.compute(items=["1", "1"], raters=["ann", "bob"], choices=["win", "win"])["wins"]
+        2
+
+    Limits:
+        - Show raters the two outputs in random order, and undo that order before counting: the forms of
+          `hf-paraphrase rating make` and `hf-paraphrase rating read` do both.
+        - For ratings on a scale use `cohen_kappa` and `fleiss_kappa` of `hf_paraphrase.metrics.preference.agreement`.
 
     Source: Kazemnejad et al. 2020, figure 5 (preference with ties); Cohen 1960; Fleiss 1971.
     """

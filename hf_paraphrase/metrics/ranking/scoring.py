@@ -1,21 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
 from ..inputs import check_lengths, check_list, check_numbers
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["ranking", "ranking_statistics"]
+__all__ = ["ranking"]
 
 _NAMES = ("precision_at_1", "mrr", "map")
 
 
-def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]) -> dict[str, Any]:
-    """P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
+def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]) -> Scores:
+    """Ranking: P@1, mean reciprocal rank and mean average precision of candidates ranked by score.
+
+    How often the first candidate is right, the mean of 1 / rank of the first right one, and the mean of the average
+    precisions.
 
     Args:
         predictions: For each query the scores of its candidates, higher is better.
@@ -29,28 +31,27 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
     Raises:
         InputError: Input that cannot be scored, or no query with a right candidate; the message names the index.
 
+    Examples:
+        >>> load_metric("ranking").compute(predictions=[[0.2, 0.9, 0.5]], references=[[1, 0, 0]])["mrr"]
+        0.3333333333333333
+
+    Limits:
+        - Of equal scores the wrong ones rank first: a constant scores like the worst guess.
+
     Source: Manning, Raghavan and Schütze 2008, section 8.4.
     """
-    statistics = ranking_statistics(predictions, references)
-    counted = int(statistics["map"].rows[:, 1].sum())
-    scores = {name: entry.score for name, entry in statistics.items()}
-    return {**scores, "queries": counted, "skipped": len(statistics["map"].rows) - counted}
-
-
-def ranking_statistics(
-    predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]
-) -> dict[str, SufficientStatistics]:
-    """The statistics of the three scores, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_rankings(predictions, references)
     rows = [_score_query(*map(np.asarray, query)) for query in zip(predictions, references, strict=True)]
     counted = [row is not None for row in rows]
     if not any(counted):
         raise InputError("nothing to score: no query has a correct candidate")
     columns = zip(*(row or (0.0, 0.0, 0.0) for row in rows), strict=True)
-    return {
-        name: SufficientStatistics.from_ratio(name, column, counted, "ties:wrong-first")
+    statistics = [
+        SufficientStatistics.from_ratio(name, column, counted, "ties:wrong-first")
         for name, column in zip(_NAMES, columns, strict=True)
-    }
+    ]
+    counts = {"queries": sum(counted), "skipped": len(counted) - sum(counted)}
+    return Scores(statistics, {one.name: one.score for one in statistics} | counts)
 
 
 def check_rankings(

@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import version
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,11 @@ import regex
 
 from ...errors import InputError
 from ...installation import require
-from ..inputs import check_texts
-from ..sufficient_statistics import SufficientStatistics, divide
+from ..inputs import check_texts, count_references
+from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from .weighted_lcs import Pair, weighted_lcs
 
-__all__ = ["rouge", "rouge_statistics"]
+__all__ = ["rouge"]
 
 _LIBRARY_TYPES = ("rouge1", "rouge2")
 TOKENIZE = ("ascii", "unicode")
@@ -34,8 +36,13 @@ def rouge(
     use_stemmer: bool = False,
     weight: float = 1.2,
     tokenize: str = "ascii",
-) -> dict[str, Any]:
-    """ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W, whose subsequences favour unbroken runs of words.
+) -> Scores:
+    """ROUGE: ROUGE-1, 2 and L with rouge-score's figures, and ROUGE-W; F, precision and recall.
+
+    Overlap of single words (ROUGE-1), pairs (ROUGE-2), the longest common subsequence (ROUGE-L) and the longest common
+    subsequence in which an unbroken run of k words is worth k to the power of `weight` (ROUGE-W, the same as ROUGE-L
+    where it is 1), each as recall, which older papers call ROUGE, precision and F. The figures of the first three are
+    those of rouge-score (https://github.com/google-research/google-research/tree/master/rouge), which has no ROUGE-W.
 
     rouge-score counts words and pairs; the subsequences of both kinds are found by `weighted_lcs`, many at a time.
 
@@ -57,23 +64,20 @@ def rouge(
     Raises:
         InputError: Input that cannot be scored, or rouge-score is not installed.
 
+    Examples:
+        >>> load_metric("rouge").compute(predictions=["a b c d"], references=["a b c e"])["rougeL"]
+        75.0
+
+    Limits:
+        - Of several references the one with the best F counts, for each kind on its own, as in rouge-score;
+          coco-caption combines the best precision with the best recall and weights recall, so its ROUGE-L is higher.
+        - By default everything except a to z and 0 to 9 is dropped, as in the first ROUGE: other scripts score 0, with
+          a warning, and `où` is `o`. Pass `tokenize="unicode"` for them.
+        - Weighted subsequences follow Lin's table to the letter, which takes every match, even where passing it by
+          would score more.
+
     Source: Lin 2004, sections 2 (1 and 2), 3 (L) and 4 (W).
     """
-    options: dict[str, Any] = {"use_stemmer": use_stemmer, "weight": weight, "tokenize": tokenize}
-    statistics = rouge_statistics(predictions, references, **options)
-    scores = {name: entry.score for name, entry in statistics.items()}
-    return {**scores, "signature": statistics["rouge1"].signature}
-
-
-def rouge_statistics(
-    predictions: Iterable[str],
-    references: Iterable[str | Sequence[str]],
-    *,
-    use_stemmer: bool = False,
-    weight: float = 1.2,
-    tokenize: str = "ascii",
-) -> dict[str, SufficientStatistics]:
-    """The statistics of every score of `rouge`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, references = check_texts(predictions, references)
     if weight < 1:
         raise InputError(f"weight must be at least 1, got {weight}; 1 makes ROUGE-W the same as ROUGE-L")
@@ -92,22 +96,14 @@ def rouge_statistics(
         "rougeL": _score_subsequences(pairs, counts, 1),
         "rougeW": _score_subsequences(pairs, counts, weight),
     }
-    signature = "|".join(
-        [
-            f"nrefs:{counts[0] if len(set(counts)) == 1 else 'var'}",
-            "multi:best-f",
-            "case:lc",
-            f"tok:{tokenize}",
-            f"stem:{'porter' if use_stemmer else 'no'}",
-            f"w:{weight:g}",
-            f"version:rouge-score-{version('rouge-score')}",
-        ]
-    )
-    return {
-        name: SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
+    signature = f"nrefs:{count_references(references)}|multi:best-f|case:lc|tok:{tokenize}"
+    signature += f"|stem:{'porter' if use_stemmer else 'no'}|w:{weight:g}|version:rouge-score-{version('rouge-score')}"
+    statistics = [
+        SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for kind, array in scores.items()
         for name, column in zip((kind, f"{kind}_precision", f"{kind}_recall"), array.T[[2, 0, 1]], strict=True)
-    }
+    ]
+    return Scores(statistics, {one.name: one.score for one in statistics} | {"signature": signature})
 
 
 def _score_with_library(predictions: list[str], references: list[list[str]], tokenizer: Any) -> dict[str, np.ndarray]:
@@ -118,7 +114,7 @@ def _score_with_library(predictions: list[str], references: list[list[str]], tok
     rows = []
     for prediction, texts in zip(predictions, references, strict=True):
         scored = [scorer.score(text, prediction) for text in texts]
-        rows.append([max((entry[kind] for entry in scored), key=_fmeasure) for kind in _LIBRARY_TYPES])
+        rows.append([max((entry[kind] for entry in scored), key=attrgetter("fmeasure")) for kind in _LIBRARY_TYPES])
     array = np.array(rows, dtype=float)
     return {kind: array[:, index] for index, kind in enumerate(_LIBRARY_TYPES)}
 
@@ -135,27 +131,15 @@ def _score_subsequences(pairs: list[Pair], counts: list[int], weight: float) -> 
     return np.stack([block[block[:, 2].argmax()] for block in blocks])
 
 
-def _fmeasure(score: Any) -> float:
-    return score.fmeasure
-
-
 def _make_tokenizer(use_stemmer: bool, tokenize: str) -> Any:
     """A tokenizer of rouge-score that remembers texts and stems: a prediction meets several references, twice."""
     require("rouge_score", "metrics", "rouge", package="rouge-score")
+    from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize as tokenize_ascii
-    from rouge_score.tokenizers import Tokenizer
 
-    stemmer = _RememberingStemmer() if use_stemmer else None
+    stemmer = SimpleNamespace(stem=lru_cache(maxsize=100_000)(PorterStemmer().stem)) if use_stemmer else None
     split = partial(_split_unicode if tokenize == "unicode" else tokenize_ascii, stemmer=stemmer)
-
-    class Remembering(Tokenizer):
-        def __init__(self):
-            self.remembered = lru_cache(maxsize=None)(split)
-
-        def tokenize(self, text: str) -> list[str]:
-            return self.remembered(text)
-
-    return Remembering()
+    return SimpleNamespace(tokenize=lru_cache(maxsize=None)(split))
 
 
 def _split_unicode(text: str, stemmer: Any) -> list[str]:
@@ -174,10 +158,3 @@ def _warn_of_lost_letters(texts: list[str], tokenizer: Any, tokenize: str) -> No
     if lost:
         message = "rouge: of %d texts %d have letters that its %s tokenizer drops, %d of them all; tokenize='unicode' "
         logger.warning(message + "reads every script", len(texts), lost, tokenize, empty)
-
-
-class _RememberingStemmer:
-    def __init__(self):
-        from nltk.stem.porter import PorterStemmer
-
-        self.stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)

@@ -14,17 +14,11 @@ _CHUNK = 200_000
 
 
 def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
-    """Weighted longest common subsequence of each pair of token lists; a run of k tokens is worth `k**weight`.
+    """Weighted longest common subsequence of each pair of token lists, `(pairs,)`; a run of k tokens is worth
+    `k**weight`.
 
     The table of a pair is filled diagonal by diagonal, for many pairs at once. It follows the source to the letter: a
-    match is always taken, also where leaving it out would score more.
-
-    Args:
-        pairs: Two lists of tokens each.
-        weight: 1 gives the plain longest common subsequence; more favours unbroken runs.
-
-    Returns:
-        Array `(pairs,)`.
+    match is always taken, also where leaving it out would score more. A weight of 1 gives the plain subsequence.
 
     Source: Lin 2004, section 4.
     """

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from ..scored import Scored
-
-__all__ = ["SCORED"]
+from .. import Scored
 
 SCORED = Scored(("ter",))

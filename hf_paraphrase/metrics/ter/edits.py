@@ -21,16 +21,12 @@ _SWAP_SIDES = str.maketrans("id", "di")
 
 
 def fewest_edits(words: list[str], references: Sequence[list[str]]) -> int:
-    """The edits from a text to the reference that needs fewest, as sacrebleu counts them.
+    """The edits from a text, as tokens, to the reference that needs fewest, as sacrebleu counts them.
 
-    Most searches for shifts cannot change the result. No shift brings the edits below the number of words that have
-    no partner in the other text, each shift is an edit itself, and none is made that does not save at least what it
+    Most searches for shifts cannot change the result. No shift brings the edits below the number of words that have no
+    partner in the other text, each shift is an edit itself, and none is made that does not save at least what it
     costs. So the edits without shifts are a bound from above, the unmatched words and one shift a bound from below,
     and only where these leave room is there a search.
-
-    Args:
-        words: The tokens of the text.
-        references: The tokens of each reference.
     """
     counts = Counter(words)
     fewest, searches = math.inf, []
@@ -104,16 +100,9 @@ def _best_shift(
 ) -> tuple[int, list[str], int]:
     """The shift that saves most edits, if any does; then the longest, the leftmost, the one to the leftmost place.
 
-    Args:
-        words: The current text.
-        reference: The reference.
-        trace: How to edit the one into the other.
-        saves: How many edits a shifted text saves, given how many words at its beginning are the same.
-        most: How many edits a shift can save.
-        tried: How many candidates there have been.
-
-    Returns:
-        The saving of the shift, the shifted words, and the number of candidates so far.
+    Of a text and a reference, `trace` says how to edit the one into the other, `saves` how many edits a shifted text
+    saves, given how many words at its beginning are the same, `most` how many a shift can save, `tried` how many
+    candidates there have been. Returns the saving, the shifted words, and the number of candidates so far.
     """
     positions, reference_errors, word_errors = trace_to_alignment(trace.translate(_SWAP_SIDES))
     wrong_words, wrong_references = ([0, *accumulate(errors)] for errors in (word_errors, reference_errors))

@@ -15,7 +15,7 @@ from tokenizers import AddedToken
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ...metrics.pinc.scoring import pinc_statistics
+from ...metrics.pinc.scoring import pinc
 from ...models.text.encoded_inputs import OpenTokenizer, keep_prefix
 from ..arguments import ParaphraseConfig
 from ..batching import Batch
@@ -52,7 +52,7 @@ class ControlLevels:
 
     def measure(self, sources: Sequence[str], targets: Sequence[str]) -> list[int]:
         """The ids of the control tokens of pairs, by the PINC of target against source, ignoring case."""
-        scores = pinc_statistics(targets, sources, lowercase=True)["pinc"].rows[:, 0]
+        scores = pinc(targets, sources, lowercase=True).statistics["pinc"].rows[:, 0]
         return [self.ids[bisect_right(self.edges, score)] for score in scores.tolist()]
 
     def write_into(self, config: PreTrainedConfig) -> None:

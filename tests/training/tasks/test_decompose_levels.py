@@ -20,6 +20,19 @@ from hf_paraphrase.training.tasks.decompose import DecomposeTask
 ROWS, BATCH = 500, 50
 
 
+def word_with_slots(meaning, template: str, choose) -> tuple[str, list[tuple[int, int]]]:
+    """A meaning in the words of a template, and for each slot the places of its first letter and behind its last."""
+    template = grammar.CHOICE.sub(lambda match: choose(grammar._alternatives(match[1])), template)
+    text, slots, end = "", [], 0
+    for match in grammar.FIELD.finditer(template):
+        text += template[end : match.start()]
+        slot = grammar.FORMS[match[2]](choose(meaning[1][match[1]].split("|")))
+        slots.append((len(text), len(text) + len(slot)))
+        text, end = text + slot, match.end()
+    text += template[end:]
+    return text[0].upper() + text[1:], slots
+
+
 def draw_questions(tokenizer) -> Iterator[tuple[list[int], list[int]]]:
     """Questions of meanings of the split `test`: their tokens, and the grammar's own level of each."""
     choose = grammar._chooser("levels")
@@ -27,7 +40,7 @@ def draw_questions(tokenizer) -> Iterator[tuple[list[int], list[int]]]:
         meaning = grammar._draw_meaning(choose)
         if grammar.split_of(meaning, 42) != "test":
             continue
-        text, slots = grammar.word_with_slots(meaning, choose(grammar.FRAMES[meaning[0]]), choose)
+        text, slots = word_with_slots(meaning, choose(grammar.FRAMES[meaning[0]]), choose)
         encoded = tokenizer(text, return_offsets_mapping=True)
         in_slot = [any(start <= first < end for start, end in slots) for first, _ in encoded["offset_mapping"]]
         yield encoded["input_ids"], [PHRASE if is_in else SENTENCE for is_in in in_slot]

@@ -36,9 +36,7 @@ class ProverbsBuilder(SampledPairsBuilder):
     """
 
     corpus_name = "proverbs"
-    BUILDER_CONFIG_CLASS = ProverbsConfig
     BUILDER_CONFIGS = [ProverbsConfig(name="default", description="Proverbs and what they mean.")]
-    DEFAULT_CONFIG_NAME = "default"
     files = ("proverbs.tsv", "proverbs.tsv.gz")
     origin = "lines of `proverb⇥meaning`"
 

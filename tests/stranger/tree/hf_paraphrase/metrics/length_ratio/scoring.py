@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ..inputs import check_sources
-from ..sufficient_statistics import SufficientStatistics
+from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["length_ratio", "length_ratio_statistics"]
+__all__ = ["length_ratio"]
 
 
-def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, Any]:
-    """How many words paraphrases have for each word of their sources.
+def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> Scores:
+    """Length ratio: how many words paraphrases have for each word of their sources.
+
+    Words of all paraphrases, divided by those of their sources.
 
     Args:
         predictions: One paraphrase each.
@@ -21,13 +22,15 @@ def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> dict[str
 
     Raises:
         InputError: Input that cannot be scored; the message names the argument and the index.
+
+    Examples:
+        >>> load_metric("length_ratio").compute(predictions=["a b"], sources=["a b c d"])["score"]
+        0.5
+
+    Limits:
+        - It says nothing about meaning.
     """
-    statistics = length_ratio_statistics(predictions, sources)["length_ratio"]
-    return {"score": statistics.score, "signature": statistics.signature}
-
-
-def length_ratio_statistics(predictions: Iterable[str], sources: Iterable[str]) -> dict[str, SufficientStatistics]:
-    """The statistics of `length_ratio`, for `hf_paraphrase.metrics.significance`; arguments as there."""
     predictions, sources = check_sources(predictions, sources)
     words = ([len(text.split()) for text in texts] for texts in (predictions, sources))
-    return {"length_ratio": SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")}
+    found = SufficientStatistics.from_ratio("length_ratio", *words, "words:white-space")
+    return Scores((found,), {"score": found.score, "signature": found.signature})

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from ..datasets.pair_filter import NUMBER, NUMBER_WORDS, ComparedSentence
+from hf_paraphrase.datasets.pair_filter import NUMBER, NUMBER_WORDS, ComparedSentence
 
 __all__ = ["EDITS", "MeaningEditor"]
 

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import mannwhitneyu
 
-from ..errors import InputError
-from ..generation.adequacy import Adequacy
-from ..generation.open_judge import FEATURES, pair_features
-from ..generation.own_text import find_foreign_form, text_features
-from ..generation.writers import Judged, ModelWriter
+from hf_paraphrase.errors import InputError
+from hf_paraphrase.generation.adequacy import Adequacy
+from hf_paraphrase.generation.open_judge import FEATURES, pair_features
+from hf_paraphrase.generation.own_text import find_foreign_form, text_features
+from hf_paraphrase.generation.writers import Judged, ModelWriter
+
 from .meaning_edits import EDITS, MeaningEditor
 
 __all__ = ["LabelledPair", "area_under_curve", "compare_judges", "fit_judge", "fit_own_text", "make_pairs"]
