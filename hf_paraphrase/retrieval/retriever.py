@@ -114,7 +114,8 @@ class ParaphraseRetriever:
                 an array. "jaccard" compares sets of tokens instead and needs no model.
             index: "auto" compares all vectors up to 200,000 pairs, and those of the nearest groups beyond; "ivf_pq"
                 keeps codes of about 64 bytes instead of vectors, for tens of millions of pairs: scores are
-                estimates, and some neighbours are missed; or anything that `faiss.index_factory` takes.
+                estimates, and some neighbours are missed; "ivf_pq_refine" adds the vectors in half precision, which
+                stay on disk, and compares the best exactly; or anything that `faiss.index_factory` takes.
             compare: "source" finds the pairs whose source is like a text, as the paper does; "pair" those of which
                 both sentences are: by the mean of the two cosines, or by their tokens as one set.
             search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`.

@@ -1,4 +1,5 @@
-"""A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, and `retriever_config.json`.
+"""A retriever as a folder: `pairs.parquet`, `index.faiss` where there are vectors, `vectors.f16` where they are kept
+beside codes, and `retriever_config.json`.
 
 Its encoder is in the subfolder `encoder`: a config that named one elsewhere would choose which files are opened.
 """
@@ -16,13 +17,19 @@ from typing import Any, cast
 from ..common.files import read_json_object, write_directory
 from ..errors import InputError
 from .encoders import SentenceEncoder, load_encoder
+from .exact_vectors import ExactVectors
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory
 from .vector_index import VectorIndex
 
 __all__ = ["ENCODER_FOLDER", "FILES", "load_pairs_and_index", "save_pairs_and_index"]
 
-PAIRS_FILE, INDEX_FILE, CONFIG_FILE = FILES = "pairs.parquet", "index.faiss", "retriever_config.json"
+PAIRS_FILE, INDEX_FILE, VECTORS_FILE, CONFIG_FILE = FILES = (
+    "pairs.parquet",
+    "index.faiss",
+    "vectors.f16",
+    "retriever_config.json",
+)
 JACCARD, ENCODER_FOLDER = "jaccard", "encoder"
 # What the config calls an encoder in that folder.
 ENCLOSED = f"./{ENCODER_FOLDER}"
@@ -64,6 +71,8 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
         vectors = index if isinstance(index, VectorIndex) else None
         if vectors is not None:
             vectors.write(folder / INDEX_FILE)
+        if vectors is not None and vectors.exact is not None:
+            vectors.exact.write(folder / VECTORS_FILE)
         checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
         if vectors is None:
             config = RetrieverConfig(JACCARD, len(pairs), None, None, None, None, checksums, compare=compare)
@@ -152,6 +161,9 @@ def _load_vectors(
     )
     _check(folder / INDEX_FILE, "vectors", len(index), config.count)
     _check(folder / INDEX_FILE, "numbers a vector", cast(int, index.dimension), cast(int, config.dimension))
+    if VECTORS_FILE in config.checksums:
+        index.exact = ExactVectors(cast(int, index.dimension), folder / VECTORS_FILE)
+        _check(folder / VECTORS_FILE, "vectors", index.exact.count, config.count)
     # The nearest vector to the first sentence is its own, unless another encoder made it.
     if _score_first(pairs, index) < config.first_score - TOLERANCE:
         made_with = config.encoder or "a function"
@@ -175,7 +187,7 @@ def _read_config(path: Path) -> RetrieverConfig:
         compare = values.get("compare", RetrieverConfig.compare)
         config = RetrieverConfig(**{name: values[name] for name in names}, first_score=score, compare=compare)
         files = {PAIRS_FILE} if config.encoder == JACCARD else {PAIRS_FILE, INDEX_FILE}
-        if set(config.checksums) != files:
+        if set(config.checksums) - {VECTORS_FILE} != files:
             raise ValueError(f"checksums must be those of {' and '.join(sorted(files))}")
         if compare not in COMPARED:
             raise ValueError(f"compare must be {' or '.join(COMPARED)}, not {compare}")

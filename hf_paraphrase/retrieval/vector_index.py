@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 import math
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from ..errors import InputError
 from ..progress import is_watched
 from .encoders import SentenceEncoder
+from .exact_vectors import ExactVectors
 
 __all__ = ["VectorIndex", "choose_index", "describe_compressed"]
 
@@ -34,6 +35,9 @@ RECALL, TRIED = 0.95, 1000
 LEAST = 5
 # Of "ivf_pq": the most bytes of a code, lists for √n vectors, vectors a list that it is fitted to, lists looked into.
 CODE_BYTES, COMPRESSED_LISTS, VECTORS_A_LIST, PROBED = 64, 4, 40, 64
+# Of "ivf_pq_refine": lists looked into, from few to many, and the least that is compared exactly, in all and of each
+# that is wanted.
+REFINED_LISTS, COMPARED, COMPARED_EACH = (64, 128, 256, 512), 100, 20
 # The most that faiss computes beforehand of codes and lists.
 TABLE_BYTES = 2**31
 
@@ -62,7 +66,8 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     `scripts/benchmarks/retrieval.py`) in 4,000 lists, each takes 78.6 bytes, centres included; one core made the index
     in 189 s and answered 1,180 queries a second. The five found first were 0.32 of the five nearest, and the 50 found
     first held 0.91 of them (0.53 and 0.94 of 200,000 vectors): scores are estimates, so ask for more than is needed
-    where the best must not be missed.
+    where the best must not be missed. Or use "ivf_pq_refine": it keeps the vectors in half precision too, in a file
+    from which a search reads those that the codes find, to compare them exactly.
 
     By calculation, a hundred million vectors of 384 numbers take 7.2 GB of codes and numbers and 61 MB of centroids;
     the vectors, 154 GB, are in a temporary file while the index is built. It has 40,000 lists: a query is compared
@@ -84,18 +89,18 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     return f"IVF{lists},PQ{code}np", [f"nprobe={min(lists, PROBED)}"]
 
 
-def choose_effort(index: faiss.IndexRefineFlat, vectors: np.ndarray, efforts: Sequence[str]) -> str:
+def choose_effort(search: Callable[[str], np.ndarray], exact: np.ndarray, efforts: Sequence[str]) -> str:
     """Choose the first search parameters, from fast to thorough, by which an index finds `RECALL` of the five nearest
-    of some of its own vectors, `(count, dimension)`; the last if none does."""
-    queries = np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
-    # Every vector is the nearest to itself.
-    k = LEAST + 1
-    (exact, _) = faiss.downcast_index(index.refine_index).search(queries, k)
+    of some of its own vectors; the last if none does.
+
+    Args:
+        search: The scores of what is found by some parameters, `(vectors, 6)`: every vector is the nearest to itself.
+        exact: The sixth best scores, `(vectors, 1)`.
+        efforts: The parameters.
+    """
     for effort in efforts:
-        faiss.ParameterSpace().set_index_parameters(index, effort)
-        (scores, _) = index.search(queries, k)
         # By cosines, for of equal sentences any will do.
-        recall = np.mean((scores >= exact[:, -1:] - 1e-6).sum(axis=1) - 1) / LEAST
+        recall = np.mean((search(effort) >= exact - 1e-6).sum(axis=1) - 1) / LEAST
         if recall >= RECALL:
             return effort
     logger.warning("the index finds %.2f of the nearest sentences; with index='Flat' it would find all", recall)
@@ -110,9 +115,13 @@ class VectorIndex:
     Args:
         encoder: Makes the vectors.
         index: What `faiss.index_factory` takes; "auto" compares all vectors up to 200,000 and some beyond; "ivf_pq"
-            keeps codes of 64 bytes in their place, see `describe_compressed`.
-        search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`; None lets "auto" try out what finds
-            95% of the five nearest, and "ivf_pq" look into 64 lists.
+            keeps codes of 64 bytes in their place, and "ivf_pq_refine" the vectors too, in a file: see
+            `describe_compressed`.
+        search_parameters: What `faiss.ParameterSpace` takes, such as `nprobe=32`; None lets "auto" and "ivf_pq_refine"
+            try out what finds 95% of the five nearest, and "ivf_pq" look into 64 lists.
+
+    Attributes:
+        exact: The vectors by which what is found is compared; None for any other index than "ivf_pq_refine".
     """
 
     def __init__(self, encoder: SentenceEncoder, index: str = "auto", search_parameters: str | None = None):
@@ -120,6 +129,7 @@ class VectorIndex:
         self.description = index
         self.search_parameters = search_parameters
         self.faiss_index: faiss.Index | None = None
+        self.exact: ExactVectors | None = None
         self.checksum = ""
         self._searcher: faiss.Index | None = None
 
@@ -158,9 +168,10 @@ class VectorIndex:
             index = cast(faiss.Index, self.faiss_index)
             _read_mapped_lists(index)
             index.add(vectors)
+            if self.exact is not None:
+                self.exact.append(vectors)
             if efforts and self.search_parameters is None:
-                is_open = len(efforts) > 1
-                self.search_parameters = choose_effort(self.faiss_index, vectors, efforts) if is_open else efforts[0]
+                self.search_parameters = efforts[0] if len(efforts) == 1 else self._choose_effort(vectors, efforts)
         self.checksum = checksum
         self._searcher = None
 
@@ -173,8 +184,28 @@ class VectorIndex:
         if self._searcher is None:
             self._searcher = self._prepare()
         # The number of candidates grows with k: too few may miss the best.
-        scores, rows = self._searcher.search(self._encode(list(texts)), max(k, min(LEAST, len(self))))
+        scores, rows = self._find(self._searcher, self._encode(list(texts)), max(k, min(LEAST, len(self))))
         return np.minimum(scores[:, :k], 1), rows[:, :k]
+
+    def _find(self, index: faiss.Index, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.exact is None:
+            return index.search(queries, k)
+        _, rows = index.search(queries, min(max(COMPARED, COMPARED_EACH * k), len(self)))
+        return self.exact.rank(queries, rows, k)
+
+    def _choose_effort(self, vectors: np.ndarray, efforts: Sequence[str]) -> str:
+        index, queries = self.faiss_index, np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
+        k = LEAST + 1
+        if self.exact is None:
+            exact = faiss.downcast_index(cast(faiss.IndexRefine, index).refine_index).search(queries, k)[0][:, -1:]
+        else:
+            exact = self.exact.kth_score(queries, k)[:, None]
+
+        def search(effort: str) -> np.ndarray:
+            faiss.ParameterSpace().set_index_parameters(index, effort)
+            return self._find(index, queries, k)[0]
+
+        return choose_effort(search, exact, efforts)
 
     def write(self, path: Path) -> None:
         """Write the FAISS index to a file."""
@@ -222,8 +253,11 @@ class VectorIndex:
         efforts: list[str] = []
         if self.description == "auto":
             self.description, efforts = choose_index(len(vectors), vectors.shape[1], on_gpu=faiss.get_num_gpus() > 0)
-        elif self.description == "ivf_pq":
+        elif self.description in ("ivf_pq", "ivf_pq_refine"):
+            self.exact = ExactVectors(vectors.shape[1]) if self.description == "ivf_pq_refine" else None
             self.description, efforts = describe_compressed(*vectors.shape)
+            if self.exact is not None:
+                efforts = [f"nprobe={lists}" for lists in REFINED_LISTS]
         try:
             index = faiss.index_factory(vectors.shape[1], self.description, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as error:

@@ -122,6 +122,24 @@ def test_compressed_vectors_are_saved_and_their_encoder_is_known_again(tmp_path)
         ParaphraseRetriever.from_pretrained(tmp_path, encoder=lambda texts: draw_vectors(texts)[:, ::-1])
 
 
+def test_vectors_beside_codes_are_saved_and_grow(tmp_path):
+    pairs = [(f"sentence {number}", "target") for number in range(2000)]
+    retriever = ParaphraseRetriever.from_pairs(pairs, draw_vectors, "ivf_pq_refine")
+    retriever.save_pretrained(tmp_path / "first")
+    assert (tmp_path / "first/vectors.f16").stat().st_size == 2000 * 512 * 2
+    again = ParaphraseRetriever.from_pretrained(tmp_path / "first", encoder=draw_vectors)
+    texts = [source for source, _ in pairs[:50]]
+    assert again.retrieve(texts, 5) == retriever.retrieve(texts, 5)
+    again.add([("one more", "target")])
+    again.save_pretrained(tmp_path / "second")
+    (found,) = ParaphraseRetriever.from_pretrained(tmp_path / "second", encoder=draw_vectors).retrieve(["one more"])
+    assert found[0].row == 2000 and found[0].score == pytest.approx(1, abs=1e-3)
+    (tmp_path / "first/vectors.f16").write_bytes(b"1" * 1001)
+    accept(tmp_path / "first")
+    with pytest.raises(InputError, match="vectors.f16 has 1001 bytes, not some vectors of 1024"):
+        ParaphraseRetriever.from_pretrained(tmp_path / "first", encoder=draw_vectors)
+
+
 def test_a_folder_of_an_earlier_version_says_no_score(folder):
     config = json.loads((folder / CONFIG).read_text())
     assert config.pop("first_score") == pytest.approx(1)
@@ -236,7 +254,7 @@ def test_a_retriever_in_a_repository(folder, tmp_path, monkeypatch):
 
     def snapshot_download(repo_id, *, allow_patterns, revision, token, cache_dir, local_files_only):
         assert repo_id == "me/questions"
-        names = ("pairs.parquet", "index.faiss", CONFIG, "encoder/*")
+        names = ("pairs.parquet", "index.faiss", "vectors.f16", CONFIG, "encoder/*")
         assert allow_patterns == [f"retriever/{name}" for name in names]
         return str(hub)
 

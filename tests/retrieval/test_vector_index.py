@@ -123,6 +123,15 @@ def test_compressed_vectors_are_few_bytes_and_find_most(expected, tmp_path):
     assert (tmp_path / "Flat").stat().st_size > COUNT * 32 * 4
 
 
+def test_what_codes_find_is_compared_exactly(expected):
+    refined, exact = make_index("ivf_pq_refine"), make_index("Flat")
+    assert (refined.description, refined.search_parameters) == ("IVF100,PQ32np", "nprobe=64")
+    (scores, rows), (best, _) = (index.search(QUERIES, 5) for index in (refined, exact))
+    assert recall(rows, expected) >= 0.95
+    np.testing.assert_allclose(scores[:, 0], best[:, 0], atol=1e-3)
+    assert (np.diff(scores) <= 0).all()
+
+
 @pytest.mark.parametrize("description", ["Flat", "ivf_pq", "auto", "HNSW16"])
 def test_an_index_is_read_where_it_lies(description, tmp_path, monkeypatch):
     """The file of codes is mapped, not copied, and still the index grows and is written as any other."""

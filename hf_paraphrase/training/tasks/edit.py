@@ -48,7 +48,8 @@ class EditConfig(ParaphraseConfig):
         "What compares sources: a folder or Hub repository of sentence vectors, or `jaccard`.", "jaccard"
     )
     retriever_index: str = option(
-        "How vectors are searched: `auto`, `ivf_pq` for tens of millions, or as faiss names it.", "auto"
+        "How vectors are searched: `auto`, `ivf_pq` or `ivf_pq_refine` for tens of millions, or as faiss names it.",
+        "auto",
     )
     retriever_compare: Literal["source", "pair"] = option(
         "What of a pair is to be like a source: its own `source`, or the whole `pair`.", "source"
