@@ -29,7 +29,8 @@ class TrainingConfig(Options):
 
     task: str = option(
         "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `decompose` (by levels), `adapt` (their "
-        "phrases), `answer` (a language model's prompt), `match`, `autoencode` or `language_model`.",
+        "phrases), `answer` (a language model's prompt), `match`, `autoencode`, `denoise` (before paraphrasing) or "
+        "`language_model`.",
         "paraphrase",
     )
     dataset: str | None = option(

@@ -6,6 +6,7 @@ from .answer import AnswerTask
 from .autoencode import AutoencodeTask
 from .base import Task, TaskData
 from .decompose import AdaptTask, DecomposeTask
+from .denoise import DenoiseTask
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask
@@ -18,6 +19,7 @@ TASKS: dict[str, type[Task]] = {
     "answer": AnswerTask,
     "autoencode": AutoencodeTask,
     "decompose": DecomposeTask,
+    "denoise": DenoiseTask,
     "edit": EditTask,
     "language_model": LanguageModelTask,
     "match": MatchTask,
