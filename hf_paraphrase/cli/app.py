@@ -17,25 +17,7 @@ import typer
 from .. import __version__
 from ..errors import InputError
 from ..trust import refuse_to_ask
-from . import (  # noqa: F401 (each makes its verbs known)
-    augment,
-    compare,
-    datasets,
-    demo,
-    distill,
-    document,
-    evaluate,
-    explain,
-    hub,
-    mine,
-    paraphrase,
-    rating,
-    recipes,
-    reproduce,
-    retriever,
-    serve,
-    train,
-)
+from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, reproduce, serve, train  # noqa: F401
 from .terminal import echo, print_logs_safely
 from .verbs import make_app
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..common.fields import option
+from ..common.files import write_text
 from ..errors import InputError
+from ..installation import require
 from .corpus import Corpus, SplitOptions, choose_corpus, find_training_config
 from .options import (
     ChoiceOptions,
     IntervalOptions,
     MetricOptions,
-    check_matplotlib,
     metrics_option,
     parse_pairs,
 )
@@ -146,7 +147,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return self.take(corpus.load(self.split)), corpus
 
     def _compare_paraphrasers(self, systems: list[System]) -> Results:
-        from ..common.files import write_text
         from ..evaluation.comparison import compare_paraphrasers
         from ..evaluation.comparison_table import format_comparison_as_csv, plot_quality_against_diversity
 
@@ -175,7 +175,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return results
 
     def _compare_choices(self, systems: list[System]) -> Results:
-        from ..common.files import write_text
         from ..evaluation.choices import compare_choices
 
         rows, corpus = self._read(systems)
@@ -187,7 +186,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return results
 
     def _compare_autoencoders(self, systems: list[System]) -> list[Results]:
-        check_matplotlib("comparing autoencoders")
+        require("matplotlib", "plots", "comparing autoencoders")
         from ..evaluation.documents import evaluate_autoencoder, plot_reconstruction
 
         results = {}
@@ -201,7 +200,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return list(results.values())
 
     def _compare_recipes(self, names: list[str]) -> Results:
-        check_matplotlib("comparing language models")
+        require("matplotlib", "plots", "comparing language models")
         if self.sample_seed is not None:
             raise InputError("--sample-seed: the examples of a language model are evenly spaced")
         from ..evaluation.language_models import plot_architectures

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..common.fields import option
+from ..common.files import write_text
 from ..errors import InputError
+from ..installation import require
 from .corpus import ANY_CORPUS, CorpusOptions, SplitOptions
-from .options import ModelOptions, check_ability, check_matplotlib, read_lines
+from .options import ModelOptions, check_ability, read_lines
 from .terminal import echo
 from .verbs import verb
 
@@ -45,7 +47,6 @@ class ExplainEdit(ModelOptions):
     def run(self) -> str:
         """Write the page, and return the paraphrase."""
         from ..analysis import edits, levels
-        from ..common.files import write_text
         from ..generation.engine import load_paraphraser
         from ..models.layers.portable import can
         from ..models.search.retrieved_pairs import load_retriever
@@ -86,7 +87,7 @@ class DrawHeatMap(ModelOptions):
 
     def run(self) -> str:
         """Draw, and say which unit it is."""
-        check_matplotlib("heatmap")
+        require("matplotlib", "plots", "heatmap")
         from ..analysis.matches import load_matcher, plot_unit, read_grids
 
         check_ability(self.model, "labels_pairs", self.trust_remote_code)
@@ -110,7 +111,6 @@ class ListExcitingPairs(SplitOptions, ModelOptions):
     def run(self) -> str | None:
         """Write the Markdown table, or return it."""
         from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
-        from ..common.files import write_text
 
         check_ability(self.model, "labels_pairs", self.trust_remote_code)
         matcher = load_matcher(self.model, self.trust_remote_code)
@@ -205,7 +205,7 @@ class DrawMaps(MapOptions, CorpusOptions):
 
     def run(self) -> None:
         """Draw all maps."""
-        check_matplotlib("explain map")
+        require("matplotlib", "plots", "explain map")
         import numpy as np
 
         from ..analysis.maps import nearest

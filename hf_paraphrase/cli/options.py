@@ -9,42 +9,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..common.fields import option, parse_scalar
+from ..common.fields import Options, option, parse_scalar
 from ..errors import InputError
-from ..installation import require
 from ..metrics.scored import scored_metrics
 from ..released import RELEASED
-from .text_tables import read_texts
+from .terminal import read_texts
 from .verbs import Verb
 
 if TYPE_CHECKING:
     from ..generation.paraphraser import Paraphraser
 
 __all__ = [
-    "BACKEND_HELP",
-    "DEFAULT_MODEL",
-    "DTYPE_HELP",
+    "PROMPT_HELP",
+    "TRUST_HELP",
     "ChoiceOptions",
     "IntervalOptions",
+    "KeepOptions",
+    "LoadingOptions",
     "MetricOptions",
     "ModelOptions",
     "PassingOptions",
-    "PROMPT_HELP",
     "ReadingOptions",
     "SearchOptions",
     "WriterOptions",
     "check_ability",
-    "check_matplotlib",
     "max_source_length_option",
     "metrics_option",
     "parse_pairs",
-    "keep_file_option",
     "read_keep",
     "read_lines",
     "split_model",
     "split_names",
-    "strength_option",
-    "trust_option",
 ]
 
 # A path or a Hub repository; sentences have spaces or other punctuation.
@@ -58,18 +53,8 @@ ABILITIES = {
     "reads_pairs": "edit by a retrieved pair",
 }
 
-# Default model of all commands.
-DEFAULT_MODEL = RELEASED
-
 PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"
-BACKEND_HELP = (
-    "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address "
-    "of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
-)
-DTYPE_HELP = (
-    "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
-    "machine multiplies it in hardware. In all but float32 outputs may differ a little.  [default: the checkpoint's]"
-)
+TRUST_HELP = "Run the code in the named checkpoints, and read pickled weights."
 
 
 def split_names(label: str, value: str) -> list[str]:
@@ -103,44 +88,44 @@ def read_keep(label: str, value: str) -> list[str]:
     return parse_keep(value)
 
 
-def keep_file_option() -> Any:
-    """The option that names a file of terms."""
-    return option("File of further terms to keep, one per line.", None)
-
-
-def trust_option() -> Any:
-    """The option that lets a checkpoint's code run."""
-    return option("Run the code in the named checkpoints, and read pickled weights.", False)
-
-
 @dataclass(kw_only=True)
 class ModelOptions(Verb):
     """A model, and whether to trust its code."""
 
     model: str = option("Checkpoint folder or Hub repository.", positional=True)
-    trust_remote_code: bool = trust_option()
+    trust_remote_code: bool = option(TRUST_HELP, False)
 
 
 @dataclass(kw_only=True)
-class WriterOptions(ModelOptions):
-    """The model of the commands that use one."""
+class LoadingOptions(Verb):
+    """How a model that paraphrases is loaded."""
 
-    model: str = option("Checkpoint folder, .gguf file or Hub repository.", DEFAULT_MODEL, positional=True)
+    trust_remote_code: bool = option(TRUST_HELP, False)
     prompt: str | None = option(PROMPT_HELP, None)
-    backend: str | None = option(BACKEND_HELP, None)
-    dtype: str | None = option(DTYPE_HELP, None)
+    backend: str | None = option(
+        "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the "
+        "address of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models.",
+        None,
+    )
+    dtype: str | None = option(
+        "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
+        "machine multiplies it in hardware. In all but float32 outputs may differ a little.  [default: the "
+        "checkpoint's]",
+        None,
+    )
 
-    def load_paraphraser(self) -> Paraphraser:
+    def load_paraphraser(self, model: str) -> Paraphraser:
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        return Paraphraser.from_pretrained(
-            self.model,
-            trust_remote_code=self.trust_remote_code,
-            prompt=self.prompt,
-            backend=self.backend,
-            dtype=self.dtype,
-        )
+        return Paraphraser.from_pretrained(model, **self.given(LoadingOptions))
+
+
+@dataclass(kw_only=True)
+class WriterOptions(LoadingOptions):
+    """The model of the commands that use one."""
+
+    model: str = option("Checkpoint folder, .gguf file or Hub repository.", RELEASED, positional=True)
 
 
 @dataclass(kw_only=True)
@@ -157,17 +142,6 @@ class ReadingOptions(Verb):
 
     errors: Literal["strict", "replace"] = option(
         "Invalid UTF-8: strict reports file and line, replace reads it as \ufffd.", "strict"
-    )
-
-
-def strength_option() -> Any:
-    """The option that sets how freely to paraphrase."""
-    return option(
-        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
-        "models with control tokens are told so.  [default: the checkpoint's]",
-        None,
-        least=0,
-        most=1,
     )
 
 
@@ -232,21 +206,49 @@ class ChoiceOptions(Verb):
 
 
 @dataclass(kw_only=True)
-class PassingOptions(Verb):
-    """Which candidates pass as paraphrases."""
+class KeepOptions(Verb):
+    """How freely to paraphrase, and what stays."""
 
-    strength: float | None = strength_option()
-    min_adequacy: float | None = option("Minimum adequacy.", None, least=0, most=1)
-    min_fluency: float | None = option("Minimum fluency.", None, least=0, most=1)
-    min_novelty: float | None = option("Minimum novelty (PINC).", None, least=0, most=1)
-    diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
+    strength: float | None = option(
+        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
+        "models with control tokens are told so.  [default: the checkpoint's]",
+        None,
+        least=0,
+        most=1,
+    )
     keep: list[str] | None = option(
         "Comma-separated things that must stay: names, numbers, urls, addresses, placeholders, mentions, terms, code, "
         "quotes, and your own words (in double quotes if ambiguous); or none.  [default: all but code and quotes]",
         None,
         read=read_keep,
     )
-    keep_file: Path | None = keep_file_option()
+    keep_file: Path | None = option("File of further terms to keep, one per line.", None)
+
+    def call_options(self, *parts: type[Options], keep: Iterable[str] | None = None) -> dict[str, Any]:
+        """The given arguments of a `Paraphraser`'s call.
+
+        Args:
+            parts: The classes whose fields are such arguments.
+            keep: What stays by default; None for the call's default.
+        """
+        from ..generation.protected_text import DEFAULT_KEEP, check_keep
+
+        given = self.given(*parts, KeepOptions)
+        if path := given.pop("keep_file", None):
+            # Jobs elsewhere may not see the file.
+            terms = [f'"{term}"' for term in check_keep(path)]
+            given["keep"] = [*given.get("keep", keep or DEFAULT_KEEP), *terms]
+        return given
+
+
+@dataclass(kw_only=True)
+class PassingOptions(KeepOptions):
+    """Which candidates pass as paraphrases."""
+
+    min_adequacy: float | None = option("Minimum adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Minimum fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Minimum novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
 
 
 @dataclass(kw_only=True)
@@ -339,18 +341,6 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
     raise InputError(
         f"{first!r} may be a model or a text: name the model, --model {first} or --model {RELEASED}, and quote texts"
     )
-
-
-def check_matplotlib(picture: str) -> None:
-    """Refuse to draw where nothing can.
-
-    Args:
-        picture: The option or command that asks for a picture.
-
-    Raises:
-        InputError: matplotlib is not installed.
-    """
-    require("matplotlib", "plots", picture)
 
 
 def read_lines(path: Path) -> list[str]:

@@ -82,11 +82,15 @@ class Verb(Options):
                 if owner != kind and getattr(self, one.name) != default_of(one):
                     raise InputError(f"{_flag(one)} is for a {owner}; {name} is {_article(kind)} {kind}")
 
+    def given(self, *parts: type[Options]) -> dict[str, Any]:
+        """The fields of some of its classes that are not None."""
+        names = [one.name for part in parts for one in fields(part)]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def call(self, function: Callable, **more: Any) -> Any:
         """Call a function with the fields that are its arguments and not None, and with `more`."""
         known = inspect.signature(function).parameters
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
-        return function(**{name: value for name, value in own.items() if value is not None} | more)
+        return function(**{name: value for name, value in self.given(type(self)).items() if name in known} | more)
 
 
 @dataclass_transform(kw_only_default=True)

@@ -11,7 +11,6 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from .. import __version__
 from ..generation.paraphrase_table import Paraphrases
 from .batching import Batcher, QueueFullError
+from .limits import Limits
 from .schemas import (
     EmbeddingRequest,
     EmbeddingResponse,
@@ -38,7 +38,7 @@ from .schemas import (
 from .served_model import Embedding, ServedModel
 from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
 
-__all__ = ["Limits", "make_app"]
+__all__ = ["make_app"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,51 +47,6 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     413: {"model": Failure, "description": "A text or the request is too long."},
     429: {"model": Failure, "description": "Too many texts wait; try again later."},
 }
-# Maximum JSON size of a character, and of the rest of a request.
-BYTES_A_CHARACTER, OTHER_BYTES = 12, 65536
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the server takes.
-
-    Args:
-        max_batch: Texts that are computed at a time.
-        max_wait_ms: Milliseconds that a text waits for others while its batch has room.
-        max_queue: Texts that may wait; more than that are refused.
-        max_text_length: Characters of a text.
-        max_header_bytes: Bytes of a request's header.
-        max_request_seconds: Seconds that a request may take to arrive.
-        max_connections: Clients at a time; fewer than the files that the process may open, usually 1,024.
-    """
-
-    max_batch: int = 32
-    max_wait_ms: float = 5.0
-    max_queue: int = 1024
-    max_text_length: int = 1000
-    max_header_bytes: int = 65536
-    max_request_seconds: float = 60.0
-    max_connections: int = 900
-
-    @property
-    def max_bytes(self) -> int:
-        """Of a request."""
-        return OTHER_BYTES + BYTES_A_CHARACTER * self.max_text_length * self.max_queue
-
-    def check(self, field: str, *columns: Sequence[str]) -> None:
-        """Refuse a request that could never be taken, with 413.
-
-        Args:
-            field: Where its texts stand.
-            columns: The texts; of pairs the first ones and the second ones.
-        """
-        if len(columns[0]) > self.max_queue:
-            raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {self.max_queue:,} are taken")
-        for texts in columns:
-            for number, text in enumerate(texts):
-                if len(text) > self.max_text_length:
-                    reason = f"{len(text):,} characters; at most {self.max_text_length:,} are taken"
-                    raise HTTPException(413, f"`{field}`, number {number} from 0, has a text of {reason}")
 
 
 class Service:
@@ -147,7 +102,7 @@ class Service:
         with its `index`, or `error` with the reason; and in the end `done`.
         """
         texts, options = as_list(asked.texts), asked.options()
-        self.limits.check("texts", texts)
+        check_size(self.limits, "texts", texts)
         refuse_mistakes(self.served.paraphrase, options)
         futures = self.queues["paraphrase"].submit(texts, options)
         if asked.stream:
@@ -159,7 +114,7 @@ class Service:
     async def match(self, asked: MatchRequest, request: Request) -> Any:
         """Label or score pairs of sentences, as `pipeline("text-classification", top_k=None)` does."""
         pairs = [(pair.text, pair.text_pair) for pair in asked.pairs]
-        self.limits.check("pairs", *zip(*pairs, strict=True))
+        check_size(self.limits, "pairs", *zip(*pairs, strict=True))
         results = await gather(self.queues["match"].submit(pairs), request)
         return {"model": self.served.name, "results": results}
 
@@ -168,7 +123,7 @@ class Service:
         name, texts = self.served.name, as_list(asked.input)
         if asked.model not in (None, name):
             raise HTTPException(404, f"`model`: {asked.model} is not served here, {name} is")
-        self.limits.check("input", texts)
+        check_size(self.limits, "input", texts)
         embeddings = await gather(self.queues["embed"].submit(texts), request)
         return show_embeddings(name, embeddings, asked.encoding_format)
 
@@ -206,6 +161,23 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
             refusal = f"{served.name} cannot {task}, but it can {' and '.join(served.tasks)}"
             app.post(path, include_in_schema=False, **guarded)(make_refusal(refusal))
     return app
+
+
+def check_size(limits: Limits, field: str, *columns: Sequence[str]) -> None:
+    """Refuse a request that could never be taken, with 413.
+
+    Args:
+        limits: What is taken.
+        field: Where its texts stand.
+        columns: The texts; of pairs the first ones and the second ones.
+    """
+    if len(columns[0]) > limits.max_queue:
+        raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {limits.max_queue:,} are taken")
+    for texts in columns:
+        for number, text in enumerate(texts):
+            if len(text) > limits.max_text_length:
+                reason = f"{len(text):,} characters; at most {limits.max_text_length:,} are taken"
+                raise HTTPException(413, f"`{field}`, number {number} from 0, has a text of {reason}")
 
 
 def make_guard(api_key: str) -> Callable:

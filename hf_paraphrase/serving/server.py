@@ -13,8 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..errors import InputError
-from .app import Limits
 from .connections import LimitedProtocol
+from .limits import Limits
 
 __all__ = ["listen", "make_config", "read_api_key", "run_server"]
 
