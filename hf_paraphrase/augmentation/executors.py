@@ -42,12 +42,7 @@ class ProcessExecutor(LocalPipelineExecutor):
     """
 
     def run(self) -> None:
-        """Run the tasks that are not done.
-
-        Raises:
-            AugmentationError: Some could not be finished; the others are.
-            InputError: Something that the user can mend.
-        """
+        """Run the tasks that are not done; AugmentationError if some fail, InputError if a user can mend it."""
         ranks = self.get_incomplete_ranks()
         failures: list[BaseException] = []
         done = self.world_size - len(ranks)
@@ -129,10 +124,10 @@ def make_executor(
     logging_dir: DataFolder,
     options: Mapping[str, Any] | None = None,
 ) -> PipelineExecutor:
-    """Make what runs the tasks.
+    """Make what runs the tasks, one of `EXECUTORS`.
 
     Args:
-        name: Out of `EXECUTORS`.
+        name: Which.
         pipeline: The steps of a task.
         tasks: How many there are.
         workers: How many run at a time.

@@ -18,15 +18,10 @@ __all__ = ["clean_up", "whole_in_folder", "write_in_folder"]
 
 @contextmanager
 def whole_in_folder(folder: DataFolder, name: str) -> Iterator[Path]:
-    """Write a file atomically, even when several processes write the same one.
+    """Write a file to a folder, here or where fsspec reaches, atomically even when several processes write it.
 
-    Args:
-        folder: On this machine, or where fsspec reaches.
-        name: Of the file in it.
-
-    Yields:
-        Where to write it. As the `with` block ends, unless by an error, it is put in its place: on this machine by
-        being renamed, after it is flushed to the disk, and elsewhere as one upload.
+    Yields where to write it. As the `with` block ends, unless by an error, it is put in its place: on this machine by
+    being renamed, after it is flushed to the disk, and elsewhere as one upload.
     """
     if not folder.is_local():
         with tempfile.TemporaryDirectory() as workplace:

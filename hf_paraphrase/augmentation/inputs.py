@@ -62,11 +62,7 @@ def open_source(path: str, column: str, keep_columns: Sequence[str] | None = Non
 
 
 def write_rows(source: Source, path: Path) -> int:
-    """Write the rows to one Parquet file, and count them.
-
-    Raises:
-        InputError: A row cannot be read, or the input is empty.
-    """
+    """Write the rows to one Parquet file, and count them; InputError where one cannot be read, or there is none."""
     rows = 0
     with pq.ParquetWriter(path, source.schema) as writer:
         for table in source.tables():

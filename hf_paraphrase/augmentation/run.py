@@ -164,8 +164,7 @@ def _do_missing(
 def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
     """Read the input and save the settings on the first run; later, check that they have not changed.
 
-    Raises:
-        InputError: The output was begun with other settings, or is another's.
+    InputError says that the output was begun with other settings, or is another's.
     """
     if not trust_remote_code and Path(asked.model).is_dir():
         check_links(Path(asked.model))  # before all of it is read

@@ -32,13 +32,7 @@ OUTCOME, COUNTS = "outcome", b"augmentation"
 
 
 class RowReader(PipelineStep):
-    """Reads one task's equal, consecutive share of the rows of a Parquet file.
-
-    Args:
-        folder: Where the file is.
-        name: Its name; every row has a `source_id`.
-        column: Where the text is.
-    """
+    """Reads one task's equal, consecutive share of the rows of a Parquet file, in which each has a `source_id`."""
 
     name = "Rows"
     type = "READER"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from ..common.fields import option
 from ..errors import InputError
 from ..installation import require
 from ..released import RELEASED
-from .options import PassingOptions, WriterOptions, max_source_length_option, parse_pairs, split_names
+from .options import PassingOptions, WriterOptions, max_source_length_option, pairs_option, split_names
 from .terminal import echo
 from .train import parse_overrides
 from .verbs import Verb, verb
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Augment", "Distill"]
 
 
-@dataclass(kw_only=True)
 class RowOptions(Verb):
     """Further arguments of a `Paraphraser`'s call."""
 
@@ -37,7 +35,6 @@ class RowOptions(Verb):
     max_source_length: int | None = max_source_length_option()
 
 
-@dataclass(kw_only=True)
 class AugmentationOptions(WriterOptions, PassingOptions, RowOptions):
     """Texts, the model that paraphrases them, and where it runs."""
 
@@ -57,24 +54,16 @@ class AugmentationOptions(WriterOptions, PassingOptions, RowOptions):
     tasks: int = option("Parts of the work, one Parquet file each; a killed part starts again.", 64, least=1)
     workers: int = option("Tasks that run at the same time, each with its own copy of the model.", 1, least=1)
     executor: str = option("Where the tasks run: local, slurm or ray.", "local")
-    executor_option: dict[str, Any] = option(
-        "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable.",
-        factory=dict,
-        metavar="KEY=VALUE",
-        read=parse_pairs,
-        many=True,
+    executor_option: dict[str, Any] = pairs_option(
+        "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable."
     )
     logging_dir: str | None = option(
         "Where what is done is noted, within reach of all machines.  [default: .augment in the output folder, or the "
         "cache where the output is elsewhere]",
         None,
     )
-    paraphraser_option: dict[str, Any] = option(
-        "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
-        factory=dict,
-        metavar="KEY=VALUE",
-        read=parse_pairs,
-        many=True,
+    paraphraser_option: dict[str, Any] = pairs_option(
+        "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable."
     )
 
     def make_augmentation(self) -> Augmentation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,7 @@ from .options import (
     IntervalOptions,
     MetricOptions,
     metrics_option,
-    parse_pairs,
+    pairs_option,
 )
 from .terminal import echo
 from .verbs import Verb, verb
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Compare"]
 
 
-@dataclass(kw_only=True)
 class ComparisonOptions(MetricOptions, ChoiceOptions):
     """What only paraphrasers are compared by."""
 
@@ -46,7 +45,6 @@ class ComparisonOptions(MetricOptions, ChoiceOptions):
     encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
 
 
-@dataclass(kw_only=True)
 class RecipeOptions(Verb):
     """What only recipes are compared by."""
 
@@ -88,13 +86,10 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
     systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]|RECIPE")
     output_dir: Path = option("Where the evaluations and the table go.")
     batch_size: int | None = option("Batch size, in rows.", None, least=1)
-    override: dict[str, Any] = option(
+    override: dict[str, Any] = pairs_option(
         "An option for all systems; with --encoder an argument of Paraphraser; a field of all recipes; repeatable.",
-        factory=dict,
         flag="--set",
         metavar="OPTION=VALUE",
-        read=parse_pairs,
-        many=True,
     )
     trust_remote_code: bool = option("Run the code in the checkpoints, and read pickled weights.", False)
 
@@ -152,18 +147,12 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
 
         metric_options = self.metric_options()
         rows, corpus = self._read(systems)
+        common = {"num_beams": self.num_beams, "batch_size": self.batch_size or 64, **self.given(ChoiceOptions)}
         results = self.call(
             compare_paraphrasers,
             systems=systems,
             dataset=rows,
-            options={
-                "num_beams": self.num_beams,
-                "num_candidates": self.num_candidates,
-                "select": self.select,
-                "allow_own_pair": self.allow_own_pair,
-                "batch_size": self.batch_size or 64,
-                **self.override,
-            },
+            options={**common, **self.override},
             metric_options=metric_options,
             data=self.describe(corpus),
         )
@@ -217,10 +206,10 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
             for seed in self.seeds or [recipe.training.seed]
         ]
         runs.sort(key=lambda one: one.entries[0].scores[0].score)
+        results = Results("comparison", runs[0].data, tuple(one.entries[0] for one in runs))
         scores: dict[str, list[float]] = {}
-        for entry in (entry for one in runs for entry in one.entries):
+        for entry in results.entries:
             scores.setdefault(entry.system, []).append(entry.scores[0].score)
-        results = Results("comparison", runs[0].data, tuple(entry for one in runs for entry in one.entries))
         results.save(self.output_dir / "comparison.json")
         plot_architectures(scores, self.output_dir / "comparison.png")
         return results

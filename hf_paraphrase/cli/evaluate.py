@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Evaluate", "MakeForms", "ReadForms", "ScoreFiles"]
 
 
-@dataclass(kw_only=True)
 class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     """What only a paraphraser is evaluated by."""
 
@@ -53,14 +51,12 @@ class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     restore_surface: bool = option("Restore ordinary case and spacing in outputs.", False)
 
 
-@dataclass(kw_only=True)
 class MatcherOptions(Verb):
     """What only a matcher is evaluated by."""
 
     threshold_split: str = option("Split that chooses the threshold of F1.", "validation")
 
 
-@dataclass(kw_only=True)
 class LanguageModelOptions(Verb):
     """What only a language model is evaluated by."""
 

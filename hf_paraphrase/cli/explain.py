@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -163,7 +162,6 @@ class ExplainDocuments(ModelOptions):
                 echo(f"{cosine:4.2f}  {lines[other]}")
 
 
-@dataclass(kw_only=True)
 class MapOptions(ModelOptions):
     """How maps are drawn."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,6 +34,7 @@ __all__ = [
     "check_ability",
     "max_source_length_option",
     "metrics_option",
+    "pairs_option",
     "parse_pairs",
     "read_keep",
     "read_lines",
@@ -63,15 +63,7 @@ def split_names(label: str, value: str) -> list[str]:
 
 
 def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
-    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would.
-
-    Args:
-        option: The option's name, for errors.
-        pairs: Its values.
-
-    Raises:
-        InputError: One of them has no `=`.
-    """
+    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would; InputError where one has no `=`."""
     parsed = {}
     for pair in pairs:
         key, has_value, value = pair.partition("=")
@@ -81,6 +73,11 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
     return parsed
 
 
+def pairs_option(help: str, read: Callable[[str, list[str]], Any] = parse_pairs, **details: Any) -> Any:
+    """An option `KEY=VALUE` that may be repeated, whose values make a dict."""
+    return option(help, factory=dict, read=read, many=True, **{"metavar": "KEY=VALUE", **details})
+
+
 def read_keep(label: str, value: str) -> list[str]:
     """Read what paraphrases must keep: kinds, and the user's own words."""
     from ..generation.protected_text import parse_keep
@@ -88,7 +85,6 @@ def read_keep(label: str, value: str) -> list[str]:
     return parse_keep(value)
 
 
-@dataclass(kw_only=True)
 class ModelOptions(Verb):
     """A model, and whether to trust its code."""
 
@@ -96,7 +92,6 @@ class ModelOptions(Verb):
     trust_remote_code: bool = option(TRUST_HELP, False)
 
 
-@dataclass(kw_only=True)
 class LoadingOptions(Verb):
     """How a model that paraphrases is loaded."""
 
@@ -121,14 +116,12 @@ class LoadingOptions(Verb):
         return Paraphraser.from_pretrained(model, **self.given(LoadingOptions))
 
 
-@dataclass(kw_only=True)
 class WriterOptions(LoadingOptions):
     """The model of the commands that use one."""
 
     model: str = option("Checkpoint folder, .gguf file or Hub repository.", RELEASED, positional=True)
 
 
-@dataclass(kw_only=True)
 class IntervalOptions(Verb):
     """Confidence intervals of scores."""
 
@@ -136,7 +129,6 @@ class IntervalOptions(Verb):
     seed: int = option("Seed of the intervals and p-values.", 12345)
 
 
-@dataclass(kw_only=True)
 class ReadingOptions(Verb):
     """How to read files of texts."""
 
@@ -157,7 +149,6 @@ def metrics_option(*names: str) -> Any:
     return option(f"Comma-separated: {', '.join(scored_metrics())}.", factory=lambda: [*names], read=split_names)
 
 
-@dataclass(kw_only=True)
 class MetricOptions(Verb):
     """Which metrics score texts, and how."""
 
@@ -174,8 +165,7 @@ class MetricOptions(Verb):
     def metric_options(self) -> dict[str, dict[str, Any]]:
         """The options of the function of each metric.
 
-        Raises:
-            InputError: A metric lacks a dependency; reported now, since generating outputs may take hours.
+        InputError says now what a metric lacks, since generating outputs may take hours.
         """
         if "embedding_greedy" in self.metrics and self.word_vectors is None:
             raise InputError(
@@ -196,7 +186,6 @@ class MetricOptions(Verb):
         }
 
 
-@dataclass(kw_only=True)
 class ChoiceOptions(Verb):
     """How a model's outputs are chosen among."""
 
@@ -205,7 +194,6 @@ class ChoiceOptions(Verb):
     allow_own_pair: bool = option("Also edit by pairs that share the row's source or reference, as papers do.", False)
 
 
-@dataclass(kw_only=True)
 class KeepOptions(Verb):
     """How freely to paraphrase, and what stays."""
 
@@ -241,7 +229,6 @@ class KeepOptions(Verb):
         return given
 
 
-@dataclass(kw_only=True)
 class PassingOptions(KeepOptions):
     """Which candidates pass as paraphrases."""
 
@@ -251,7 +238,6 @@ class PassingOptions(KeepOptions):
     diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
 
 
-@dataclass(kw_only=True)
 class SearchOptions(Verb):
     """How a search finds outputs."""
 
@@ -271,8 +257,7 @@ class SearchOptions(Verb):
     def search_options(self, decoding: str, num_beams: Iterable[int]) -> dict[str, Any]:
         """The decoding options that were given, as `generate_paraphrases` and the pipeline take them.
 
-        Raises:
-            InputError: An option is another decoding's, or the groups do not divide the beams.
+        InputError says that an option is another decoding's, or that the groups do not divide the beams.
         """
         grouped = {"num_beam_groups": self.num_beam_groups, "diversity_penalty": self.diversity_penalty}
         for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": self.fidelity})):
@@ -289,17 +274,9 @@ class SearchOptions(Verb):
 
 
 def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:
-    """Refuse a model that lacks the ability that a command needs, before any work.
+    """Refuse a model that lacks one of the `ABILITIES`, before any work.
 
     Models that cannot be read at all are reported when they are loaded.
-
-    Args:
-        model: Checkpoint folder or Hub repository.
-        ability: Out of `ABILITIES`.
-        trust_remote_code: Let the model's own code run.
-
-    Raises:
-        InputError: Its architecture lacks the ability.
     """
     from ..models.layers.portable import can
     from ..pretrained import load_config
@@ -320,14 +297,7 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
     """The model and the texts of a command line, where the model may be an option or the first word.
 
     A first word is a model if it is a folder, `RELEASED`, or reads as a path or Hub repository: with a slash, without
-    spaces or the punctuation of sentences.
-
-    Args:
-        model: The option; None where it is not given, and all words are texts otherwise.
-        words: The positional arguments.
-
-    Raises:
-        InputError: The first word might be either.
+    spaces or the punctuation of sentences. InputError says that it might be either.
     """
     if model is not None or not words:
         return model or RELEASED, list(words)
@@ -344,12 +314,7 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
 
 
 def read_lines(path: Path) -> list[str]:
-    """The texts of a file, a text a line or in the column `text` or `source` of a table, without blank ones.
-
-    Raises:
-        InputError: There is none, or one cannot be read.
-        OSError: The file cannot be read.
-    """
+    """The texts of a file, one a line or in a table's column `text` or `source`; InputError if all are blank."""
     lines = [text.strip() for text in read_texts(str(path)) if text.strip()]
     if not lines:
         raise InputError(f"{path} has no line with text")

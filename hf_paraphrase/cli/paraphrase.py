@@ -7,7 +7,6 @@ import re
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html import escape
 from pathlib import Path
@@ -63,7 +62,6 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
         raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
 
 
-@dataclass(kw_only=True)
 class CallOptions(Verb):
     """Further arguments of a `Paraphraser`'s call."""
 
@@ -198,7 +196,6 @@ def _print_group(number: int, source: str, group: Paraphrases, as_json: bool) ->
         echo("")
 
 
-@dataclass(kw_only=True)
 class DocumentCallOptions(KeepOptions):
     """Arguments of a `Paraphraser`'s `document`."""
 

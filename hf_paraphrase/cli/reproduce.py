@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ..common.fields import option
 from ..errors import InputError
 from ..papers import PAPERS
-from .corpus import read_files
+from .corpus import Files, files_option
 from .terminal import echo
 from .verbs import Verb, verb
 
@@ -29,7 +28,6 @@ def _parse_seeds(label: str, seeds: str) -> list[int]:
         raise InputError(f"{label} takes numbers with commas between them, got {seeds!r}") from None
 
 
-@dataclass(kw_only=True)
 class PaperOptions(Verb):
     """What only the table of a paper takes."""
 
@@ -38,16 +36,11 @@ class PaperOptions(Verb):
     seeds: list[int] | None = option("Seeds of the trainings, such as 1,2,3.", None, read=_parse_seeds)
 
 
-@dataclass(kw_only=True)
 class OpenTextOptions(Verb):
     """What only the table of free text takes."""
 
-    data_files: list[str] | dict[str, list[str]] | None = option(
-        "Groups of sentences with one meaning, a kind of text each; none is trained on test=FILE; repeatable.",
-        None,
-        metavar="[SPLIT=]FILE",
-        read=read_files,
-        many=True,
+    data_files: Files = files_option(
+        "Groups of sentences with one meaning, a kind of text each; none is trained on test=FILE; repeatable."
     )
     systems: list[str] = option("Train only this system; repeatable.  [default: all]", factory=list)
     language_model: str | None = option("Causal language model to measure too, such as a .gguf file.", None)

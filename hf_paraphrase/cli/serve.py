@@ -67,7 +67,8 @@ class MakeSpace(Verb):
         if (self.output is None) == (self.push is None):
             raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
         require("gradio", "demo", "space")
-        from ..serving.space import push_space, write_space
+        from ..hub.push import push_space
+        from ..serving.space import write_space
 
         if self.output is not None:
             write_space(self.model, self.output, self.package)

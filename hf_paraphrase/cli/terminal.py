@@ -49,14 +49,7 @@ def make_printable(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, is_data: bool = False) -> None:
-    """Print a text without control characters.
-
-    Args:
-        text: The text.
-        err: Print it to standard error.
-        nl: End the line.
-        is_data: Output is changed only in terminals: piped data stay as they are.
-    """
+    """Print a text without control characters; of data, only in terminals: piped data stay as they are."""
     is_raw = is_data and not sys.stdout.isatty()
     # `color=True`: typer would drop escape sequences where standard output is not a terminal.
     typer.echo(text if is_raw else make_printable(text), err=err, nl=nl, color=True if is_raw else None)
@@ -88,11 +81,7 @@ def _format_warning(*args, **kwargs) -> str:
 
 
 class Lines:
-    """The lines of standard input, as they come. Invalid UTF-8 counts as a blank line and is reported at the end.
-
-    Args:
-        errors: "replace" reads invalid UTF-8 as U+FFFD.
-    """
+    """The lines of standard input, as they come. Invalid UTF-8 counts as a blank line and is reported at the end."""
 
     def __init__(self, errors: str = "strict"):
         self.errors = errors
@@ -143,10 +132,7 @@ def read_texts(path: str, column: str | None = None, errors: str = "strict") -> 
 def read_numbered_texts(
     path: str | os.PathLike, column: str | None = None, errors: str = "strict"
 ) -> Iterator[tuple[int, str]]:
-    """Read the texts of a file lazily, each with its line number (row number in Parquet).
-
-    Arguments and errors are those of `read_texts`.
-    """
+    """Read the texts of a file lazily, each with its line number (row number in Parquet), as `read_texts` does."""
     table = TextTable(Path(path), errors=errors)
     names = TEXT_COLUMNS if column is None else (column,)
     if table.path.is_file():
@@ -156,11 +142,7 @@ def read_numbered_texts(
 
 
 def check_table(path: Path) -> None:
-    """Refuse a file that `open_table` cannot write.
-
-    Raises:
-        InputError: Its name ends otherwise.
-    """
+    """Refuse a file that `open_table` cannot write, by the ending of its name."""
     if path.suffix.lower() not in WRITTEN:
         raise InputError(f"--output must end in .parquet, .csv, .tsv or .jsonl, not {path.name}")
 
@@ -169,7 +151,7 @@ def check_table(path: Path) -> None:
 def open_table(
     path: Path, columns: Mapping[str, str], safe_cells: bool | None = None
 ) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
-    """Write rows to a file as they come.
+    """Write rows to a file as they come, by what is yielded.
 
     Lines are flushed at every call, so that they can be read meanwhile, and stay where the process stops. Of a Parquet
     file, each call of which is a row group, nothing can be read before its end: it is there whole or not at all.
@@ -179,9 +161,6 @@ def open_table(
         columns: Their names, and pyarrow's names of their types.
         safe_cells: Write an apostrophe before texts that a spreadsheet would run as a formula; None does so in csv
             files, from whose rows `TextTable` takes it away again.
-
-    Yields:
-        What writes rows.
     """
     kind = path.suffix.lower()
     if kind == ".parquet":

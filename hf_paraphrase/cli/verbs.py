@@ -47,8 +47,9 @@ class VerbCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@dataclass_transform(kw_only_default=True)
 class Verb(Options):
-    """Base of all verbs. Fields are made by `option`, whose details here may also be:
+    """Base of all verbs; subclasses are dataclasses. Fields are made by `option`, whose details here may also be:
 
     - `positional`: an argument of the command instead of an option;
     - `flag`: the option's name where it isn't the field's;
@@ -65,6 +66,9 @@ class Verb(Options):
     context_settings: ClassVar[Mapping[str, Any]] = {}
     # As it was typed; empty in Python.
     command_line = ""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True)(cls)
 
     def run(self) -> Any:
         """Do it, and return what came out."""
@@ -93,12 +97,11 @@ class Verb(Options):
         return function(**{name: value for name, value in self.given(type(self)).items() if name in known} | more)
 
 
-@dataclass_transform(kw_only_default=True)
 def verb(words: str) -> Callable[[type[Verb]], type[Verb]]:
-    """Make a class a dataclass and the verb of a command, such as "datasets list"."""
+    """Make a class the verb of a command, such as "datasets list"."""
 
     def add(kind: type[Verb]) -> type[Verb]:
-        VERBS[words] = dataclass(kw_only=True)(kind)
+        VERBS[words] = kind
         return kind
 
     return add

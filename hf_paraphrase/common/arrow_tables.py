@@ -61,13 +61,10 @@ def _find_schema(table: TextTable, texts: Collection[str], lists: Collection[str
 
 
 def read_tables(table: TextTable, schema: pa.Schema) -> Iterator[tuple[list[int], pa.Table]]:
-    """Read the columns of a schema that `find_schema` has found.
+    """Read the columns of a schema that `find_schema` has found, some rows at a time; InputError for unreadable rows.
 
     Yields:
         The lines of some rows (of Parquet their numbers, from 1), and the rows.
-
-    Raises:
-        InputError: A row that cannot be read.
     """
     if table.kind == "parquet":
         yield from _read_parquet(table, schema)

@@ -85,11 +85,7 @@ def _ending(path: str | os.PathLike) -> str:
 
 
 def find_tables(folder: Path) -> list[Path]:
-    """All tables under a folder except hidden ones; plain text files only if there are no others.
-
-    Raises:
-        InputError: There is none.
-    """
+    """All tables under a folder except hidden ones, or else its plain text files; InputError without any."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in IGNORED)
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     tables = [path for path in files if table_kind(path) not in (None, "txt")]
@@ -100,11 +96,7 @@ def find_tables(folder: Path) -> list[Path]:
 
 
 def expand_globs(pattern: str | os.PathLike) -> list[Path]:
-    """The files that a path or glob pattern names.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
+    """The files that a path or glob pattern names; FileNotFoundError if there is none."""
     path = Path(pattern).expanduser()
     if path.is_file():  # whose name may hold brackets
         return [path]
@@ -141,10 +133,7 @@ class TextTable:
         return f"{self.path}, {'row' if self.kind == 'parquet' else 'line'} {line}"
 
     def columns(self, lines: Iterable[tuple[int, str]] | None = None) -> list[str] | None:
-        """The names of the columns; None where every row brings its own.
-
-        Args:
-            lines: As in `rows`.
+        """The names of the columns, which are in `lines` if given; None where every row brings its own.
 
         Raises:
             InputError: A duplicate column name, or no header.
@@ -161,11 +150,7 @@ class TextTable:
             return self.columns(opened)
 
     def check_columns(self, names: Sequence[str], option: str = "") -> None:
-        """Refuse a file without any of these columns.
-
-        Raises:
-            InputError: It has none of them; the message lists the existing columns.
-        """
+        """Raise InputError for a file without any of these columns; the message lists those that exist."""
         there = self.columns()
         if self.kind == "txt" and option and LINE not in names:
             raise InputError(
@@ -200,22 +185,14 @@ class TextTable:
                 yield from self._read_lines(opened, reject)
 
     def column(self, row: Row, names: Sequence[str], advice: str = "") -> str:
-        """The first of these columns that a row has.
-
-        Raises:
-            InputError: It has none.
-        """
+        """The first of these columns that a row has; InputError if it has none."""
         for name in names:
             if name in row.values:
                 return name
         raise InputError(self._missing(self.place(row.line), names, row.values) + advice)
 
     def text(self, row: Row, name: str) -> str:
-        """The text of a cell; empty where it is missing.
-
-        Raises:
-            InputError: The cell is not text; the message names its type.
-        """
+        """The text of a cell, empty where it is missing; InputError names the type of a cell that is not text."""
         value = row.values.get(name)
         if value is None:
             return ""
@@ -225,21 +202,13 @@ class TextTable:
         return check_unicode(value, where, self.errors)
 
     def texts(self, row: Row, name: str) -> list[str]:
-        """The texts of a cell that may hold a list of them, without empty ones.
-
-        Raises:
-            InputError: As `text`.
-        """
+        """The texts of a cell that may hold a list of them, without empty ones; errors as in `text`."""
         value = row.values.get(name)
         values = value if isinstance(value, list) else [value]
         return [text for one in values if (text := self.text(Row(row.line, {name: one}), name))]
 
     def check_names(self, names: list[str]) -> list[str]:
-        """The names, checked for duplicates.
-
-        Raises:
-            InputError: It does.
-        """
+        """The names, or InputError where one comes twice."""
         twice = _first_double(name for name in names if name)
         if twice is not None:
             raise InputError(f"{self.path}: two columns are called `{twice}`; rename one")
@@ -461,11 +430,7 @@ def _find_delimiter(header: str) -> str:
 
 @contextmanager
 def refusing_damage(problem: str) -> Iterator[None]:
-    """Refuse a Parquet file whose bytes are damaged, by whichever error pyarrow notices it.
-
-    Raises:
-        InputError: One of them; it says the problem and the error.
-    """
+    """Raise InputError, with the problem, for a damaged Parquet file, whichever error pyarrow noticed it by."""
     import pyarrow as pa
 
     try:

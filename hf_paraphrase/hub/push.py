@@ -23,10 +23,9 @@ from ..metrics import load_metric
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
-from .decodings import check_decoding, is_of_decoding, make_decoding, make_decoding_card
-from .files import find_files, is_ours
+from .decodings import FOLDER, SHARED, make_decoding, make_decoding_card
+from .files import find_files, find_handler, is_ours
 from .metric_space import check_module_name, make_metric_space
-from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 __all__ = [
@@ -46,14 +45,7 @@ PULL_REQUEST = re.compile(r"refs/pr/\d+")
 
 
 def check_access(repo_id: str) -> None:
-    """Refuse what can be told to fail without asking the Hub.
-
-    Args:
-        repo_id: Where to push.
-
-    Raises:
-        InputError: No token, or an invalid repository name.
-    """
+    """Refuse what can be told to fail without asking the Hub: InputError without a token or for an invalid name."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
@@ -133,8 +125,8 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
 
     Args:
         name: "diverse_beam" or "dips".
-        repo_id: The repository, made if need be; without a namespace, in the user's own.
-        private: Make a new repository private.
+        repo_id: As in `push_to_hub`, and not a model's.
+        private: Likewise.
 
     Returns:
         The address of the commit.
@@ -143,30 +135,25 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
         InputError: Unknown decoding, no token, or a repository with a model.
         PushError: The Hub refused, or could not be reached.
     """
-    check_decoding(name)
+    if name not in SHARED:
+        raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
     repo_id = _create(api, repo_id, private).repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
-    return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", is_of_decoding))
+    return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", lambda path: path.startswith(FOLDER)))
 
 
 def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
-    """Upload a metric as a Space that `evaluate.load(repo_id)` loads from, as one commit.
+    """Upload a metric, one of `list_metrics()`, as a Space that `evaluate.load(repo_id)` loads from, as one commit.
 
-    Args:
-        name: One of `list_metrics()`.
-        repo_id: The Space, created if missing; without a namespace, in the user's. The module gets its name.
-        private: Make a new Space private.
+    The module gets the name of the Space. Other arguments and errors are those of `push_decoding`, and InputError says
+    that a name is none that `evaluate` can load.
 
     Returns:
         The address of the Space.
-
-    Raises:
-        InputError: Unknown metric, no token, or a Space name that `evaluate` cannot load.
-        PushError: The Hub refused, or could not be reached.
     """
     metric = load_metric(name, keep_in_memory=True)
     check_module_name(repo_id)
@@ -184,19 +171,10 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
 
 
 def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a dataset folder, with its card and Parquet files, as one commit.
-
-    Args:
-        folder: The dataset; files whose names begin with a dot stay.
-        repo_id: The repository, made if need be; without a namespace, in the user's own.
-        private: Make a new repository private.
+    """Upload a dataset folder, its card and Parquet files, as one commit; arguments and errors as in `push_to_hub`.
 
     Returns:
         The address of the commit.
-
-    Raises:
-        InputError: There is no token.
-        PushError: The Hub refused, or could not be reached.
     """
     repo_id = create_dataset(repo_id, private=private)
     api = HfApi(library_name="hf_paraphrase")
@@ -214,19 +192,12 @@ def create_dataset(repo_id: str, *, private: bool = False) -> str:
 
 
 def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a folder as a Gradio Space, in one commit; other files in the Space stay.
+    """Upload a folder as a Gradio Space, in one commit; arguments and errors as in `push_to_hub`.
 
-    Args:
-        folder: The Space; of the model in it, old files go.
-        repo_id: The Space, created if missing; without a namespace, in the user's.
-        private: Make a new Space private.
+    Other files in the Space stay; of the model in it, old files go.
 
     Returns:
         The address of the Space.
-
-    Raises:
-        InputError: There is no token.
-        PushError: The Hub refused, or could not be reached.
     """
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")

@@ -70,15 +70,7 @@ def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> 
 
 
 def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None) -> str:
-    """This model's scores as the text of a file in `.eval_results/`, with the entries of `make_eval_results`.
-
-    Args:
-        checkpoint: With its results.
-        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
-
-    Returns:
-        The text; empty without an entry.
-    """
+    """The entries of `make_eval_results` as the text of a file in `.eval_results/`; empty without an entry."""
     entries = []
     for results, entry, score in _own_scores(checkpoint, dataset_id):
         interval = None if score.low is None else f"95% interval {score.low:.2f} to {score.high:.2f}"

@@ -31,9 +31,7 @@ class SourceOutputs(NamedTuple):
 def read_outputs(path: str | os.PathLike) -> list[SourceOutputs]:
     """Read a predictions file of `evaluate`, whose rows have several outputs (`predictions`) or one (`prediction`).
 
-    Raises:
-        InputError: A line in another format; the message names file and line.
-        FileNotFoundError: There is no such file.
+    InputError names file and line where one has another format.
     """
     rows = []
     with open_text(path) as file:

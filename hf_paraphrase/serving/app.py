@@ -50,12 +50,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {
 
 
 class Service:
-    """A model with a queue for each thing that it can do.
-
-    Args:
-        served: The model.
-        limits: What is taken.
-    """
+    """A model with a queue for each thing that it can do."""
 
     def __init__(self, served: ServedModel, limits: Limits):
         self.served, self.limits = served, limits
@@ -166,10 +161,7 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
 def check_size(limits: Limits, field: str, *columns: Sequence[str]) -> None:
     """Refuse a request that could never be taken, with 413.
 
-    Args:
-        limits: What is taken.
-        field: Where its texts stand.
-        columns: The texts; of pairs the first ones and the second ones.
+    `field` is where its texts stand; `columns` are the texts, of pairs the first ones and the second ones.
     """
     if len(columns[0]) > limits.max_queue:
         raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {limits.max_queue:,} are taken")

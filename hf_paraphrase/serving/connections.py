@@ -17,11 +17,6 @@ class LimitedProtocol(H11Protocol):
     """A connection that is closed, with 503, 431 or 408, where it exceeds a limit.
 
     uvicorn has options for none of these but the header's size, which it answers with 400.
-
-    Args:
-        args: Of uvicorn's protocol.
-        limits: What is taken.
-        kwargs: Of uvicorn's protocol.
     """
 
     timer: asyncio.TimerHandle | None = None

@@ -108,13 +108,7 @@ def load_served_model(
 
 
 def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:
-    """The tasks of a paraphraser.
-
-    Args:
-        name: Of the model.
-        paraphraser: It, loaded.
-        max_batch: Texts that it will be asked for at a time.
-    """
+    """The tasks of a loaded paraphraser, which is asked for at most `max_batch` texts at a time."""
 
     def paraphrase(texts: Sequence[str], options: Options) -> list[Paraphrases]:
         return cast(ParaphrasedTexts, paraphraser(list(texts), batch_size=max_batch, **dict(options)))

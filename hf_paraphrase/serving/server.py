@@ -24,15 +24,7 @@ SECONDS_BETWEEN_REQUESTS = 75
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port.
-
-    Args:
-        host: The address to listen on.
-        port: Its port; 0 for any that is free.
-
-    Raises:
-        InputError: It cannot be taken.
-    """
+    """Take a port, 0 for any that is free; InputError where it cannot be taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -41,11 +33,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def read_api_key(variable: str) -> str:
-    """The key that a variable of the environment holds.
-
-    Raises:
-        InputError: It holds none.
-    """
+    """The key that a variable of the environment holds; InputError if it holds none."""
     if not os.environ.get(variable):
         raise InputError(f"--api-key-env: there is no {variable} in the environment, or it is empty")
     return os.environ[variable]
@@ -62,12 +50,7 @@ def make_config(app: FastAPI, limits: Limits, **options: Any) -> uvicorn.Config:
 def run_server(app: FastAPI, listener: socket.socket, limits: Limits) -> None:
     """Serve until SIGINT or SIGTERM; no request is taken after that, and those that were taken are answered.
 
-    A second SIGINT ends it at once.
-
-    Args:
-        app: The application.
-        listener: Where requests come in; closed in the end.
-        limits: What is taken.
+    A second SIGINT ends it at once. The listener is closed in the end.
     """
     # Of every shape of input oneDNN keeps its kernels with their memory, 1,024 by default: hardly two batches are of
     # one shape, so that they came to 100 MB, and less of them are not slower.
