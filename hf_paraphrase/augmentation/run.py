@@ -29,10 +29,18 @@ from ..hub.push import create_dataset
 from ..released import find_checkpoint
 from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
-from .folders import clean_up, whole_in_folder, write_in_folder
 from .inputs import SOURCE_ID, digest, open_source, write_rows
 from .outcomes import RowParaphraser
-from .steps import ParaphraseStep, RowReader, ShardWriter, name_shard, read_counts
+from .steps import (
+    ParaphraseStep,
+    RowReader,
+    ShardWriter,
+    clean_up,
+    name_shard,
+    read_counts,
+    whole_in_folder,
+    write_in_folder,
+)
 
 __all__ = ["Augmentation", "find_state", "run_augmentation"]
 

@@ -1,31 +1,37 @@
-"""The steps of an augmentation, for any pipeline of datatrove."""
+"""The steps of an augmentation, for any pipeline of datatrove; their files appear whole or not at all."""
 
 from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from datasets import Features
 from datatrove.data import Document, DocumentsPipeline
-from datatrove.io import DataFolderLike, get_datafolder
+from datatrove.io import DataFolder, DataFolderLike, get_datafolder
 from datatrove.pipeline.base import PipelineStep
 
+from ..common.files import publish
+from ..common.hub_access import retry
 from ..common.text_tables import ROWS_AT_ONCE
 from ..generation.paraphraser import Paraphraser
 from ..retrieval import ParaphraseRetriever
-from .folders import whole_in_folder
 from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
 
-__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]
+__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "clean_up", "name_shard", "read_counts"]
+__all__ += ["whole_in_folder", "write_in_folder"]
 
 # Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
 OUTCOME, COUNTS = "outcome", b"augmentation"
@@ -227,3 +233,40 @@ def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]
     documents = iter(documents)
     while group := list(islice(documents, size)):
         yield group
+
+
+@contextmanager
+def whole_in_folder(folder: DataFolder, name: str) -> Iterator[Path]:
+    """Write a file to a folder, here or where fsspec reaches, atomically even when several processes write it.
+
+    Yields where to write it. As the `with` block ends, unless by an error, it is put in its place: on this machine by
+    being renamed, after it is flushed to the disk, and elsewhere as one upload.
+    """
+    if not folder.is_local():
+        with tempfile.TemporaryDirectory() as workplace:
+            path = Path(workplace) / "whole"
+            yield path
+            retry(lambda: folder.put_file(str(path), name))
+        return
+    path = Path(folder.resolve_paths(name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own: a task that another machine was thought to have lost may still be written there.
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        yield temporary
+        publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_in_folder(folder: DataFolder, name: str, text: str) -> None:
+    """Write a UTF-8 text file atomically."""
+    with whole_in_folder(folder, name) as path:
+        path.write_text(text, encoding="utf-8")
+
+
+def clean_up(folder: DataFolder, name: str) -> None:
+    """Remove what killed processes have left in a folder of a folder, which they do on this machine alone."""
+    if folder.is_local():
+        for path in Path(folder.resolve_paths(name)).glob(".*.part"):
+            path.unlink(missing_ok=True)

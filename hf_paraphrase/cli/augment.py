@@ -120,7 +120,6 @@ class Augment(AugmentationOptions):
             raise typer.Exit(130) from None
 
     def show(self, counts: Counter[str] | None) -> None:
-        """Print the counts, and push the rows if asked to."""
         if counts is None:
             echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
             return
@@ -193,7 +192,6 @@ class Distill(AugmentationOptions):
         return self.call(run_distillation, asked=asked, output_dir=self.output, **where)
 
     def show(self, result: Sequence[dict[str, Any]] | None) -> None:
-        """Print the table."""
         if result is None:
             echo("jobs are submitted; the same command, when they are done, goes on")
             return

@@ -122,7 +122,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return compare[kind](systems)
 
     def show(self, results: Results | list[Results]) -> None:
-        """Print the table."""
         from ..evaluation.kinds import FORMATS
 
         if isinstance(results, list):

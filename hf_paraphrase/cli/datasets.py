@@ -35,7 +35,6 @@ class ListCorpora(Verb):
     """
 
     def run(self) -> str:
-        """A line for each corpus."""
         from ..datasets.loading import find_builder, list_datasets
 
         documented = ((name, inspect.getdoc(find_builder(name)) or "") for name in list_datasets())
@@ -53,7 +52,6 @@ class DescribeCorpus(Verb):
     name: str = option("Corpus, one of `hf-paraphrase datasets list`.", positional=True)
 
     def run(self) -> str:
-        """The card."""
         from ..datasets import dataset_card
 
         return dataset_card(self.name).text.strip()
@@ -80,7 +78,6 @@ class PreviewCorpus(CorpusOptions):
     plot: Path | None = option("A PNG file for the distribution of the lengths.", None)
 
     def run(self) -> None:
-        """Print the rows, and draw the lengths where asked to."""
         from ..datasets.statistics import count_lengths, plot_lengths
 
         if self.plot is not None:
@@ -165,7 +162,6 @@ class Mine(Verb):
     trust_remote_code: bool = option("Run the code in the encoder's folder, and read pickled weights.", False)
 
     def run(self) -> None:
-        """Mine, and write the files."""
         from ..datasets.sampling import divide_linked, held_out_sizes
         from ..retrieval.mining import mine_paraphrases
 

@@ -74,7 +74,6 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
-    hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     hf-paraphrase evaluate runs/first --decoding sample --temperature 0.5 --num-candidates 20 --select mbr
     hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
@@ -83,9 +82,8 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     hf-paraphrase evaluate runs/sarah-lm --data-dir data/gutenberg --objective autoencode
 
     The kind of model decides what is measured: a paraphraser's outputs are scored by --metrics; a matcher labels pairs
-        or ranks
-    candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per character.
-    Scores have 95% intervals.
+    or ranks candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per
+    character. Scores have 95% intervals.
     """
 
     sections = {
@@ -108,46 +106,38 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
         trained_by = find_training_config(self.model)
         kind = find_kind(self.model, trained_by, self.trust_remote_code)
         self.refuse_options_of_others(kind, self.model)
-        prepare = {
-            "paraphraser": self._prepare_paraphraser,
-            "matcher": self._prepare_matcher,
-            "autoencoder": self._prepare_autoencoder,
-            "language model": self._prepare_language_model,
-        }
-        return self.call(EVALUATORS[kind], tokenizer=None, data=self.describe(corpus), **prepare[kind](corpus))
+        if kind == "paraphraser":
+            options = self._paraphraser_options(corpus)
+        elif kind == "matcher":
+            splits = corpus.load()
+            rows = self.take(pick_split(splits, self.split))
+            options = {"dataset": rows, "validation": splits.get(self.threshold_split)}
+        elif kind == "autoencoder":
+            width, *others = self.num_beams or [1]
+            if others:
+                raise InputError(f"--num-beams: an autoencoder is evaluated with one width, not {1 + len(others)}")
+            options = {"dataset": self.take(corpus.load(self.split)), "num_beams": width}
+        else:
+            if self.sample_seed is not None:
+                raise InputError("--sample-seed: the examples of a language model are evenly spaced")
+            learnt = getattr(trained_by, "objective", "next_sentence")
+            options = {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
+        return self.call(EVALUATORS[kind], tokenizer=None, data=self.describe(corpus), **options)
 
     def show(self, results: Results) -> None:
-        """Print the table."""
         from ..evaluation.kinds import FORMATS
 
         echo(FORMATS[results.kind](results))
 
-    def _prepare_paraphraser(self, corpus: Corpus) -> dict[str, Any]:
+    def _paraphraser_options(self, corpus: Corpus) -> dict[str, Any]:
         metric_options = self.metric_options()
         if self.temperature is not None and self.decoding != "sample":
             raise InputError("--temperature is an option of --decoding sample")
         found = self.search_options(self.decoding, self.num_beams or ([10] if self.choose else [5, 10]))
         found |= {} if self.decoding == "beam" else {"decoding": self.decoding}
-        given = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
-        found |= {name: value for name, value in given.items() if value is not None}
+        for name in ("temperature", "max_new_tokens"):
+            found |= {} if getattr(self, name) is None else {name: getattr(self, name)}
         return {"dataset": self.take(corpus.load(self.split)), "metric_options": metric_options, **found}
-
-    def _prepare_matcher(self, corpus: Corpus) -> dict[str, Any]:
-        splits = corpus.load()
-        rows = self.take(pick_split(splits, self.split))
-        return {"dataset": rows, "validation": splits.get(self.threshold_split)}
-
-    def _prepare_autoencoder(self, corpus: Corpus) -> dict[str, Any]:
-        widths = self.num_beams or [1]
-        if len(widths) > 1:
-            raise InputError(f"--num-beams: an autoencoder is evaluated with one width, not {len(widths)}")
-        return {"dataset": self.take(corpus.load(self.split)), "num_beams": widths[0]}
-
-    def _prepare_language_model(self, corpus: Corpus) -> dict[str, Any]:
-        if self.sample_seed is not None:
-            raise InputError("--sample-seed: the examples of a language model are evenly spaced")
-        learnt = getattr(find_training_config(self.model), "objective", "next_sentence")
-        return {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
 
 
 @verb("score")
@@ -194,7 +184,6 @@ class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
         )
 
     def show(self, rows: list[ScoreRow]) -> None:
-        """Print the table."""
         from ..metrics.score_table import format_as_csv, format_as_json, format_rows
 
         if self.as_json or self.as_csv:
@@ -239,7 +228,6 @@ class MakeForms(Verb):
     seed: int = option("Of the draw and the order.", 0)
 
     def run(self) -> str:
-        """Write the forms, and say where they are."""
         from ..rating import AnswerKey, make_rating_forms, read_outputs
 
         systems = {name: read_outputs(path) for name, path in self.system.items()}
@@ -276,7 +264,6 @@ class ReadForms(Verb):
         return results
 
     def show(self, results: dict[str, Any]) -> None:
-        """Print the tables."""
         from ..rating import format_rating_results
 
         echo(format_rating_results(results))

@@ -118,7 +118,6 @@ class DescribeCheckpoint(Verb):
     revision: str | None = option("Branch, tag or commit of a repository.", None)
 
     def run(self) -> str:
-        """The description."""
         from ..hub.checkpoint import read_checkpoint
         from ..hub.describe import describe_checkpoint
 
@@ -134,7 +133,6 @@ class DescribeMachine(Verb):
     """
 
     def run(self) -> str:
-        """A line each."""
         from ..common.environment import report_environment
 
         return "\n".join(f"- {name}: {value}" for name, value in report_environment().items())

@@ -53,6 +53,14 @@ ABILITIES = {
     "reads_pairs": "edit by a retrieved pair",
 }
 
+# The decodings that an option is for.
+DECODINGS_OF = {
+    "num_beam_groups": ("diverse_beam",),
+    "diversity_penalty": ("diverse_beam",),
+    "fidelity": ("dips",),
+    "exclude_source": ("diverse_beam", "dips"),
+}
+
 PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"
 TRUST_HELP = "Run the code in the named checkpoints, and read pickled weights."
 
@@ -259,18 +267,15 @@ class SearchOptions(Verb):
 
         InputError says that an option is another decoding's, or that the groups do not divide the beams.
         """
-        grouped = {"num_beam_groups": self.num_beam_groups, "diversity_penalty": self.diversity_penalty}
-        for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": self.fidelity})):
-            given = [name for name, value in options.items() if value is not None]
-            if given and decoding != owner:
-                raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
-        if self.exclude_source is not None and decoding not in ("diverse_beam", "dips"):
-            raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
+        given = {name: value for name in DECODINGS_OF if (value := getattr(self, name)) is not None}
+        for name in given:
+            if decoding not in DECODINGS_OF[name]:
+                owners = " and ".join(DECODINGS_OF[name])
+                raise InputError(f"--{name.replace('_', '-')} is an option of --decoding {owners}")
         for width in num_beams:
             if self.num_beam_groups is not None and width % self.num_beam_groups:
                 raise InputError(f"--num-beam-groups {self.num_beam_groups} does not divide --num-beams {width}")
-        options = {**grouped, "fidelity": self.fidelity, "exclude_source": self.exclude_source}
-        return {name: value for name, value in options.items() if value is not None}
+        return given
 
 
 def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:

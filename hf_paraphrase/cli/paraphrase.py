@@ -229,7 +229,6 @@ class ParaphraseDocument(ReadingOptions, WriterOptions, DocumentCallOptions):
     diff_html: Path | None = option("HTML page with the changes in each sentence.", None)
 
     def run(self) -> str:
-        """Write the new document, and say how many sentences changed."""
         from ..generation.documents import format_of
         from ..generation.paraphraser import DOCUMENT_OPTIONS
 

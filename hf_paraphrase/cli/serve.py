@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 from ..common.fields import option
 from ..errors import InputError
@@ -35,7 +34,6 @@ class OpenDemo(WriterOptions):
     port: int = option("Port to listen on.", 7860, least=0, most=65535)
 
     def run(self) -> None:
-        """Show the page until it is stopped."""
         require("gradio", "demo", "demo")
         from ..serving.demo import launch_demo
 
@@ -63,19 +61,18 @@ class MakeSpace(Verb):
     )
 
     def run(self) -> str:
-        """Write or push it, and say where it is."""
         if (self.output is None) == (self.push is None):
             raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
         require("gradio", "demo", "space")
         from ..hub.push import push_space
         from ..serving.space import write_space
 
-        if self.output is not None:
-            write_space(self.model, self.output, self.package)
-            return f"{self.output}: run it with `python app.py` there"
-        with TemporaryDirectory() as folder:
-            write_space(self.model, Path(folder), self.package)
-            return push_space(folder, cast(str, self.push), private=self.private)
+        with TemporaryDirectory() as temporary:
+            folder = self.output or Path(temporary)
+            write_space(self.model, folder, self.package)
+            if self.push is not None:
+                return push_space(folder, self.push, private=self.private)
+        return f"{self.output}: run it with `python app.py` there"
 
 
 @verb("serve")
@@ -98,7 +95,6 @@ class Serve(Limits, WriterOptions):
     api_key_env: str | None = option("Environment variable with the key that requests must send.", None)
 
     def run(self) -> None:
-        """Serve until told to stop."""
         for name in ("fastapi", "uvicorn", "prometheus_client"):
             require(name, "serve", "serving")
         from ..serving.app import make_app

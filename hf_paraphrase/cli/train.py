@@ -63,7 +63,6 @@ class ListRecipes(Verb):
         return [describe_recipe(name, with_size=self.as_json) for name in list_recipes()]
 
     def show(self, described: list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]) -> None:
-        """Print the table, or JSON."""
         if self.as_json:
             echo(json.dumps(described, indent=2, ensure_ascii=False))
         elif isinstance(described, dict):
@@ -228,7 +227,6 @@ class Train(CorpusOptions):
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
     def run(self) -> None:
-        """Train, and push where asked to."""
         from ..training.loop import train
         from ..training.recipe import load_recipe
 
@@ -281,7 +279,6 @@ class TrainRetriever(CorpusOptions):
     seed: int = option("Seed of weights and batches.", 42)
 
     def run(self) -> str:
-        """Train, and say how well it does."""
         from ..retrieval.encoders import AutoModelEncoder
         from ..retrieval.training import measure_recall, train_encoder
 
@@ -308,7 +305,6 @@ class DrawCurves(Verb):
     fine_tuning: bool = option("Of language models: nits per character, on the general set too.", False)
 
     def run(self) -> None:
-        """Draw."""
         require("matplotlib", "plots", "explain curves")
         from ..evaluation.language_models import plot_fine_tuning
         from ..training.curves import plot_learning_curves

@@ -10,13 +10,22 @@ from .results import format_score, label_entry, list_scores
 
 __all__ = ["describe_checkpoint"]
 
+# transformers' bookkeeping, and what other lines say.
+NOTED = {"architectures", "auto_map", "custom_pipelines", "dtype", "model_type", "transformers_version"}
+
 
 def describe_checkpoint(checkpoint: Checkpoint) -> str:
     """The description of a checkpoint, as lines for a terminal."""
+    own = {name: value for name, value in checkpoint.config.items() if name not in NOTED}
+    try:
+        training = [] if checkpoint.summary is None else _describe_run(checkpoint.summary)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = f"training_summary.json was not written by a training: {error!r}"
+        raise InputError(f"{checkpoint.name}: {problem}") from error
     sections = {
         checkpoint.name: _architecture(checkpoint),
-        "configuration": [f"{name}: {json.dumps(value)}" for name, value in _own_fields(checkpoint).items()],
-        "training": _training(checkpoint),
+        "configuration": [f"{name}: {json.dumps(value)}" for name, value in own.items()],
+        "training": training,
         **{f"results, split {split}": _results(found) for split, found in checkpoint.results.items()},
     }
     return "\n\n".join(
@@ -36,24 +45,6 @@ def _architecture(checkpoint: Checkpoint) -> list[str]:
         f"own code: {', '.join(code) or 'none'}",
         f"retriever: {'yes' if checkpoint.has_retriever else 'no'}",
     ]
-
-
-def _own_fields(checkpoint: Checkpoint) -> dict[str, object]:
-    """The configuration without transformers' bookkeeping and the lines above."""
-    noted = {"architectures", "auto_map", "custom_pipelines", "dtype", "model_type", "transformers_version"}
-    return {name: value for name, value in checkpoint.config.items() if name not in noted}
-
-
-def _training(checkpoint: Checkpoint) -> list[str]:
-    summary = checkpoint.summary
-    if summary is None:
-        return []
-    try:
-        return _describe_run(summary)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{checkpoint.name}: training_summary.json was not written by a training: {error!r}"
-        ) from error
 
 
 def _describe_run(summary: dict[str, Any]) -> list[str]:
