@@ -17,7 +17,7 @@ import typer
 from .. import __version__
 from ..errors import InputError
 from ..trust import refuse_to_ask
-from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, reproduce, serve, train  # noqa: F401
+from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, serve, train  # noqa: F401
 from .terminal import echo, print_logs_safely
 from .verbs import make_app
 

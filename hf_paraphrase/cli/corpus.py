@@ -51,17 +51,11 @@ class Corpus:
         """Whether the rows are to be made while they are read."""
         return bool(self.kwargs.get("streaming"))
 
-    def stream(self) -> datasets.IterableDatasetDict:
-        """All splits, whose rows are made while they are read."""
+    def load(self, split: str | None = None, may_stream: bool = False) -> Any:
+        """Read all splits, or one; InputError where they are to be streamed and may not."""
         from ..datasets import load_dataset
 
-        return load_dataset(cast(str, self.path), name=self.name, data_dir=self.data_dir, **self.kwargs)
-
-    def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
-        """Read all splits, or one; InputError where they are to be streamed, as only `preview` and `train` do."""
-        from ..datasets import load_dataset
-
-        if self.is_streamed:
+        if self.is_streamed and not may_stream:
             raise InputError(
                 "--dataset-kwargs streaming=true is for `datasets preview` and `train`; here all rows are needed: "
                 "streaming=false"

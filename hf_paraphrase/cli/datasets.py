@@ -83,13 +83,13 @@ class PreviewCorpus(CorpusOptions):
         if self.plot is not None:
             require("matplotlib", "plots", "--plot")
         corpus = self.find_corpus()
+        splits = corpus.load(may_stream=True)
         if corpus.is_streamed:
-            for split, content in corpus.stream().items():
+            for split, content in splits.items():
                 echo(f"{split}: streamed\n")
                 for row in content.take(self.rows):
                     echo(_format_row(content, row))
             return
-        splits = corpus.load()
         lengths = {split: count_lengths(content) for split, content in splits.items()}
         for split, content in splits.items():
             echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")

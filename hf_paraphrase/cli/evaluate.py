@@ -86,11 +86,7 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     character. Scores have 95% intervals.
     """
 
-    sections = {
-        "paraphraser": ParaphraserOptions,
-        "matcher": MatcherOptions,
-        "language model": LanguageModelOptions,
-    }
+    sections = {"paraphraser": ParaphraserOptions, "matcher": MatcherOptions, "language model": LanguageModelOptions}
 
     num_beams: list[int] | None = option(
         "Beam width; repeatable.  [default: 5 and 10; an autoencoder's 1, greedy]", None, least=1

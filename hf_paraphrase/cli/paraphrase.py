@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from html import escape
+from itertools import count, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -136,17 +137,10 @@ class ParaphraseTexts(ReadingOptions, LoadingOptions, SearchOptions, PassingOpti
         decoding = self.decoding or ("beam" if self.n == 1 else "diverse_beam")
         self.search_options(decoding, [] if self.num_beams is None else [self.num_beams])  # refuses those of others
         table = None if texts or self.input == "-" else self.input
-        sources = iter(texts or lines) if table is None else read_texts(table, self.column, self.errors)
-        paraphraser = self.load_paraphraser(model)
-        read: deque[str] = deque()
-
-        def remembered() -> Iterator[str]:
-            for source in sources:
-                read.append(source)
-                yield source
-
-        groups = paraphraser(remembered(), self.n, **self.call_options(CallOptions, SearchOptions, PassingOptions))
-        numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
+        sources, shown = tee((texts or lines) if table is None else read_texts(table, self.column, self.errors))
+        options = self.call_options(CallOptions, SearchOptions, PassingOptions)
+        groups = self.load_paraphraser(model)(sources, self.n, **options)
+        numbered = zip(count(1), shown, groups, strict=False)
         if self.output is not None:
             self._write_table(self.output, numbered)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -163,18 +163,13 @@ class TrainCommand(VerbCommand):
 
     def _describe_fields(self, config: type, values: dict[str, Any]) -> list[tuple[str, str]]:
         types, options = get_type_hints(config), {parameter.name for parameter in self.params}
-        return [
-            (f"--{field.name}", _describe_field(field, types[field.name], values))
-            for field in fields(config)
-            if field.name not in options
-        ]
-
-
-def _describe_field(field: Field, kind: Any, values: dict[str, Any]) -> str:
-    default = values.get(field.name, default_of(field))
-    notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
-    notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
-    return f"{field.metadata['help']}  [{'; '.join(notes)}]"
+        described = []
+        for field in (one for one in fields(config) if one.name not in options):
+            kind, default = types[field.name], values.get(field.name, default_of(field))
+            notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
+            notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
+            described.append((f"--{field.name}", f"{field.metadata['help']}  [{'; '.join(notes)}]"))
+        return described
 
 
 def parse_overrides(label: str, args: list[str]) -> dict[str, str]:

@@ -363,10 +363,7 @@ def parse_cells(record: str, delimiter: str) -> list[str] | None:
 
 
 def split_records(
-    lines: Iterable[tuple[int, str]],
-    delimiter: str,
-    widths: Container[int] | None = None,
-    over_lines: bool = False,
+    lines: Iterable[tuple[int, str]], delimiter: str, widths: Container[int] | None = None, over_lines: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Split lines into cells, which may be quoted; an unmatched quote is literal.
 

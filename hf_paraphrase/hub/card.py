@@ -14,16 +14,7 @@ from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
 from ..papers import find_paper
 from ..registration import ARCHITECTURES
-from .card_sections import (
-    describe_course,
-    describe_run,
-    describe_training_data,
-    measure_failures,
-    show_call,
-    show_examples,
-    show_readings,
-    show_results,
-)
+from . import card_sections as sections
 from .checkpoint import Checkpoint
 from .results import METRIC_TYPES, list_scores, make_eval_results
 
@@ -61,8 +52,9 @@ def make_card(
         raise InputError(f"no card text for models of type {checkpoint.model_type}; write a README.md beside it")
     notes, repo_id = paper.architectures[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
-    corpus = describe_training_data(summary) if summary else None
+    corpus = sections.describe_training_data(summary) if summary else None
     language = language or ("en" if _published_corpora(checkpoint) else None)
+    name = "English" if language == "en" else f"`{language}`"
     content = {
         "metadata": _metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
         "name": repo_id.rpartition("/")[2],
@@ -72,22 +64,22 @@ def make_card(
         "summary": notes.summarise(checkpoint.config),
         "size": f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
         "domain": corpus["about"] if corpus else "Not recorded.",
-        "language": _describe_language(language),
+        "language": "The language is not recorded." if language is None else f"The language is {name}.",
         "auto_class": checkpoint.auto_class,
         "task": "text-classification" if is_matcher else "text2text-generation",
         "variable": "match" if is_matcher else "rewrite",
-        "call": show_call(checkpoint, is_matcher),
+        "call": sections.show_call(checkpoint, is_matcher),
         # Code that runs it where this package is not installed.
         "has_code": any(row.model_type == checkpoint.model_type for row in ARCHITECTURES),
         "has_retriever": checkpoint.has_retriever,
         "has_curves": "learning_curves.png" in checkpoint.sizes,
         "corpus": corpus,
-        "procedure": describe_course(summary) if summary else None,
-        "tables": [show_results(results) for results in checkpoint.results.values()],
-        "examples": show_examples(checkpoint),
-        "readings": show_readings(checkpoint),
-        "failures": [*notes.failures, *measure_failures(checkpoint)],
-        "environment": describe_run(summary) if summary else None,
+        "procedure": sections.describe_course(summary) if summary else None,
+        "tables": [sections.show_results(results) for results in checkpoint.results.values()],
+        "examples": sections.show_examples(checkpoint),
+        "readings": sections.show_readings(checkpoint),
+        "failures": [*notes.failures, *sections.measure_failures(checkpoint)],
+        "environment": sections.describe_run(summary) if summary else None,
         "version": __version__,
     }
     path = next(path for path in TEMPLATES if path.is_file())
@@ -120,12 +112,6 @@ def _published_corpora(checkpoint: Checkpoint) -> list[str]:
     mixture = checkpoint.summary.get("mixture") or [checkpoint.summary["recipe"]["training"]]
     corpora = list(dict.fromkeys(corpus["dataset"] for corpus in mixture))
     return corpora if all(map(is_published, corpora)) else []
-
-
-def _describe_language(language: str | None) -> str:
-    if language is None:
-        return "The language is not recorded."
-    return f"The language is {'English' if language == 'en' else f'`{language}`'}."
 
 
 def _metadata(

@@ -11,10 +11,7 @@ from typing import Any, cast
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
-from huggingface_hub.errors import (
-    HFValidationError,
-    RevisionNotFoundError,
-)
+from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
 from ..common.hub_access import failing_for_good, reach_hub, retry
@@ -108,8 +105,8 @@ def push_to_hub(
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
-    api = HfApi(library_name="hf_paraphrase")
-    repo_id = _create(api, repo_id, private).repo_id
+    api, repo = _create(repo_id, private)
+    repo_id = repo.repo_id
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
     if own_card.is_file():
@@ -137,9 +134,8 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
     """
     if name not in SHARED:
         raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo_id = _create(api, repo_id, private).repo_id
+    api, repo = _create(repo_id, private)
+    repo_id = repo.repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
@@ -157,9 +153,7 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
     """
     metric = load_metric(name, keep_in_memory=True)
     check_module_name(repo_id)
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
+    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
     files = make_metric_space(metric, repo.repo_id)
 
     def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
@@ -176,19 +170,14 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
     Returns:
         The address of the commit.
     """
-    repo_id = create_dataset(repo_id, private=private)
-    api = HfApi(library_name="hf_paraphrase")
-    patterns = ["README.md", "data/*.parquet"]
-    commit = retry(
-        lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
-    )
-    return commit.commit_url
+    api, repo = _create(repo_id, private, repo_type="dataset")
+    what = {"folder_path": folder, "allow_patterns": ["README.md", "data/*.parquet"]}
+    return retry(lambda: api.upload_folder(repo_id=repo.repo_id, repo_type="dataset", **what)).commit_url
 
 
-def create_dataset(repo_id: str, *, private: bool = False) -> str:
-    """Create a dataset repository if missing, and return its full name; arguments as in `push_folder`."""
-    check_access(repo_id)
-    return _create(HfApi(library_name="hf_paraphrase"), repo_id, private, repo_type="dataset").repo_id
+def create_dataset(repo_id: str) -> None:
+    """Create a dataset repository if missing; errors as in `push_to_hub`."""
+    _create(repo_id, False, repo_type="dataset")
 
 
 def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
@@ -199,9 +188,7 @@ def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> st
     Returns:
         The address of the Space.
     """
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
+    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
     retry(
         lambda: api.upload_folder(
             repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", repo_type="space"
@@ -219,14 +206,16 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
             raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
 
 
-def _create(api: HfApi, repo_id: str, private: bool, **kind: Any) -> RepoUrl:
+def _create(repo_id: str, private: bool, **kind: Any) -> tuple[HfApi, RepoUrl]:
     """Create a repository if missing; private if requested or the user's default."""
+    check_access(repo_id)
+    api = HfApi(library_name="hf_paraphrase")
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
         return api.create_repo(repo_id, private=private or None, exist_ok=True, **kind)
 
-    return retry(create)
+    return api, retry(create)
 
 
 def _commit(
@@ -248,12 +237,14 @@ def _commit(
     try:
         state = api.repo_info(repo_id, revision=revision)
     except RevisionNotFoundError as error:
-        advice = "--create-pr alone opens a new pull request"
-        raise InputError(f"{repo_id} has no {revision}; {advice}") from error
+        raise InputError(f"{repo_id} has no {revision}; --create-pr alone opens a new pull request") from error
     there = {file.rfilename for file in cast(ModelInfo, state).siblings or ()}
-    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, cast(str, state.sha)):
-        logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
-        files = {path: content for path, content in files.items() if path != CARD_FILE}
+    if not replace_card and CARD_FILE in there:
+        # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
+        card = Path(api.hf_hub_download(repo_id, CARD_FILE, revision=state.sha))
+        if is_edited(card.read_text(encoding="utf-8", errors="replace")):
+            logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
+            files = {path: content for path, content in files.items() if path != CARD_FILE}
     stale = sorted(path for path in there - files.keys() if is_replaced(path))
     # Operations remember what was done with them: each attempt needs new ones.
     additions = [CommitOperationAdd(path, content) for path, content in sorted(files.items())]
@@ -280,9 +271,3 @@ def _find_review(api: HfApi, repo_id: str, title: str) -> Discussion | None:
     user = api.whoami()["name"]
     found = api.get_repo_discussions(repo_id, author=user, discussion_type="pull_request", discussion_status="open")
     return next((one for one in found if one.title == title), None)
-
-
-def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
-    # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
-    path = api.hf_hub_download(repo_id, CARD_FILE, revision=commit)
-    return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))

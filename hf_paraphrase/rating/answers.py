@@ -21,10 +21,7 @@ CRITERIA = ("grammar", "coherency")
 POINTS = ("1", "2", "3", "4", "5")
 SIDES = ("first", "second", "tie")
 # The columns of the CSV files that forms hand out.
-FIELDS = {
-    "ratings": ["form", "rater", "item", *CRITERIA],
-    "preference": ["form", "rater", "item", "choice"],
-}
+FIELDS = {"ratings": ["form", "rater", "item", *CRITERIA], "preference": ["form", "rater", "item", "choice"]}
 
 
 @dataclass(frozen=True)

@@ -22,19 +22,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from .. import __version__
 from ..generation.paraphrase_table import Paraphrases
+from . import schemas
 from .batching import Batcher, QueueFullError
 from .limits import Limits
-from .schemas import (
-    EmbeddingRequest,
-    EmbeddingResponse,
-    Failure,
-    Health,
-    MatchRequest,
-    MatchResponse,
-    ParaphraseRequest,
-    ParaphraseResponse,
-    ScoredParaphrase,
-)
 from .served_model import Embedding, ServedModel
 from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
 
@@ -43,9 +33,9 @@ __all__ = ["make_app"]
 logger = logging.getLogger(__name__)
 
 FAILURES: dict[int | str, dict[str, Any]] = {
-    401: {"model": Failure, "description": "The API key is missing or wrong."},
-    413: {"model": Failure, "description": "A text or the request is too long."},
-    429: {"model": Failure, "description": "Too many texts wait; try again later."},
+    401: {"model": schemas.Failure, "description": "The API key is missing or wrong."},
+    413: {"model": schemas.Failure, "description": "A text or the request is too long."},
+    429: {"model": schemas.Failure, "description": "Too many texts wait; try again later."},
 }
 
 
@@ -80,17 +70,17 @@ class Service:
         """How many texts wait for their turn."""
         return sum(queue.num_waiting for queue in self.queues.values())
 
-    async def health(self) -> Health:
+    async def health(self) -> schemas.Health:
         """Report that the server runs, and its tasks; 503 if its worker is gone."""
         if stopped := [task for task, queue in self.queues.items() if not queue.is_running]:
             raise HTTPException(503, f"the server no longer computes {' and '.join(stopped)}; restart it")
-        return Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
+        return schemas.Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
 
     async def read_metrics(self) -> Response:
         """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
         return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    async def paraphrase(self, asked: ParaphraseRequest, request: Request) -> Any:
+    async def paraphrase(self, asked: schemas.ParaphraseRequest, request: Request) -> Any:
         """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
 
         With `stream` the answer is a stream of server-sent events: `paraphrases` for each text as soon as it is done,
@@ -98,7 +88,10 @@ class Service:
         """
         texts, options = as_list(asked.texts), asked.options()
         check_size(self.limits, "texts", texts)
-        refuse_mistakes(self.served.paraphrase, options)
+        try:
+            self.served.paraphrase([], options)  # which refuses what the model does not support, before it is queued
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
         futures = self.queues["paraphrase"].submit(texts, options)
         if asked.stream:
             return StreamingResponse(stream_events(texts, futures), media_type="text/event-stream")
@@ -106,14 +99,14 @@ class Service:
         found = [describe(*both) for both in zip(texts, results, strict=True)]
         return {"model": self.served.name, "results": found}
 
-    async def match(self, asked: MatchRequest, request: Request) -> Any:
+    async def match(self, asked: schemas.MatchRequest, request: Request) -> Any:
         """Label or score pairs of sentences, as `pipeline("text-classification", top_k=None)` does."""
         pairs = [(pair.text, pair.text_pair) for pair in asked.pairs]
         check_size(self.limits, "pairs", *zip(*pairs, strict=True))
         results = await gather(self.queues["match"].submit(pairs), request)
         return {"model": self.served.name, "results": results}
 
-    async def embed(self, asked: EmbeddingRequest, request: Request) -> Any:
+    async def embed(self, asked: schemas.EmbeddingRequest, request: Request) -> Any:
         """Embed texts, in the shape of OpenAI's API, whose clients take `http://HOST:PORT/v1` as the base address."""
         name, texts = self.served.name, as_list(asked.input)
         if asked.model not in (None, name):
@@ -146,9 +139,9 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
     app.get("/health")(service.health)
     app.get("/metrics", response_class=Response, **guarded)(service.read_metrics)
     for path, task, answer, response_model in (
-        ("/paraphrase", "paraphrase", service.paraphrase, ParaphraseResponse),
-        ("/match", "match", service.match, MatchResponse),
-        ("/v1/embeddings", "embed", service.embed, EmbeddingResponse),
+        ("/paraphrase", "paraphrase", service.paraphrase, schemas.ParaphraseResponse),
+        ("/match", "match", service.match, schemas.MatchResponse),
+        ("/v1/embeddings", "embed", service.embed, schemas.EmbeddingResponse),
     ):
         if task in served.tasks:
             app.post(path, response_model=response_model, responses=FAILURES, **guarded)(answer)
@@ -203,14 +196,6 @@ async def refuse_request(request: Request, error: RequestValidationError) -> Res
     """Report a validation error in FastAPI's format, without the input, which JSON may be unable to represent."""
     mistakes = [{name: mistake[name] for name in ("type", "loc", "msg")} for mistake in error.errors()]
     return Response(json.dumps({"detail": mistakes}), 422, media_type="application/json")
-
-
-def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[tuple[str, Any], ...]) -> None:
-    """Refuse requests that the model does not support with 422, before queuing."""
-    try:
-        paraphrase([], options)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from error
 
 
 async def gather(futures: Sequence[Future], request: Request) -> list[Any]:
@@ -272,7 +257,7 @@ def write_event(name: str, data: dict[str, Any]) -> str:
 
 def describe(source: str, found: Paraphrases) -> dict[str, Any]:
     """A text with its paraphrases, or with the reason why the model refused it."""
-    shown = [{name: getattr(one, name) for name in ScoredParaphrase.model_fields} for one in found]
+    shown = [{name: getattr(one, name) for name in schemas.ScoredParaphrase.model_fields} for one in found]
     return {"source": source, "paraphrases": shown, "refusal": found.refusal}
 
 
