@@ -78,6 +78,11 @@ class Augmentation:
     dtype: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        """How the model is loaded."""
+        return {"backend": self.backend, "prompt": self.prompt, "dtype": self.dtype}
+
     def describe(self) -> dict[str, Any]:
         """All fields, with digests of the input and the model if they are local."""
         digests = {"input_digest": digest(self.input), "model_digest": digest(os.fspath(find_checkpoint(self.model)))}
@@ -158,9 +163,7 @@ def _do_missing(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(
-            asked.model, asked.backend, trust_remote_code, asked.prompt, asked.dtype, n=asked.n, **asked.options
-        ),
+        ParaphraseStep(asked.model, trust_remote_code=trust_remote_code, **asked.loading, n=asked.n, **asked.options),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make(pipeline, tasks)
@@ -187,12 +190,7 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
     paraphraser = Paraphraser.from_pretrained(
-        asked.model,
-        trust_remote_code=trust_remote_code,
-        device="cpu",
-        backend=asked.backend,
-        prompt=asked.prompt,
-        dtype=asked.dtype,
+        asked.model, trust_remote_code=trust_remote_code, device="cpu", **asked.loading
     )
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)

@@ -90,13 +90,14 @@ class ParaphraseStep(PipelineStep):
         **options: Any,
     ):
         super().__init__()
-        self.model, self.backend, self.prompt, self.options = model, backend, prompt, options
-        self.trust_remote_code, self.dtype = trust_remote_code, dtype
+        self.model, self.options = model, options
+        self.loading = {"backend": backend, "trust_remote_code": trust_remote_code, "prompt": prompt, "dtype": dtype}
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in order."""
-        named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt, self.dtype
-        model = self.model if isinstance(self.model, Paraphraser) else load_once(*named)
+        model = self.model
+        if not isinstance(model, Paraphraser):
+            model = load_once(str(model), device=find_device(), **self.loading)
         ask = RowParaphraser(model, **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
@@ -207,13 +208,9 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(
-    model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None, dtype: str | None
-) -> Paraphraser:
+def load_once(model: str, **loading: Any) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(
-        model, device=device, trust_remote_code=trust_remote_code, backend=backend, prompt=prompt, dtype=dtype
-    )
+    return Paraphraser.from_pretrained(model, **loading)
 
 
 @cache

@@ -6,6 +6,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -171,8 +172,9 @@ def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> s
         The address of the commit.
     """
     api, repo = _create(repo_id, private, repo_type="dataset")
-    what = {"folder_path": folder, "allow_patterns": ["README.md", "data/*.parquet"]}
-    return retry(lambda: api.upload_folder(repo_id=repo.repo_id, repo_type="dataset", **what)).commit_url
+    name, patterns = repo.repo_id, ["README.md", "data/*.parquet"]
+    upload = partial(api.upload_folder, repo_id=name, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
+    return retry(upload).commit_url
 
 
 def create_dataset(repo_id: str) -> None:

@@ -69,7 +69,7 @@ def make_theme() -> gr.Theme:
     return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
 
 
-def make_demo(path: str | os.PathLike, trust_remote_code: bool = False, **loading: str | None) -> gr.Blocks:
+def make_demo(path: str | os.PathLike, trust_remote_code: bool = False, **loading: Any) -> gr.Blocks:
     """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
 
     Args:
