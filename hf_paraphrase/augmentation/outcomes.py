@@ -82,9 +82,12 @@ class RowParaphraser:
         return self.batch_size * BATCHES_AT_ONCE
 
     def __call__(self, texts: Sequence[str | None]) -> list[Outcome]:
-        """An outcome of each text, in order; None for a missing text."""
+        """An outcome of each text, in order; a missing text is None."""
         outcomes = [Outcome([], {}, "the text is blank") for _ in texts]
-        worded = sorted((place for place, text in enumerate(texts) if text and text.strip()), key=_length_of(texts))
+        worded = sorted(
+            (place for place, text in enumerate(texts) if text and text.strip()),
+            key=lambda place: (len(texts[place] or ""), place),
+        )
         for start in range(0, len(worded), self.batch_size):
             places = worded[start : start + self.batch_size]
             found = self._try([str(texts[place]) for place in places])
@@ -107,7 +110,8 @@ class RowParaphraser:
             if self.paraphraser.writer.device.type == "cuda":
                 torch.cuda.synchronize()  # fails again where the GPU has failed for good
             if len(texts) == 1:
-                return [Outcome([], {}, _describe(error))]
+                message = " ".join(f"{type(error).__name__}: {error}".split())
+                return [Outcome([], {}, message[:LONGEST_ERROR])]
             return [outcome for text in texts for outcome in self._try([text])]
 
 
@@ -159,10 +163,6 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
     return kept
 
 
-def _length_of(texts: Sequence[str | None]) -> Any:
-    return lambda place: (len(texts[place] or ""), place)
-
-
 def _sort_out(group: list[Paraphrase]) -> Outcome:
     rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
     return Outcome([one for one in group if one.reason is None], rejected)
@@ -176,8 +176,3 @@ def _kind_of(reason: str) -> str:
     if reason.startswith("is the same as "):
         return "is the same as another"
     return re.sub(r" [\d.]+ is below ", " is below ", reason)
-
-
-def _describe(error: BaseException) -> str:
-    message = " ".join(f"{type(error).__name__}: {error}".split())
-    return message[:LONGEST_ERROR]

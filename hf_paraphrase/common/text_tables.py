@@ -15,7 +15,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -77,11 +77,7 @@ class Row(NamedTuple):
 
 def table_kind(path: str | os.PathLike) -> str | None:
     """The kind of a file by its ending, in any case and less `.gz`; None for an ending that no reader here knows."""
-    return KINDS.get(_ending(path))
-
-
-def _ending(path: str | os.PathLike) -> str:
-    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    return KINDS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def find_tables(folder: Path) -> list[Path]:
@@ -287,7 +283,7 @@ class TextTable:
     def _read_objects(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         for number, line in lines:
             if line.strip():
-                yield from self._parse_object(number, partial(DECODER.decode, line), reject)
+                yield from self._parse_object(number, lambda line=line: (DECODER.decode(line), 0), reject)
 
     def _read_array(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         numbered = list(lines)
@@ -298,24 +294,22 @@ class TextTable:
             number, seen = number + text.count("\n", seen, place), place
             if text[place : place + 1] == "]":
                 return
-            end: list[int] = []
-
-            def decode(place: int = place, end: list[int] = end) -> Any:
-                value, stop = DECODER.raw_decode(text, place)
-                end.append(stop)
-                return value
-
-            yield from self._parse_object(number, decode, reject)
-            if not end:  # what is not JSON has no end behind which the next item would begin
+            end = yield from self._parse_object(number, partial(DECODER.raw_decode, text, place), reject)
+            if end is None:  # what is not JSON has no end behind which the next item would begin
                 return
-            place = cast(re.Match, WHITESPACE.match(text, end[0])).end()
+            place = cast(re.Match, WHITESPACE.match(text, end)).end()
             if text[place : place + 1] not in (",", "]"):
                 return reject(self.path, number, "the array is not closed, or a comma is missing")
             place += text[place] == ","
 
-    def _parse_object(self, line: int, decode: Callable[[], Any], reject: Reject) -> Iterator[Row]:
+    def _parse_object(
+        self, line: int, decode: Callable[[], tuple[Any, int]], reject: Reject
+    ) -> Generator[Row, None, int | None]:
+        """The row that `decode` gives, if it does; returns the place behind it."""
+        end = None
         try:
-            values = self._check_texts(decode(), "its names")
+            value, end = decode()
+            values = self._check_texts(value, "its names")
         except InputError as error:
             reject(self.path, line, str(error))
         except json.JSONDecodeError as error:
@@ -329,6 +323,7 @@ class TextTable:
             else:
                 expected = "a JSON object with a field for each column"
                 reject(self.path, line, f"expected {expected}, not {_type_name(values)}")
+        return end
 
     def _check_texts(self, value: Any, where: str) -> Any:
         if isinstance(value, dict):

@@ -10,7 +10,7 @@ from typing import Any
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
-from ..evaluation.results import Data, Entry, Results, describe_retrieval
+from ..evaluation.results import Entry, Results, describe_retrieval
 from ..metrics.pinc.scoring import pinc_statistics
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
@@ -109,8 +109,9 @@ def show_results(results: Results) -> dict[str, Any]:
     corpus = f"`{data.path}`" if is_published(data.path) else PRIVATE
     signatures = {score.metric: score.signature for entry in own for score in list_scores(entry)}
     perplexity = own[0].perplexity
+    drawn = "" if data.sample_seed is None else f", drawn with seed {data.sample_seed}"
     return {
-        "title": f"{corpus}, split `{data.split}`, {_count_rows(data)}; in brackets 95% intervals.",
+        "title": f"{corpus}, split `{data.split}`, {data.rows:,} rows{drawn}; in brackets 95% intervals.",
         "header": _row(["", *signatures]),
         "columns": len(signatures),
         "rows": [_show_entry(entry, signatures) for entry in results.entries],
@@ -124,10 +125,6 @@ def show_results(results: Results) -> dict[str, Any]:
 def _show_entry(entry: Entry, metrics: Iterable[str]) -> str:
     scores = {score.metric: format_score(score) for score in list_scores(entry)}
     return _row([label_entry(entry), *(scores.get(metric, "-") for metric in metrics)])
-
-
-def _count_rows(data: Data) -> str:
-    return f"{data.rows:,} rows" + ("" if data.sample_seed is None else f", drawn with seed {data.sample_seed}")
 
 
 def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:

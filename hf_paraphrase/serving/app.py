@@ -133,7 +133,8 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
     app.add_middleware(MeasuredApp, metrics=service.metrics)
-    app.add_exception_handler(QueueFullError, refuse_for_now)
+    later = {"Retry-After": "1"}
+    app.add_exception_handler(QueueFullError, lambda _, error: JSONResponse({"detail": str(error)}, 429, later))
     app.add_exception_handler(RequestValidationError, refuse_request)
     guarded: dict[str, Any] = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
     app.get("/health")(service.health)
@@ -185,11 +186,6 @@ def make_refusal(reason: str) -> Callable:
         raise HTTPException(404, reason)
 
     return refuse
-
-
-async def refuse_for_now(request: Request, error: Exception) -> JSONResponse:
-    """Answer that the queue is full."""
-    return JSONResponse({"detail": str(error)}, 429, {"Retry-After": "1"})
 
 
 async def refuse_request(request: Request, error: RequestValidationError) -> Response:

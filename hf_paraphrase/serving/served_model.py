@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
@@ -28,14 +28,8 @@ __all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
 Options = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """The vector of a text.
-
-    Args:
-        vector: Its numbers.
-        num_tokens: How many tokens the text has for the model.
-    """
+class Embedding(NamedTuple):
+    """The vector of a text, and how many tokens the text has for the model."""
 
     vector: list[float]
     num_tokens: int
