@@ -108,8 +108,9 @@ class Augment(AugmentationOptions):
             from ..hub.push import check_access
 
             if "://" in self.output:
-                problem = "shares a folder of this machine; what goes to hf:// is on the Hub already"
-                raise InputError(f"--push-to-hub {problem}")
+                raise InputError(
+                    "--push-to-hub shares a folder of this machine; what goes to hf:// is on the Hub already"
+                )
             check_access(self.repo_id)
         from ..augmentation.run import run_augmentation
 
